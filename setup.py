@@ -1,0 +1,36 @@
+"""Compiles the core with mypyc where that is possible. Everything else about the build is in pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from setuptools import setup
+
+if TYPE_CHECKING:
+    from setuptools import Extension
+
+CORE = [
+    "src/purgatory/action_queue.py",
+    "src/purgatory/operation.py",
+    "src/purgatory/purgatory.py",
+    "src/purgatory/timer/task.py",
+    "src/purgatory/timer/timer.py",
+    "src/purgatory/timer/wheel.py",
+    "src/purgatory/watchers.py",
+]
+
+
+def extensions() -> list[Extension]:
+    if os.environ.get("PURGATORY_PURE_PYTHON", "") not in ("", "0"):
+        return []
+    from mypyc.build import mypycify
+
+    compiled = mypycify(CORE, opt_level="3", debug_level="0", group_name="purgatory")
+    for extension in compiled:
+        # Without a C compiler the build goes on, and the same files run interpreted.
+        extension.optional = True
+    return compiled
+
+
+setup(ext_modules=extensions())

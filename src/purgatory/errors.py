@@ -1,0 +1,15 @@
+"""What the library raises of its own. Wrong arguments raise ValueError, TypeError or RuntimeError."""
+
+from __future__ import annotations
+
+
+class PurgatoryError(Exception):
+    """The root of this library's errors."""
+
+
+class PurgatoryClosed(PurgatoryError):
+    """Raised when an operation is offered to a purgatory that is not open: not started yet, or closed."""
+
+
+class PurgatoryFull(PurgatoryError):
+    """Raised when `max_pending` operations wait already; the one refused can be offered again later."""

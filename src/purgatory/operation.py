@@ -1,0 +1,302 @@
+"""Layer 2: one operation that waits, and how it ends exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import math
+from collections.abc import Generator, Hashable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, final
+
+from purgatory.native import mypyc_attr
+from purgatory.timer import TimerTask
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+R = TypeVar("R")
+
+
+class OperationState(enum.Enum):
+    """Where an operation stands. It leaves NEW or PENDING once, for one of the other four."""
+
+    NEW = "new"
+    PENDING = "pending"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+# A member is a slow look-up on the enum; these are globals.
+NEW: Final = OperationState.NEW
+PENDING: Final = OperationState.PENDING
+COMPLETED: Final = OperationState.COMPLETED
+EXPIRED: Final = OperationState.EXPIRED
+CANCELLED: Final = OperationState.CANCELLED
+FAILED: Final = OperationState.FAILED
+
+
+@final
+class Failure:
+    """The outcome of a FAILED operation, and whether anybody has seen it yet."""
+
+    __slots__ = ("exception", "seen", "traceback")
+
+    def __init__(self, exception: BaseException) -> None:
+        self.exception = exception
+        # Raised anew for every waiter from the same place, or each would add its frames to the last one's.
+        self.traceback: TracebackType | None = exception.__traceback__
+        self.seen = False
+
+
+class Keeper:
+    """A purgatory as the layers below it see it."""
+
+    def ending(self, operation: DelayedOperation[Any]) -> None:
+        """`operation` has been decided: forget it everywhere. Its hooks, if any, run next."""
+        raise NotImplementedError
+
+    def ended(self, operation: DelayedOperation[Any], woken: int) -> None:
+        """Its hooks have run, its outcome is set, and so many tasks that awaited it are woken."""
+        raise NotImplementedError
+
+    def rescheduled(self, operation: DelayedOperation[Any]) -> None:
+        """The pending `operation` has a new timeout, which counts from now."""
+        raise NotImplementedError
+
+    def run_check(self, key: Hashable) -> int:
+        """Try the operations that watch `key`; how many of them completed."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DelayedOperation(TimerTask, Generic[R]):
+    """Something that waits for a condition, or for its timeout, whichever comes first.
+
+    Subclass it, call ``super().__init__(timeout)``, and override `try_complete` and, where there is a
+    result or something to clean up, `on_complete` and `on_expiration`. Offer it to a purgatory with
+    `Purgatory.try_complete_else_watch`, and await it or don't: the hooks run either way.
+
+    `timeout` is in seconds, counted from the moment it is offered. None or infinity never expires; zero or
+    less means that the condition is tried once and the operation expires at once if it does not hold.
+    Raises ValueError for NaN, TypeError for what is not a number.
+
+    After Kafka's `DelayedOperation`, with two differences: what ends an operation also takes it off every
+    list it is on, and an exception in a hook ends that operation (FAILED) and nothing else.
+    """
+
+    __slots__ = ("_keeper", "_outcome", "_parked", "_state", "_timeout", "_waiters", "_watched")
+
+    def __init__(self, timeout: float | None) -> None:
+        TimerTask.__init__(self)
+        self._state = NEW
+        # What _seconds does with a float, without the call.
+        self._timeout = timeout if type(timeout) is float and timeout == timeout else _seconds(timeout)
+        self._keeper: Keeper | None = None
+        # How many operations its purgatory had parked before it, itself included.
+        self._parked = 0
+        # Its keys; while PENDING, in their place, the stretches of their watch lists that it is on.
+        self._watched: tuple[Any, ...] = ()
+        self._waiters: list[asyncio.Future[None]] | None = None
+        # What on_complete returned, or a Failure; the operation itself says that there is none yet.
+        self._outcome: object = _NONE_YET
+
+    def try_complete(self) -> bool:
+        """Override: look at the condition and, when it holds, ``return self.force_complete()``.
+
+        Called once when the operation is offered and once per check of a key it watches, until it is
+        done. It must not block; it may call anything on any purgatory.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
+
+    def on_complete(self) -> R:
+        """Override: what completing means. Runs exactly once, on completion and on expiration alike.
+
+        What it returns is the result that awaiting the operation gives.
+        """
+        return cast(R, None)
+
+    def on_expiration(self) -> None:
+        """Override: runs after `on_complete`, only when the timeout (or closing) ended the wait."""
+
+    @final
+    def force_complete(self) -> bool:
+        """Complete the operation whatever its condition says; True for the one call that does."""
+        return end(self, COMPLETED)
+
+    @final
+    def cancel(self) -> bool:
+        """Withdraw the operation: no hook runs, waiters get CancelledError. False when it is done."""
+        return end(self, CANCELLED)
+
+    @final
+    def reschedule(self, timeout: float | None) -> bool:
+        """Give it a new timeout, in seconds from now (see the class); False when it is done already.
+
+        O(1), whatever the number of operations pending: this is how sessions are kept alive by heartbeats.
+        """
+        seconds = _seconds(timeout)
+        state = self._state
+        if state is not NEW and state is not PENDING:
+            return False
+        self._timeout = seconds
+        if state is PENDING:
+            cast(Keeper, self._keeper).rescheduled(self)
+        return True
+
+    @final
+    def run(self) -> None:
+        """Called by the timer at the deadline: the operation expires."""
+        end(self, EXPIRED)
+
+    @property
+    def state(self) -> OperationState:
+        """Where the operation stands; decided before its hooks run, so they see how it ended."""
+        return self._state
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, in whichever way."""
+        return self._state is not NEW and self._state is not PENDING
+
+    @property
+    def expired(self) -> bool:
+        """Whether the timeout ended it."""
+        return self._state is EXPIRED
+
+    @property
+    def timeout(self) -> float | None:
+        """The latest timeout given, in seconds; None when it never expires."""
+        return None if self._timeout == math.inf else self._timeout
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """The distinct keys it was offered for, in the order given; empty while it is NEW."""
+        return tuple([w.key for w in self._watched]) if self._state is PENDING else self._watched
+
+    def result(self) -> R:
+        """What `on_complete` returned, or raise what ended the operation otherwise.
+
+        Raises asyncio.InvalidStateError while there is no result yet, CancelledError when it was withdrawn.
+        """
+        exception = self.exception()
+        if exception is not None:
+            raise exception.with_traceback(cast(Failure, self._outcome).traceback)
+        return cast(R, self._outcome)
+
+    def exception(self) -> BaseException | None:
+        """The exception of a FAILED operation, else None. Raises as `result` does when there is no outcome."""
+        if self._state is CANCELLED:
+            raise asyncio.CancelledError(f"{self!r} was withdrawn")
+        outcome = self._outcome
+        if outcome is _NONE_YET:
+            raise asyncio.InvalidStateError(f"{self!r} has no result yet")
+        if isinstance(outcome, Failure):
+            outcome.seen = True
+            return outcome.exception
+        return None
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """The result, as soon as there is one. When the last task that awaits is cancelled, so is this."""
+        if not self.done:
+            # Only a wake-up call, one for each task: cancelling a task cancels what it awaits, and the
+            # operation must outlive that while another task waits for it.
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            if self._waiters is None:
+                self._waiters = [waiter]
+            else:
+                self._waiters.append(waiter)
+            try:
+                yield from waiter
+            finally:
+                if not self.done:
+                    self._abandon(waiter)
+        return self.result()
+
+    def _abandon(self, waiter: asyncio.Future[None]) -> None:
+        waiters = self._waiters
+        if waiters is not None:
+            waiters.remove(waiter)
+            if not waiters:
+                self.cancel()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
+
+
+_NONE_YET: Final = object()
+
+
+def _seconds(timeout: float | None) -> float:
+    if timeout is None:
+        return math.inf
+    if not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout must be a number of seconds or None, not {timeout!r}")
+    if timeout != timeout:
+        raise ValueError("timeout must be a number of seconds or None, not NaN")
+    return float(timeout)
+
+
+def end(operation: DelayedOperation[Any], state: OperationState) -> bool:
+    """End `operation` in `state`; True for the one call that does. Every ending but `fail` comes through here.
+
+    Decide first, then forget it everywhere, then run the hooks, then wake the waiters: whatever a hook
+    does, it meets an operation that is done and purgatories whose books are right.
+    """
+    current = operation._state
+    if current is not NEW and current is not PENDING:
+        return False
+    keeper = operation._keeper
+    operation._state = state
+    if keeper is not None:
+        keeper.ending(operation)
+    escaping: BaseException | None = None
+    if state is not CANCELLED:
+        # Any, because an override may return what it likes, the same in both builds.
+        hooks: Any = operation
+        try:
+            operation._outcome = hooks.on_complete()
+            if state is EXPIRED:
+                hooks.on_expiration()
+        except BaseException as error:
+            operation._state = FAILED
+            operation._outcome = Failure(error)
+            if keeper is None or not isinstance(error, Exception):
+                # Nobody else would be told, or nothing that may be kept back: the caller gets it.
+                escaping = error
+    woken = 0 if operation._waiters is None else _wake(operation)
+    operation._keeper = None
+    if keeper is not None:
+        keeper.ended(operation, woken)
+    if escaping is not None:
+        raise escaping
+    return True
+
+
+def fail(operation: DelayedOperation[Any], error: BaseException) -> bool:
+    """End `operation`, which a purgatory keeps, as FAILED without its hooks; False when it is done already."""
+    current = operation._state
+    if current is not NEW and current is not PENDING:
+        return False
+    operation._state = FAILED
+    operation._outcome = Failure(error)
+    keeper = cast(Keeper, operation._keeper)
+    keeper.ending(operation)
+    woken = 0 if operation._waiters is None else _wake(operation)
+    operation._keeper = None
+    keeper.ended(operation, woken)
+    return True
+
+
+def _wake(operation: DelayedOperation[Any]) -> int:
+    """Wake the tasks that await `operation`; how many."""
+    woken = 0
+    waiters = cast(list[asyncio.Future[None]], operation._waiters)
+    operation._waiters = None
+    for waiter in waiters:
+        # A task may have been cancelled in this very turn.
+        if not waiter.done():
+            waiter.set_result(None)
+            woken += 1
+    return woken

@@ -1,0 +1,573 @@
+"""Layer 4: where operations wait."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+
+from anyio import TASK_STATUS_IGNORED, CancelScope
+
+from purgatory.action_queue import ActionQueue, action_queue_of
+from purgatory.errors import PurgatoryClosed, PurgatoryFull
+from purgatory.operation import (
+    CANCELLED,
+    COMPLETED,
+    EXPIRED,
+    FAILED,
+    NEW,
+    PENDING,
+    DelayedOperation,
+    Failure,
+    Keeper,
+    OperationState,
+    end,
+    fail,
+)
+from purgatory.statistics import PurgatoryStatistics
+from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer
+from purgatory.watchers import Stretch, Watchers
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
+    from purgatory.observer import Observer
+
+Op = TypeVar("Op", bound=DelayedOperation[Any])
+T = TypeVar("T")
+
+
+@final
+class Purgatory(Keeper):
+    """Holds operations until a key they watch is checked and their condition holds, or until they expire.
+
+    ``async with Purgatory("fetch") as purgatory``, or `start` and `aclose`, or `run` in a task group of
+    your own. Everything is called from the event loop's thread, but for `check_and_complete_threadsafe`.
+
+    Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
+    after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. With
+    `max_pending` operations waiting, a further one is refused. What is done in bulk (expiring, `sweep`,
+    closing) lets the loop breathe every `slice_seconds`. `observers` are told what happens.
+
+    Parking and completing cost O(keys of the operation), whatever the number of operations pending.
+
+    Raises ValueError for a tick, slice or max_pending that is not positive, or a wheel_size below 2.
+    """
+
+    __slots__ = (
+        "_actions",
+        "_cancelled",
+        "_closed",
+        "_closing",
+        "_completed",
+        "_expired",
+        "_failed",
+        "_loop",
+        "_max_pending",
+        "_observers",
+        "_open",
+        "_parked",
+        "_pending",
+        "_reaper",
+        "_signalled",
+        "_signals_lock",
+        "_slice_seconds",
+        "_watchers",
+        "name",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        name: str = "purgatory",
+        *,
+        tick: float = 0.001,
+        wheel_size: int = DEFAULT_WHEEL_SIZE,
+        max_pending: int | None = None,
+        slice_seconds: float = 0.005,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        if max_pending is not None and max_pending < 1:
+            raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
+        self.name = name
+        self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
+        self._slice_seconds = slice_seconds
+        self._max_pending = max_pending
+        self._observers = tuple(observers)
+        self._watchers = Watchers()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._actions: ActionQueue | None = None
+        self._reaper: asyncio.Task[None] | None = None
+        self._open = False
+        self._closing = False
+        self._closed = asyncio.Event()
+        self._signals_lock = threading.Lock()
+        # Keys that other threads have signalled since the loop last looked.
+        self._signalled: dict[Hashable, None] = {}
+        # How many operations have ever been parked; an operation's own number is its place in that order.
+        self._parked = 0
+        self._pending = 0
+        self._completed = 0
+        self._expired = 0
+        self._cancelled = 0
+        self._failed = 0
+
+    def __repr__(self) -> str:
+        state = "open" if self._open else "closed" if self._closing else "new"
+        return f"<Purgatory {self.name!r} {state} pending={self._pending} keys={len(self._watchers)}>"
+
+    # Opening and closing
+
+    def start(self) -> None:
+        """Open it on the running event loop; the reaper is a task of its own until `aclose`.
+
+        Raises RuntimeError when it is open already or no loop is running, PurgatoryClosed when it was closed.
+        """
+        loop = asyncio.get_running_loop()
+        self.open_on(loop)
+        self._reaper = loop.create_task(self.timer.run(), name=f"{self.name} reaper")
+        self._reaper.add_done_callback(self._reaper_ended)
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Open it and be its reaper until cancelled or closed: ``await task_group.start(purgatory.run)``.
+
+        When cancelled it closes as `aclose` does before it lets the cancellation go on.
+        """
+        self.open_on(asyncio.get_running_loop())
+        try:
+            task_status.started()
+            await self.timer.run()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._reaper_failed(error)
+            raise
+        finally:
+            await self.aclose()
+
+    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open it on `loop` without a reaper: for what drives the time by itself, see `purgatory.testing`."""
+        if self._closing:
+            raise PurgatoryClosed(f"purgatory {self.name!r} has been closed: make a new one")
+        if self._open:
+            raise RuntimeError(f"purgatory {self.name!r} is open already")
+        self._loop = loop
+        self._actions = action_queue_of(loop)
+        self.timer.start(loop)
+        self._open = True
+
+    async def __aenter__(self) -> Purgatory:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose(cancel_pending=exception_type is not None)
+
+    async def aclose(self, *, cancel_pending: bool = False) -> None:
+        """Take no more operations, and end those that are pending: expire them now, or withdraw them.
+
+        Returns when all of them are done and the reaper has ended. Calling it again waits for that, too. A
+        cancellation of the caller does not stop it half way: what is left is then ended in one go.
+        """
+        if self._closing:
+            await self._closed.wait()
+            return
+        endings = self._end_all(CANCELLED if cancel_pending else EXPIRED)
+        self._closing = True
+        self._open = False
+        self.timer.stop()
+        try:
+            with CancelScope(shield=True):
+                for _ in endings:
+                    await asyncio.sleep(0)
+                if self._reaper is not None:
+                    await asyncio.wait([self._reaper])
+        finally:
+            # Nothing is left of it but after a plain Task.cancel, which no shield stops.
+            for _ in endings:
+                pass
+            self._closed.set()
+
+    def _end_all(self, state: OperationState) -> Iterator[None]:
+        """End everything that is pending, pausing after each slice."""
+        raised: BaseException | None = None
+        until = self._time() + self._slice_seconds
+        for key in self._watchers.keys():
+            stretch = self._watchers.first(key)
+            while stretch is not None:
+                for operation in stretch.operations.copy():
+                    try:
+                        end(operation, state)
+                    except BaseException as error:
+                        # It has to go up, but not before everybody has been told.
+                        raised = raised or error
+                if self._time() >= until:
+                    yield
+                    until = self._time() + self._slice_seconds
+                stretch = stretch.following
+        if raised is not None:
+            raise raised
+
+    def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
+        if reaper.cancelled():
+            # Not by us: the loop is being torn down around an open purgatory.
+            self._shut()
+            for _ in self._end_all(CANCELLED):
+                pass
+            return
+        error = reaper.exception()
+        if error is not None:
+            self._reaper_failed(error)
+            self._report(f"the reaper of purgatory {self.name!r} failed; it is closed", error)
+
+    def _reaper_failed(self, error: BaseException) -> None:
+        """Nothing expires any more: whoever waits must know."""
+        self._shut()
+        if not isinstance(error, Exception):
+            # Raised in every waiting task, a KeyboardInterrupt would end the loop as many times.
+            closed = PurgatoryClosed(f"the reaper of purgatory {self.name!r} failed: {error!r}")
+            closed.__cause__ = error
+            error = closed
+        for operation in self.operations():
+            fail(operation, error)
+
+    def _shut(self) -> None:
+        self._open = False
+        self._closing = True
+        self.timer.stop()
+        self._closed.set()
+
+    # Parking
+
+    def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable]) -> Op:
+        """Try `operation` once; if its condition does not hold, let it wait on `keys` until its timeout.
+
+        Returns the operation, which can be awaited or left alone. Nothing else runs between the try and the
+        watching, so a change of the condition that is followed by a check of a key is never missed. A key
+        named twice is watched once.
+
+        Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes or a key is not
+        hashable, RuntimeError when the operation was offered before, PurgatoryClosed, and PurgatoryFull when
+        the operation would have to wait; in all these cases nothing is kept of it.
+        """
+        distinct = _distinct(keys)
+        actions = self._actions
+        if not self._open or actions is None:
+            state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
+            raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
+        if operation._state is not NEW or operation._keeper is not None:
+            raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
+        operation._keeper = self
+        operation._watched = distinct
+        actions.depth += 1
+        # Any, because what an override returns does not matter: the operation's state says what happened.
+        hooks: Any = operation
+        try:
+            try:
+                hooks.try_complete()
+            except BaseException as error:
+                if self._try_failed(operation, error):
+                    raise
+            if operation._state is NEW:
+                self._park(operation, distinct)
+        except PurgatoryFull:
+            actions.leave()
+            raise
+        except BaseException:
+            actions.abort()
+            raise
+        actions.leave()
+        return operation
+
+    def _park(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        timeout = operation._timeout
+        if timeout <= 0:
+            end(operation, EXPIRED)
+            return
+        if self._max_pending is not None and self._pending >= self._max_pending:
+            operation._keeper = None
+            operation._watched = ()
+            raise PurgatoryFull(f"purgatory {self.name!r} holds {self._pending} operations already")
+        self._parked += 1
+        operation._parked = self._parked
+        watchers = self._watchers
+        if len(keys) == 1:
+            operation._watched = (watchers.watch(operation, keys[0]),)
+        else:
+            operation._watched = tuple([watchers.watch(operation, key) for key in keys])
+        operation._state = PENDING
+        self._pending += 1
+        if timeout != math.inf and not self.timer.add(operation, timeout):
+            end(operation, EXPIRED)
+
+    async def wait_until(
+        self, predicate: Callable[[], T], keys: Iterable[Hashable], timeout: float | None = None
+    ) -> T:
+        """The first truthy value of `predicate`, which is called now and whenever a key is checked.
+
+        Raises TimeoutError when there is none within `timeout` seconds, and what the predicate raises.
+        """
+        condition = Condition(predicate, timeout)
+        value = await self.try_complete_else_watch(condition, keys)
+        if condition.expired:
+            raise TimeoutError(f"{predicate!r} did not hold within {timeout} seconds")
+        return cast(T, value)
+
+    # Checking
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try the operations that watch `key`, first come first; how many this call completed.
+
+        Within a hook the check is left to the outermost call, which runs it once the hooks under way are
+        over and counts what it completed; here it returns 0. O(operations on the key) tries; a key that
+        nobody watches costs one look-up.
+        """
+        if key not in self._watchers:
+            if self._observers:
+                self._tell_checked(key, 0, 0)
+            return 0
+        actions = cast(ActionQueue, self._actions)
+        if actions.depth:
+            actions.ask(self, key)
+            return 0
+        actions.depth = 1
+        try:
+            completed = self.run_check(key)
+        except BaseException:
+            actions.abort()
+            raise
+        return completed + actions.leave()
+
+    async def sweep(self, key: Hashable) -> int:
+        """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`."""
+        limit = self._parked
+        tried = completed = 0
+        stretch = self._watchers.first(key)
+        until = self._time() + self._slice_seconds
+        while stretch is not None:
+            actions = cast(ActionQueue, self._actions)
+            actions.depth += 1
+            try:
+                tries, completions = self._try_stretch(stretch, limit)
+            except BaseException:
+                actions.abort()
+                raise
+            tried += tries
+            completed += completions + actions.leave()
+            stretch = stretch.following
+            if self._time() >= until:
+                await asyncio.sleep(0)
+                until = self._time() + self._slice_seconds
+        if self._observers:
+            self._tell_checked(key, tried, completed)
+        return completed
+
+    def check_and_complete_threadsafe(self, key: Hashable) -> None:
+        """Have the loop check `key` soon; from any thread, also the loop's own.
+
+        However many calls come before the loop wakes, it wakes once and checks each distinct key once.
+        Raises RuntimeError before the purgatory is open. Once it is closed nobody waits, and nothing happens.
+        """
+        with self._signals_lock:
+            if not self._open:
+                if not self._closing:
+                    raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+                return
+            first = not self._signalled
+            self._signalled[key] = None
+            if first:
+                cast(asyncio.AbstractEventLoop, self._loop).call_soon_threadsafe(self._check_signalled)
+
+    def _check_signalled(self) -> None:
+        with self._signals_lock:
+            keys = self._signalled
+            self._signalled = {}
+        actions = cast(ActionQueue, self._actions)
+        actions.depth += 1
+        for key in keys:
+            actions.ask(self, key)
+        actions.leave()
+
+    def run_check(self, key: Hashable) -> int:
+        # Operations parked from here on are not of this pass.
+        limit = self._parked
+        tried = completed = 0
+        stretch = self._watchers.first(key)
+        while stretch is not None:
+            tries, completions = self._try_stretch(stretch, limit)
+            tried += tries
+            completed += completions
+            stretch = stretch.following
+        if self._observers:
+            self._tell_checked(key, tried, completed)
+        return completed
+
+    def _try_stretch(self, stretch: Stretch, limit: int) -> tuple[int, int]:
+        """Try the operations of one stretch: how many were tried, how many completed."""
+        tried = completed = 0
+        for operation in stretch.operations.copy():
+            if operation._parked > limit:
+                break
+            # The hooks of those before it may have ended it.
+            state: OperationState = operation._state
+            if state is PENDING:
+                tried += 1
+                hooks: Any = operation
+                try:
+                    hooks.try_complete()
+                except BaseException as error:
+                    if self._try_failed(operation, error):
+                        # Those behind it have still to be checked.
+                        cast(ActionQueue, self._actions).ask(self, stretch.key)
+                        raise
+                if operation._state is COMPLETED:
+                    completed += 1
+        return tried, completed
+
+    def _try_failed(self, operation: DelayedOperation[Any], error: BaseException) -> bool:
+        """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
+        if not fail(operation, error) and isinstance(error, Exception):
+            self._report(f"{operation!r} was done when its try_complete() raised", error)
+        return not isinstance(error, Exception)
+
+    # Withdrawing and looking
+
+    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
+        """Withdraw every operation that watches `key`, from all its keys; those operations, in order."""
+        withdrawn = self.operations(key)
+        return [operation for operation in withdrawn if operation.cancel()]
+
+    def operations(self, key: Hashable = None) -> list[DelayedOperation[Any]]:
+        """The operations pending now: those that watch `key`, first come first, or, without a key, all."""
+        found: list[DelayedOperation[Any]] = []
+        for watched in self._watchers.keys() if key is None else [key]:
+            stretch = self._watchers.first(watched)
+            while stretch is not None:
+                for operation in stretch.operations:
+                    # All of them: each once, at the first of its keys.
+                    if key is not None or operation._watched[0] is stretch:
+                        found.append(operation)
+                stretch = stretch.following
+        return found
+
+    def statistics(self) -> PurgatoryStatistics:
+        """The figures of this moment, O(1)."""
+        return PurgatoryStatistics(
+            pending=self._pending,
+            watched=self._watchers.watched,
+            keys=len(self._watchers),
+            completed=self._completed,
+            expired=self._expired,
+            cancelled=self._cancelled,
+            failed=self._failed,
+            wakeups=self.timer.wakeups,
+        )
+
+    # What its operations tell it
+
+    def ending(self, operation: DelayedOperation[Any]) -> None:
+        cast(ActionQueue, self._actions).depth += 1
+        if operation._parked:
+            watchers = self._watchers
+            stretches: tuple[Stretch, ...] = operation._watched
+            for stretch in stretches:
+                watchers.unwatch(operation, stretch)
+            if len(stretches) == 1:
+                operation._watched = (stretches[0].key,)
+            else:
+                operation._watched = tuple([stretch.key for stretch in stretches])
+            if operation._bucket is not None:
+                self.timer.remove(operation)
+            self._pending -= 1
+
+    def ended(self, operation: DelayedOperation[Any], woken: int) -> None:
+        state = operation._state
+        if state is COMPLETED:
+            self._completed += 1
+        elif state is EXPIRED:
+            self._expired += 1
+        elif state is CANCELLED:
+            self._cancelled += 1
+        else:
+            self._failed += 1
+        if self._observers:
+            for observer in self._observers:
+                try:
+                    observer.operation_finished(operation)
+                except Exception as error:
+                    self._report(f"{observer!r} raised an exception", error)
+        actions = cast(ActionQueue, self._actions)
+        if state is FAILED:
+            failure = cast(Failure, operation._outcome)
+            if not isinstance(failure.exception, Exception):
+                actions.abort()
+                return
+            if not woken:
+                # One turn later, because somebody may be about to await what try_complete_else_watch returns.
+                cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
+        actions.leave()
+
+    def rescheduled(self, operation: DelayedOperation[Any]) -> None:
+        if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
+            end(operation, EXPIRED)
+
+    # Telling others
+
+    def _tell_checked(self, key: Hashable, tried: int, completed: int) -> None:
+        for observer in self._observers:
+            try:
+                observer.key_checked(key, tried, completed)
+            except Exception as error:
+                self._report(f"{observer!r} raised an exception", error)
+
+    def _report_unseen(self, operation: DelayedOperation[Any], failure: Failure) -> None:
+        if not failure.seen:
+            self._report(f"{operation!r} failed and nobody awaited it", failure.exception)
+
+    def _report(self, message: str, error: BaseException) -> None:
+        cast(asyncio.AbstractEventLoop, self._loop).call_exception_handler(
+            {"message": message, "exception": error}
+        )
+
+    def _time(self) -> float:
+        return cast(asyncio.AbstractEventLoop, self._loop).time()
+
+
+@final
+class Condition(DelayedOperation[object]):
+    """What `Purgatory.wait_until` waits for."""
+
+    __slots__ = ("_predicate", "_value")
+
+    def __init__(self, predicate: Callable[[], object], timeout: float | None) -> None:
+        DelayedOperation.__init__(self, timeout)
+        self._predicate = predicate
+        self._value: object = None
+
+    def try_complete(self) -> bool:
+        self._value = self._predicate()
+        return self.force_complete() if self._value else False
+
+    def on_complete(self) -> object:
+        return self._value
+
+
+def _distinct(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The keys, each once, in order, and all hashable."""
+    if isinstance(keys, (str, bytes)):
+        raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
+    given = tuple(keys)
+    if len(given) == 1:
+        hash(given[0])
+        return given
+    if not given:
+        raise ValueError("an operation must watch at least one key")
+    return tuple(dict.fromkeys(given))

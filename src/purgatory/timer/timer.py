@@ -1,0 +1,267 @@
+"""Seconds on a timing wheel: one armed `loop.call_at`, and a reaper that runs what is due in slices."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from typing import Final, cast, final
+
+from purgatory.timer.task import TimerTask
+from purgatory.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
+
+# Beyond this many ticks a float no longer tells one from the next: 285,000 years of milliseconds.
+HORIZON: Final = float(1 << 53)
+
+# How many tasks are moved or run between two looks at the clock, which costs about as much as one of them.
+BATCH: Final = 16
+
+NEVER: Final = 1 << 62
+
+
+@final
+class Timer:
+    """Runs each `TimerTask` at its deadline, however many there are, with one timer of the event loop.
+
+    `tick` is the resolution in seconds: a task runs never before its deadline, and on an idle loop less than
+    one tick after it. `slice_seconds` bounds how long `run_due` keeps the loop at a time.
+
+    `start` it, then drive it with `run`, which is the reaper; `add` tasks from the loop's own thread.
+    After Kafka's `SystemTimer`, whose reaper is a thread that wakes five times a second; this one
+    sleeps until the next occupied slot and, with nothing in the wheel, has no timer armed at all.
+    """
+
+    __slots__ = (
+        "_alarm",
+        "_armed",
+        "_clock",
+        "_fresh_until",
+        "_handle",
+        "_loop",
+        "_origin",
+        "_running",
+        "_slice_seconds",
+        "_stopped",
+        "_tick",
+        "_wheel",
+        "wakeups",
+    )
+
+    def __init__(
+        self, *, tick: float = 0.001, wheel_size: int = DEFAULT_WHEEL_SIZE, slice_seconds: float = 0.005
+    ) -> None:
+        if not (tick > 0 and math.isfinite(tick)):
+            raise ValueError(f"tick must be a positive number of seconds, not {tick!r}")
+        if not (slice_seconds > 0 and math.isfinite(slice_seconds)):
+            raise ValueError(f"slice_seconds must be a positive number of seconds, not {slice_seconds!r}")
+        self._tick = float(tick)
+        self._slice_seconds = float(slice_seconds)
+        self._wheel = TimingWheel(wheel_size)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # What deadlines are counted from.
+        self._clock: Callable[[], float] = _not_started
+        # The loop's time at tick 0.
+        self._origin = 0.0
+        # The wheel's now is right until the loop's time is this.
+        self._fresh_until = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+        # The tick for which the handle is armed; nothing needs arming while the reaper is awake.
+        self._armed = NEVER
+        self._alarm: asyncio.Future[None] | None = None
+        self._running = False
+        self._stopped = False
+        # How often the loop has woken the timer.
+        self.wakeups = 0
+
+    def __len__(self) -> int:
+        return len(self._wheel)
+
+    def __repr__(self) -> str:
+        return f"<Timer tick={self._tick} tasks={len(self._wheel)} wakeups={self.wakeups}>"
+
+    @property
+    def wheel(self) -> TimingWheel:
+        """The wheel, for inspection."""
+        return self._wheel
+
+    @property
+    def armed(self) -> bool:
+        """Whether a timer of the event loop is armed."""
+        return self._handle is not None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take the time from `loop` from now on. Raises RuntimeError when called twice."""
+        if self._loop is not None:
+            raise RuntimeError("this timer has been started already")
+        self._loop = loop
+        self._origin = self._fresh_until = loop.time()
+        self._clock = _clock_of(loop)
+
+    def add(self, task: TimerTask, delay: float) -> bool:
+        """Have `task` run `delay` seconds from now, rounded up to a tick, and set its `deadline`.
+
+        False, and nothing kept, when it is due already; infinity (and what is further away than 2**53
+        ticks) is never due and not kept either, but True. Raises RuntimeError when the task is scheduled
+        already or the timer not started.
+        """
+        now = self._clock()
+        if now >= self._fresh_until:
+            self._catch_up(now)
+        deadline = now + delay
+        task._deadline = deadline
+        ticks = (deadline - self._origin) / self._tick
+        if ticks > HORIZON:
+            return True
+        expiration = int(ticks)
+        if self._origin + expiration * self._tick < deadline:
+            expiration += 1
+        if not self._wheel.add(task, expiration):
+            return False
+        if expiration < self._armed:
+            self._arm(expiration)
+        return True
+
+    def reschedule(self, task: TimerTask, delay: float) -> bool:
+        """`add` it with a new delay, whether it is scheduled or not."""
+        self._wheel.remove(task)
+        return self.add(task, delay)
+
+    def remove(self, task: TimerTask) -> bool:
+        """Take `task` out, O(1); False when it is not scheduled."""
+        wheel = self._wheel
+        removed = wheel.remove(task)
+        if not wheel._tasks:
+            self._disarm()
+        return removed
+
+    def run_due(self) -> bool:
+        """Run what is due, for one slice at most; whether there is more.
+
+        An Exception that a task raises goes to the loop's exception handler and stops nothing else.
+        """
+        until = self._clock() + self._slice_seconds
+        tick = self._tick_at(self._running_loop().time())
+        while True:
+            for task in self._wheel.advance(tick, BATCH):
+                # Unless one before it has rescheduled it.
+                if task._bucket is None:
+                    self._run(task)
+            start = self._wheel.next_expiration()
+            if start is None or start > tick:
+                return False
+            if self._clock() >= until:
+                return True
+
+    async def run(self) -> None:
+        """The reaper: run every task at its time, until `stop`. Yields to the loop between slices."""
+        if self._running:
+            raise RuntimeError("this timer is being run already")
+        self._running = True
+        try:
+            while not self._stopped:
+                # Awake: nothing needs arming, whatever is added.
+                self._disarm()
+                self._armed = -1
+                if self.run_due():
+                    await asyncio.sleep(0)
+                    continue
+                self._arm_next()
+                self._alarm = asyncio.get_running_loop().create_future()
+                if not self._stopped:
+                    await self._alarm
+        finally:
+            self._alarm = None
+            self._disarm()
+            self._running = False
+
+    def drive(self) -> None:
+        """What the reaper does when it is woken, without pausing: for clocks that are moved by hand."""
+        while self.run_due():
+            pass
+        self._arm_next()
+
+    def stop(self) -> None:
+        """Have `run` return at its next turn, and arm nothing any more. Tasks stay where they are."""
+        self._stopped = True
+        self._disarm()
+        self._armed = -1
+        self._wake()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        return cast(asyncio.AbstractEventLoop, self._loop)
+
+    def _run(self, task: TimerTask) -> None:
+        try:
+            task.run()
+        except Exception as error:
+            self._running_loop().call_exception_handler(
+                {"message": f"{task!r} raised an exception when it was due", "exception": error}
+            )
+
+    def _ring(self) -> None:
+        self._handle = None
+        self._armed = -1
+        self.wakeups += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        alarm = self._alarm
+        if alarm is not None and not alarm.done():
+            alarm.set_result(None)
+
+    def _arm(self, tick: int) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = tick
+        self._handle = self._running_loop().call_at(self._origin + tick * self._tick, self._ring)
+
+    def _arm_next(self) -> None:
+        self._disarm()
+        self._armed = NEVER
+        start = self._wheel.next_expiration()
+        if start is not None:
+            self._arm(start)
+
+    def _disarm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+            self._armed = NEVER
+
+    def _tick_at(self, now: float) -> int:
+        """The last tick that has begun at `now`, by the same sum by which deadlines become ticks."""
+        tick = int((now - self._origin) / self._tick)
+        if self._origin + tick * self._tick > now:
+            tick -= 1
+        elif self._origin + (tick + 1) * self._tick <= now:
+            tick += 1
+        return tick
+
+    def _catch_up(self, now: float) -> None:
+        """Let the wheel's time pass as far as nothing is due, so that tasks are put where they belong.
+
+        A wheel that only moves when something expires would fall behind while everything completes early,
+        and put near deadlines on high levels, to be moved down one by one later. At most once a tick.
+        """
+        tick = self._tick_at(now)
+        if tick > self._wheel.now:
+            self._wheel.advance(tick, 0)
+        self._fresh_until = self._origin + (tick + 1) * self._tick
+
+
+def _not_started() -> float:
+    raise RuntimeError("this timer has not been started: call start(loop) first")
+
+
+def _clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The clock of `loop`, as exact as it can be read.
+
+    uvloop's time() is the monotonic clock cut to milliseconds. A timeout counted from that ends up to one
+    millisecond early, which is what happens to Kafka's; so there the clock itself is read for the start,
+    and the loop's own time, which lags, decides when it is over. asyncio's own loops read the same clock.
+    """
+    plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+    if plain or (not isinstance(loop, asyncio.BaseEventLoop) and 0 <= time.monotonic() - loop.time() < 0.01):
+        return time.monotonic
+    return loop.time

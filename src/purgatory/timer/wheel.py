@@ -1,0 +1,193 @@
+"""The hierarchical timing wheel, in whole ticks.
+
+After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), in the form that
+Kafka gave it for its request purgatory: wheels stacked on demand, time jumping from one occupied slot to the
+next. It knows no clock and no event loop: whoever drives it says what time it is.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from purgatory.timer.task import Bucket, Level, TimerTask
+
+# Of 16, 20, 32, 64, 128, 256, 512 and 1024, see benchmarks/wheel_size.py.
+DEFAULT_WHEEL_SIZE = 64
+
+
+@final
+class TimingWheel:
+    """Tasks ordered by the tick at which they expire, first in first out among equals.
+
+    Level 0 has `wheel_size` slots of one tick; a slot of each further level spans the whole level below.
+    Every level covers `wheel_size` slots from the one that holds `now`, so a slot already passed is used
+    again, and levels are added when an expiration lies beyond them all.
+
+    Adding and removing cost O(1) for a given number of levels (which is logarithmic in the longest
+    timeout); `advance` costs O(1) per task returned, plus one move per level that a task sinks.
+
+    Raises ValueError for a `wheel_size` below 2.
+    """
+
+    __slots__ = ("_levels", "_now", "_size", "_tasks")
+
+    def __init__(self, wheel_size: int, start: int = 0) -> None:
+        if not isinstance(wheel_size, int) or wheel_size < 2:
+            raise ValueError(f"wheel_size must be an integer of at least 2, not {wheel_size!r}")
+        self._size = wheel_size
+        self._now = start
+        self._levels = [Level(0, 1, wheel_size)]
+        self._tasks = 0
+
+    def __len__(self) -> int:
+        return self._tasks
+
+    def __repr__(self) -> str:
+        return f"<TimingWheel now={self._now} tasks={self._tasks} levels={self.levels}>"
+
+    @property
+    def now(self) -> int:
+        """The tick up to which this wheel has been advanced."""
+        return self._now
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are; they grow on demand and stay."""
+        return len(self._levels)
+
+    def add(self, task: TimerTask, expiration: int) -> bool:
+        """Store `task` until tick `expiration`; False, and nothing stored, when that has been reached.
+
+        Raises RuntimeError for a task that is in a wheel already.
+        """
+        if task._bucket is not None:
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first")
+        if expiration <= self._now:
+            return False
+        task._expiration = expiration
+        self._bucket_for(expiration).append(task)
+        self._tasks += 1
+        return True
+
+    def remove(self, task: TimerTask) -> bool:
+        """Take `task` out; False when it is not in this wheel."""
+        bucket = task._bucket
+        if bucket is None or bucket.wheel is not self:
+            return False
+        bucket.unlink(task)
+        self._tasks -= 1
+        return True
+
+    def locate(self, task: TimerTask) -> tuple[int, int]:
+        """The (level, slot) where `task` is. Raises ValueError when it is not in this wheel."""
+        bucket = task._bucket
+        if bucket is None or bucket.wheel is not self:
+            raise ValueError(f"{task!r} is not in this timing wheel")
+        return bucket.level.number, bucket.slot
+
+    def next_expiration(self) -> int | None:
+        """The tick at which the next occupied slot starts: no task is due before it. None when empty.
+
+        It is `now` or earlier only while an `advance` with a limit has left something undone.
+        """
+        if not self._tasks:
+            return None
+        soonest = -1
+        for level in self._levels:
+            if level.occupied:
+                position = self._now // level.width
+                slot = position % self._size
+                ahead = level.occupied >> slot
+                if ahead:
+                    position += (ahead & -ahead).bit_length() - 1
+                else:
+                    passed = level.occupied
+                    position += self._size - slot + (passed & -passed).bit_length() - 1
+                start = position * level.width
+                if soonest < 0 or start < soonest:
+                    soonest = start
+        return soonest
+
+    def advance(self, now: int, limit: int | None = None) -> list[TimerTask]:
+        """Go to tick `now`; the tasks due by then, by expiration, first in first out among equals.
+
+        With a `limit` at most that many tasks are moved to a lower level or returned. When the limit
+        stops it, the wheel's `now` stays where the work stopped and the next call goes on from there.
+        Limit 0 only lets time pass, as far as nothing has to move for it.
+
+        Raises ValueError when `now` is in the past or the limit is negative.
+        """
+        if now < self._now:
+            raise ValueError(f"time cannot go back from tick {self._now} to {now}")
+        if limit is not None and limit < 0:
+            raise ValueError(f"limit must not be negative, got {limit}")
+        budget = -1 if limit is None else limit
+        due: list[TimerTask] = []
+        while True:
+            start = self.next_expiration()
+            if start is None or start > now:
+                self._now = now
+                return due
+            self._now = start
+            budget = self._sink(start, budget)
+            bucket = self._levels[0].buckets[start % self._size]
+            while bucket is not None:
+                task = bucket.first
+                if task is None:
+                    break
+                if budget == 0:
+                    return due
+                budget -= 1
+                bucket.unlink(task)
+                self._tasks -= 1
+                due.append(task)
+            if budget == 0:
+                return due
+
+    def _sink(self, start: int, budget: int) -> int:
+        """Move what waits in the higher levels' slots that start now to where it belongs now.
+
+        Because the windows roll, a task added later may sit on a lower level than an earlier one with the
+        same expiration. So everything goes in front of what is there: the lower level's slot first, each
+        from its end, which leaves the highest level's tasks, the earliest added, at the very front.
+        Stopping anywhere in between keeps that order. Those due land in level 0's slot of this tick.
+        """
+        for level in self._levels:
+            if start % level.width:
+                break
+            if level.number:
+                bucket = level.buckets[start // level.width % self._size]
+                while bucket is not None:
+                    task = bucket.last
+                    if task is None:
+                        break
+                    if budget == 0:
+                        return 0
+                    budget -= 1
+                    bucket.unlink(task)
+                    self._bucket_for(task._expiration).prepend(task)
+        return budget
+
+    def _bucket_for(self, expiration: int) -> Bucket:
+        """The bucket of the lowest level whose window reaches `expiration`."""
+        now = self._now
+        ahead = expiration - now
+        level = self._levels[0]
+        while ahead >= level.span:
+            level = level.above or self._grow()
+        position = expiration // level.width
+        if position - now // level.width >= self._size:
+            # Within the level's span of now, yet past its last slot: now is in the middle of the first.
+            level = level.above or self._grow()
+            position = expiration // level.width
+        slot = position % self._size
+        bucket = level.buckets[slot]
+        if bucket is None:
+            bucket = level.buckets[slot] = Bucket(self, level, slot)
+        return bucket
+
+    def _grow(self) -> Level:
+        highest = self._levels[-1]
+        highest.above = level = Level(len(self._levels), highest.span, self._size)
+        self._levels.append(level)
+        return level

@@ -1,0 +1,110 @@
+"""Layer 3: key -> the operations that watch it, first come first."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+if TYPE_CHECKING:
+    from purgatory.operation import DelayedOperation
+
+# Long enough that a busy key's list costs little more than one pointer an operation, short enough that
+# finding one of them in it is nothing. Of 4, 8, 16, 32 and 64, see benchmarks/watch_lists.py.
+STRETCH_LENGTH: Final = 16
+
+
+@final
+class Stretch:
+    """A stretch of one key's watch list: up to STRETCH_LENGTH operations, and its neighbours.
+
+    A stretch that has become empty leaves the list, but goes on pointing forward. So a walk that stands on
+    it finds its way, whatever was taken away meanwhile, here or ahead.
+    """
+
+    __slots__ = ("following", "key", "operations", "previous")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.operations: list[DelayedOperation[Any]] = []
+        # Of a key's first stretch: the last one.
+        self.previous: Stretch | None = None
+        self.following: Stretch | None = None
+
+
+@final
+class Watchers:
+    """The watch lists of a purgatory: key -> its first stretch. A key nobody watches is not in it.
+
+    Watching and unwatching cost O(1) for each key of the operation, whatever the length of the lists and
+    wherever in them the operation stands. (A dict of operations per key looks simpler; but after n deletions
+    at its head every look at its first entry costs O(n), and a linked node for each operation and key costs
+    80 bytes where this costs about 20.)
+    """
+
+    __slots__ = ("_lists", "watched")
+
+    def __init__(self) -> None:
+        self._lists: dict[Hashable, Stretch] = {}
+        # Operation-key pairs.
+        self.watched = 0
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._lists
+
+    def keys(self) -> list[Hashable]:
+        """The keys somebody watches, as they are now."""
+        return list(self._lists)
+
+    def first(self, key: Hashable) -> Stretch | None:
+        """Where the key's watch list begins; None when nobody watches it."""
+        return self._lists.get(key)
+
+    def watch(self, operation: DelayedOperation[Any], key: Hashable) -> Stretch:
+        """Put `operation` at the end of the key's list; the stretch that it is on from now on."""
+        first = self._lists.get(key)
+        if first is None:
+            stretch = Stretch(key)
+            stretch.previous = stretch
+            self._lists[key] = stretch
+        else:
+            stretch = cast(Stretch, first.previous)
+            if len(stretch.operations) >= STRETCH_LENGTH:
+                last = stretch
+                # The first one's key object, so that equal keys do not each keep their own alive.
+                stretch = Stretch(first.key)
+                stretch.previous = last
+                last.following = stretch
+                first.previous = stretch
+        stretch.operations.append(operation)
+        self.watched += 1
+        return stretch
+
+    def unwatch(self, operation: DelayedOperation[Any], stretch: Stretch) -> None:
+        """Take `operation` off `stretch`, which `watch` returned."""
+        operations = stretch.operations
+        # By identity: users' classes may define what equality they like.
+        index = 0
+        while operations[index] is not operation:
+            index += 1
+        del operations[index]
+        self.watched -= 1
+        if not operations:
+            self._drop(stretch)
+
+    def _drop(self, stretch: Stretch) -> None:
+        following, previous = stretch.following, cast(Stretch, stretch.previous)
+        # Nothing leads back to it any more, or a walk could keep a whole list alive from behind.
+        stretch.previous = None
+        first = self._lists[stretch.key]
+        if stretch is first:
+            if following is None:
+                del self._lists[stretch.key]
+            else:
+                self._lists[stretch.key] = following
+                following.previous = previous
+        else:
+            previous.following = following
+            (first if following is None else following).previous = previous
