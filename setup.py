@@ -1,14 +1,11 @@
-"""Compiles the core with mypyc where that is possible. Everything else about the build is in pyproject.toml."""
+"""Compiles the core with mypyc where that is possible; the rest of the build is in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 from setuptools import setup
-
-if TYPE_CHECKING:
-    from setuptools import Extension
 
 CORE = [
     "src/purgatory/action_queue.py",
@@ -21,7 +18,7 @@ CORE = [
 ]
 
 
-def extensions() -> list[Extension]:
+def extensions() -> list[Any]:
     if os.environ.get("PURGATORY_PURE_PYTHON", "") not in ("", "0"):
         return []
     from mypyc.build import mypycify

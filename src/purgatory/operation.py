@@ -186,7 +186,7 @@ class DelayedOperation(TimerTask, Generic[R]):
         return cast(R, self._outcome)
 
     def exception(self) -> BaseException | None:
-        """The exception of a FAILED operation, else None. Raises as `result` does when there is no outcome."""
+        """The exception of a FAILED operation, else None. Raises as `result` does without an outcome."""
         if self._state is CANCELLED:
             raise asyncio.CancelledError(f"{self!r} was withdrawn")
         outcome = self._outcome
@@ -239,7 +239,7 @@ def _seconds(timeout: float | None) -> float:
 
 
 def end(operation: DelayedOperation[Any], state: OperationState) -> bool:
-    """End `operation` in `state`; True for the one call that does. Every ending but `fail` comes through here.
+    """End `operation` in `state`; True for the one call that does. Every end but `fail` comes through here.
 
     Decide first, then forget it everywhere, then run the hooks, then wake the waiters: whatever a hook
     does, it meets an operation that is done and purgatories whose books are right.
@@ -275,7 +275,7 @@ def end(operation: DelayedOperation[Any], state: OperationState) -> bool:
 
 
 def fail(operation: DelayedOperation[Any], error: BaseException) -> bool:
-    """End `operation`, which a purgatory keeps, as FAILED without its hooks; False when it is done already."""
+    """End `operation`, which a purgatory keeps, as FAILED, without its hooks; False when it is done."""
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False

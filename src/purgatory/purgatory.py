@@ -180,10 +180,13 @@ class Purgatory(Keeper):
         if self._closing:
             await self._closed.wait()
             return
-        endings = self._end_all(CANCELLED if cancel_pending else EXPIRED)
         self._closing = True
+        if not self._open:
+            self._closed.set()
+            return
         self._open = False
         self.timer.stop()
+        endings = self._end_all(CANCELLED if cancel_pending else EXPIRED)
         try:
             with CancelScope(shield=True):
                 for _ in endings:
@@ -200,7 +203,7 @@ class Purgatory(Keeper):
         """End everything that is pending, pausing after each slice."""
         raised: BaseException | None = None
         until = self._time() + self._slice_seconds
-        for key in self._watchers.keys():
+        for key in self._watchers.watched_keys():
             stretch = self._watchers.first(key)
             while stretch is not None:
                 for operation in stretch.operations.copy():
@@ -263,7 +266,11 @@ class Purgatory(Keeper):
         if not self._open or actions is None:
             state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
             raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
-        if operation._state is not NEW or operation._keeper is not None:
+        try:
+            fresh = operation._state is NEW and operation._keeper is None
+        except AttributeError:
+            raise TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)") from None
+        if not fresh:
             raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
         operation._keeper = self
         operation._watched = distinct
@@ -377,14 +384,14 @@ class Purgatory(Keeper):
         Raises RuntimeError before the purgatory is open. Once it is closed nobody waits, and nothing happens.
         """
         with self._signals_lock:
-            if not self._open:
-                if not self._closing:
-                    raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+            if self._closing:
                 return
-            first = not self._signalled
-            self._signalled[key] = None
-            if first:
+            if not self._open:
+                raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+            if not self._signalled:
                 cast(asyncio.AbstractEventLoop, self._loop).call_soon_threadsafe(self._check_signalled)
+            # The loop's thread waits for the lock, so it will find it.
+            self._signalled[key] = None
 
     def _check_signalled(self) -> None:
         with self._signals_lock:
@@ -442,20 +449,26 @@ class Purgatory(Keeper):
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
         """Withdraw every operation that watches `key`, from all its keys; those operations, in order."""
-        withdrawn = self.operations(key)
-        return [operation for operation in withdrawn if operation.cancel()]
+        return [operation for operation in self._watching(key) if operation.cancel()]
 
     def operations(self, key: Hashable = None) -> list[DelayedOperation[Any]]:
         """The operations pending now: those that watch `key`, first come first, or, without a key, all."""
+        if key is not None:
+            return self._watching(key)
+        # An operation is on the list of each of its keys; it counts at the first of them.
+        return [
+            operation
+            for watched in self._watchers.watched_keys()
+            for operation in self._watching(watched)
+            if operation.keys[0] is watched
+        ]
+
+    def _watching(self, key: Hashable) -> list[DelayedOperation[Any]]:
         found: list[DelayedOperation[Any]] = []
-        for watched in self._watchers.keys() if key is None else [key]:
-            stretch = self._watchers.first(watched)
-            while stretch is not None:
-                for operation in stretch.operations:
-                    # All of them: each once, at the first of its keys.
-                    if key is not None or operation._watched[0] is stretch:
-                        found.append(operation)
-                stretch = stretch.following
+        stretch = self._watchers.first(key)
+        while stretch is not None:
+            found += stretch.operations
+            stretch = stretch.following
         return found
 
     def statistics(self) -> PurgatoryStatistics:

@@ -1,8 +1,8 @@
 """For tests of code that waits: time that passes at once, and time moved by hand. No sleeping, no flaking.
 
-With pytest-asyncio, load the plugin `purgatory.pytest_plugin` and ask for its fixture `virtual_time`; elsewhere
-run the test on a `VirtualTimeLoop`, say by ``asyncio.Runner(loop_factory=VirtualTimeLoop)``. Code that needs
-no event loop is tested with the purgatories of a `ManualClock`.
+With pytest-asyncio, load the plugin `purgatory.pytest_plugin` and ask for its fixture `virtual_time`; without
+it, run the test on a `VirtualTimeLoop`, say by ``asyncio.Runner(loop_factory=VirtualTimeLoop)``. Code that
+needs no event loop is tested with the purgatories of a `ManualClock`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import selectors
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextvars import Context
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple
 
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
@@ -60,7 +60,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return True
 
     def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self._threads += 1
@@ -165,8 +165,8 @@ class ManualClock(asyncio.AbstractEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
@@ -175,7 +175,7 @@ class ManualClock(asyncio.AbstractEventLoop):
         return handle
 
     def call_soon(
-        self, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts], context: Context | None = None
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """Have it called at the next `advance`."""
         handle = asyncio.Handle(callback, args, self, context)

@@ -54,7 +54,7 @@ class Watchers:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._lists
 
-    def keys(self) -> list[Hashable]:
+    def watched_keys(self) -> list[Hashable]:
         """The keys somebody watches, as they are now."""
         return list(self._lists)
 
