@@ -1,0 +1,60 @@
+# Everything happens in a virtual environment of its own; python3.11 or newer and make are all it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py')
+# The core interpreted, from the tree; without it the compiled one that is installed in the environment.
+INTERPRETED := PYTHONPATH=src
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-interpreted test-compiled lint types bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live
+	$(BIN)/python -m examples.broker.simulator
+
+test: test-interpreted test-compiled ## Pass all tests, on both builds of the core
+
+test-interpreted: $(VENV)/.dev ## The tests on the interpreted core, with its branch coverage
+	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+test-compiled: $(VENV)/.dev ## The tests on the compiled core, where there is a C compiler
+	@if $(BIN)/python -P -c 'import purgatory; raise SystemExit(not purgatory.COMPILED)'; then \
+		PURGATORY_BUILD=compiled $(BIN)/python -m pytest --ignore tests/test_packaging.py; \
+	elif [ -n "$$CI" ]; then \
+		echo 'The core was not compiled: install a C compiler and the Python headers.'; exit 1; \
+	else \
+		echo 'No C compiler: the core has only been tested interpreted.'; \
+	fi
+
+lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(INTERPRETED) $(BIN)/lint-imports
+
+types: $(VENV)/.dev ## Check types, strictly
+	$(BIN)/mypy
+
+bench: $(VENV)/.demo ## Measure against asyncio's own constructs, in some minutes
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove the environment and what was built
+	rm -rf $(VENV) build dist src/*.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+# The package goes in as a wheel, not editable: compiled modules beside the sources would hide later edits.
+$(VENV)/.demo: $(VENV)/bin/python $(SOURCES)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt '.[examples]'
+	@rm -rf build
+	@touch $@
+
+# Installed just now, so this only adds what the extra needs.
+$(VENV)/.dev: $(VENV)/.demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[dev]'
+	@touch $@

@@ -1,0 +1,23 @@
+"""Which build of the core the tests are run on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import purgatory
+import purgatory.watchers
+
+
+def test_compiled_tells_what_is_loaded() -> None:
+    assert purgatory.COMPILED == (Path(purgatory.watchers.__file__ or "").suffix != ".py")
+
+
+def test_the_build_under_test_is_the_one_asked_for() -> None:
+    asked_for = os.environ.get("PURGATORY_BUILD")
+    if asked_for is None:
+        pytest.skip("PURGATORY_BUILD asks for neither the compiled nor the interpreted build")
+
+    assert asked_for == ("compiled" if purgatory.COMPILED else "interpreted")
