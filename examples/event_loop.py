@@ -1,0 +1,15 @@
+"""Runs an example on uvloop where it is installed, and on asyncio's own loop elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+def run(main: Callable[[], Awaitable[T]]) -> T:
+    return anyio.run(main, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})
