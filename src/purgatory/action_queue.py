@@ -21,12 +21,13 @@ class ActionQueue:
     run once: it sees the same.
     """
 
-    __slots__ = ("_asked", "_checks", "_loop", "depth")
+    __slots__ = ("_asked", "_loop", "checks", "depth")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         # Weakly, or the table below would keep every loop that ever had a purgatory.
-        self._loop = weakref.ref(loop)
-        self._checks: deque[tuple[Keeper, Hashable]] = deque()
+        self._loop = None if loop is None else weakref.ref(loop)
+        # In the order asked for.
+        self.checks: deque[tuple[Keeper, Hashable]] = deque()
         self._asked: set[tuple[Keeper, Hashable]] = set()
         # How many calls that may run hooks are under way, one inside the other.
         self.depth = 0
@@ -36,20 +37,20 @@ class ActionQueue:
         check = (keeper, key)
         if check not in self._asked:
             self._asked.add(check)
-            self._checks.append(check)
+            self.checks.append(check)
 
     def leave(self) -> int:
         """A call that may run hooks is over; the outermost one runs the checks asked for meanwhile.
 
         How many operations those completed.
         """
-        if self.depth > 1 or not self._checks:
+        if self.depth > 1 or not self.checks:
             self.depth -= 1
             return 0
         completed = 0
         try:
-            while self._checks:
-                check = self._checks.popleft()
+            while self.checks:
+                check = self.checks.popleft()
                 self._asked.discard(check)
                 completed += check[0].run_check(check[1])
         except BaseException:
@@ -65,8 +66,8 @@ class ActionQueue:
         loop's next turn, and are not lost.
         """
         self.depth -= 1
-        loop = self._loop()
-        if self._checks and self.depth == 0 and loop is not None:
+        loop = None if self._loop is None else self._loop()
+        if self.checks and self.depth == 0 and loop is not None:
             loop.call_soon(self._resume)
 
     def _resume(self) -> None:

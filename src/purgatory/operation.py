@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import math
 from collections.abc import Generator, Hashable
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, final
 
 from purgatory.native import mypyc_attr
@@ -168,7 +168,7 @@ class DelayedOperation(TimerTask, Generic[R]):
     @property
     def timeout(self) -> float | None:
         """The latest timeout given, in seconds; None when it never expires."""
-        return None if self._timeout == math.inf else self._timeout
+        return None if self._timeout == inf else self._timeout
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -230,7 +230,7 @@ _NONE_YET: Final = object()
 
 def _seconds(timeout: float | None) -> float:
     if timeout is None:
-        return math.inf
+        return inf
     if not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a number of seconds or None, not {timeout!r}")
     if timeout != timeout:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
@@ -99,7 +99,7 @@ class Purgatory(Keeper):
         self._observers = tuple(observers)
         self._watchers = Watchers()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._actions: ActionQueue | None = None
+        self._actions = ActionQueue(None)
         self._reaper: asyncio.Task[None] | None = None
         self._open = False
         self._closing = False
@@ -262,18 +262,20 @@ class Purgatory(Keeper):
         the operation would have to wait; in all these cases nothing is kept of it.
         """
         distinct = _distinct(keys)
-        actions = self._actions
-        if not self._open or actions is None:
+        if not self._open:
             state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
             raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
         try:
             fresh = operation._state is NEW and operation._keeper is None
         except AttributeError:
-            raise TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)") from None
+            raise TypeError(
+                f"{type(operation).__name__}.__init__ must call super().__init__(timeout)"
+            ) from None
         if not fresh:
             raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
         operation._keeper = self
         operation._watched = distinct
+        actions = self._actions
         actions.depth += 1
         # Any, because what an override returns does not matter: the operation's state says what happened.
         hooks: Any = operation
@@ -291,7 +293,10 @@ class Purgatory(Keeper):
         except BaseException:
             actions.abort()
             raise
-        actions.leave()
+        if actions.depth == 1 and actions.checks:
+            actions.leave()
+        else:
+            actions.depth -= 1
         return operation
 
     def _park(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
@@ -303,8 +308,7 @@ class Purgatory(Keeper):
             operation._keeper = None
             operation._watched = ()
             raise PurgatoryFull(f"purgatory {self.name!r} holds {self._pending} operations already")
-        self._parked += 1
-        operation._parked = self._parked
+        operation._parked = self._parked = self._parked + 1
         watchers = self._watchers
         if len(keys) == 1:
             operation._watched = (watchers.watch(operation, keys[0]),)
@@ -312,7 +316,7 @@ class Purgatory(Keeper):
             operation._watched = tuple([watchers.watch(operation, key) for key in keys])
         operation._state = PENDING
         self._pending += 1
-        if timeout != math.inf and not self.timer.add(operation, timeout):
+        if timeout != inf and not self.timer.add(operation, timeout):
             end(operation, EXPIRED)
 
     async def wait_until(
@@ -341,7 +345,7 @@ class Purgatory(Keeper):
             if self._observers:
                 self._tell_checked(key, 0, 0)
             return 0
-        actions = cast(ActionQueue, self._actions)
+        actions = self._actions
         if actions.depth:
             actions.ask(self, key)
             return 0
@@ -360,7 +364,7 @@ class Purgatory(Keeper):
         stretch = self._watchers.first(key)
         until = self._time() + self._slice_seconds
         while stretch is not None:
-            actions = cast(ActionQueue, self._actions)
+            actions = self._actions
             actions.depth += 1
             try:
                 tries, completions = self._try_stretch(stretch, limit)
@@ -397,7 +401,7 @@ class Purgatory(Keeper):
         with self._signals_lock:
             keys = self._signalled
             self._signalled = {}
-        actions = cast(ActionQueue, self._actions)
+        actions = self._actions
         actions.depth += 1
         for key in keys:
             actions.ask(self, key)
@@ -433,7 +437,7 @@ class Purgatory(Keeper):
                 except BaseException as error:
                     if self._try_failed(operation, error):
                         # Those behind it have still to be checked.
-                        cast(ActionQueue, self._actions).ask(self, stretch.key)
+                        self._actions.ask(self, stretch.key)
                         raise
                 if operation._state is COMPLETED:
                     completed += 1
@@ -487,7 +491,7 @@ class Purgatory(Keeper):
     # What its operations tell it
 
     def ending(self, operation: DelayedOperation[Any]) -> None:
-        cast(ActionQueue, self._actions).depth += 1
+        self._actions.depth += 1
         if operation._parked:
             watchers = self._watchers
             stretches: tuple[Stretch, ...] = operation._watched
@@ -517,7 +521,7 @@ class Purgatory(Keeper):
                     observer.operation_finished(operation)
                 except Exception as error:
                     self._report(f"{observer!r} raised an exception", error)
-        actions = cast(ActionQueue, self._actions)
+        actions = self._actions
         if state is FAILED:
             failure = cast(Failure, operation._outcome)
             if not isinstance(failure.exception, Exception):
@@ -526,7 +530,10 @@ class Purgatory(Keeper):
             if not woken:
                 # One turn later, because somebody may be about to await what try_complete_else_watch returns.
                 cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
-        actions.leave()
+        if actions.depth == 1 and actions.checks:
+            actions.leave()
+        else:
+            actions.depth -= 1
 
     def rescheduled(self, operation: DelayedOperation[Any]) -> None:
         if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
@@ -575,9 +582,12 @@ class Condition(DelayedOperation[object]):
 
 def _distinct(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """The keys, each once, in order, and all hashable."""
-    if isinstance(keys, (str, bytes)):
+    if type(keys) is tuple:
+        given = keys
+    elif isinstance(keys, (str, bytes)):
         raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
-    given = tuple(keys)
+    else:
+        given = tuple(keys)
     if len(given) == 1:
         hash(given[0])
         return given

@@ -26,7 +26,7 @@ class Stretch:
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.operations: list[DelayedOperation[Any]] = []
-        # Of a key's first stretch: the last one.
+        # Of a key's first stretch the last one, None while it is the only one.
         self.previous: Stretch | None = None
         self.following: Stretch | None = None
 
@@ -66,11 +66,9 @@ class Watchers:
         """Put `operation` at the end of the key's list; the stretch that it is on from now on."""
         first = self._lists.get(key)
         if first is None:
-            stretch = Stretch(key)
-            stretch.previous = stretch
-            self._lists[key] = stretch
+            stretch = self._lists[key] = Stretch(key)
         else:
-            stretch = cast(Stretch, first.previous)
+            stretch = first.previous or first
             if len(stretch.operations) >= STRETCH_LENGTH:
                 last = stretch
                 # The first one's key object, so that equal keys do not each keep their own alive.
@@ -95,16 +93,17 @@ class Watchers:
             self._drop(stretch)
 
     def _drop(self, stretch: Stretch) -> None:
-        following, previous = stretch.following, cast(Stretch, stretch.previous)
-        # Nothing leads back to it any more, or a walk could keep a whole list alive from behind.
-        stretch.previous = None
-        first = self._lists[stretch.key]
-        if stretch is first:
-            if following is None:
-                del self._lists[stretch.key]
-            else:
-                self._lists[stretch.key] = following
-                following.previous = previous
+        key, following, previous = stretch.key, stretch.following, stretch.previous
+        first = self._lists[key]
+        if stretch is not first:
+            cast(Stretch, previous).following = following
+        elif following is not None:
+            self._lists[key] = following
         else:
-            previous.following = following
-            (first if following is None else following).previous = previous
+            del self._lists[key]
+            return
+        # Whose `previous` led to it: the one behind it or, from the first, its end of the list.
+        end = first if following is None else following
+        end.previous = None if previous is end else previous
+        # Nothing leads backward from it, or a walk could keep a whole list alive from behind.
+        stretch.previous = None

@@ -129,9 +129,8 @@ class Timer:
 
     def remove(self, task: TimerTask) -> bool:
         """Take `task` out, O(1); False when it is not scheduled."""
-        wheel = self._wheel
-        removed = wheel.remove(task)
-        if not wheel._tasks:
+        removed = self._wheel.remove(task)
+        if not self._wheel._tasks:
             self._disarm()
         return removed
 

@@ -29,7 +29,7 @@ class TimingWheel:
     Raises ValueError for a `wheel_size` below 2.
     """
 
-    __slots__ = ("_levels", "_now", "_size", "_tasks")
+    __slots__ = ("_latest_bucket", "_latest_expiration", "_levels", "_now", "_size", "_tasks")
 
     def __init__(self, wheel_size: int, start: int = 0) -> None:
         if not isinstance(wheel_size, int) or wheel_size < 2:
@@ -38,6 +38,10 @@ class TimingWheel:
         self._now = start
         self._levels = [Level(0, 1, wheel_size)]
         self._tasks = 0
+        # Whoever adds many tasks at a time mostly adds them with the same timeout: the bucket that the
+        # latest one went to serves them all until time passes, and with it the levels' windows.
+        self._latest_expiration = -1
+        self._latest_bucket: Bucket | None = None
 
     def __len__(self) -> int:
         return self._tasks
@@ -64,8 +68,21 @@ class TimingWheel:
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first")
         if expiration <= self._now:
             return False
+        bucket = self._latest_bucket
+        if bucket is None or expiration != self._latest_expiration:
+            bucket = self._latest_bucket = self._bucket_for(expiration)
+            self._latest_expiration = expiration
+        last = bucket.last
         task._expiration = expiration
-        self._bucket_for(expiration).append(task)
+        task._bucket = bucket
+        task._previous = last
+        task._next = None
+        if last is None:
+            bucket.first = task
+            bucket.level.occupied |= 1 << bucket.slot
+        else:
+            last._next = task
+        bucket.last = task
         self._tasks += 1
         return True
 
@@ -74,7 +91,18 @@ class TimingWheel:
         bucket = task._bucket
         if bucket is None or bucket.wheel is not self:
             return False
-        bucket.unlink(task)
+        previous, following = task._previous, task._next
+        if previous is None:
+            bucket.first = following
+        else:
+            previous._next = following
+        if following is None:
+            bucket.last = previous
+        else:
+            following._previous = previous
+        if bucket.first is None:
+            bucket.level.occupied ^= 1 << bucket.slot
+        task._bucket = task._previous = task._next = None
         self._tasks -= 1
         return True
 
@@ -126,9 +154,9 @@ class TimingWheel:
         while True:
             start = self.next_expiration()
             if start is None or start > now:
-                self._now = now
+                self._pass_to(now)
                 return due
-            self._now = start
+            self._pass_to(start)
             budget = self._sink(start, budget)
             bucket = self._levels[0].buckets[start % self._size]
             while bucket is not None:
@@ -138,11 +166,14 @@ class TimingWheel:
                 if budget == 0:
                     return due
                 budget -= 1
-                bucket.unlink(task)
-                self._tasks -= 1
+                self.remove(task)
                 due.append(task)
             if budget == 0:
                 return due
+
+    def _pass_to(self, now: int) -> None:
+        self._now = now
+        self._latest_bucket = None
 
     def _sink(self, start: int, budget: int) -> int:
         """Move what waits in the higher levels' slots that start now to where it belongs now.
@@ -164,9 +195,22 @@ class TimingWheel:
                     if budget == 0:
                         return 0
                     budget -= 1
-                    bucket.unlink(task)
-                    self._bucket_for(task._expiration).prepend(task)
+                    self.remove(task)
+                    self._add_in_front(task)
         return budget
+
+    def _add_in_front(self, task: TimerTask) -> None:
+        bucket = self._bucket_for(task._expiration)
+        first = bucket.first
+        task._bucket = bucket
+        task._next = first
+        if first is None:
+            bucket.last = task
+            bucket.level.occupied |= 1 << bucket.slot
+        else:
+            first._previous = task
+        bucket.first = task
+        self._tasks += 1
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
