@@ -6,6 +6,8 @@ import os
 from typing import Any
 
 from setuptools import setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 CORE = [
     "src/purgatory/action_queue.py",
@@ -16,6 +18,21 @@ CORE = [
     "src/purgatory/timer/wheel.py",
     "src/purgatory/watchers.py",
 ]
+
+
+class BuildCore(build_ext):
+    """All of the core or none of it: what is compiled cannot be imported without the rest."""
+
+    failed = False
+
+    def build_extension(self, ext: Any) -> None:
+        if self.failed:
+            raise CompileError(f"{ext.name} is left interpreted, because another part did not compile")
+        try:
+            super().build_extension(ext)
+        except BaseException:
+            self.failed = True
+            raise
 
 
 def extensions() -> list[Any]:
@@ -30,4 +47,4 @@ def extensions() -> list[Any]:
     return compiled
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})

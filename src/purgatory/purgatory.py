@@ -28,7 +28,7 @@ from purgatory.operation import (
     fail,
 )
 from purgatory.statistics import PurgatoryStatistics
-from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer
+from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer, pause
 from purgatory.watchers import Stretch, Watchers
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Purgatory(Keeper):
         try:
             with CancelScope(shield=True):
                 for _ in endings:
-                    await asyncio.sleep(0)
+                    await pause()
                 if self._reaper is not None:
                     await asyncio.wait([self._reaper])
         finally:
@@ -375,7 +375,7 @@ class Purgatory(Keeper):
             completed += completions + actions.leave()
             stretch = stretch.following
             if self._time() >= until:
-                await asyncio.sleep(0)
+                await pause()
                 until = self._time() + self._slice_seconds
         if self._observers:
             self._tell_checked(key, tried, completed)
