@@ -11,8 +11,11 @@ from setuptools.errors import CompileError
 
 CORE = [
     "src/purgatory/action_queue.py",
+    "src/purgatory/condition.py",
+    "src/purgatory/ledger.py",
     "src/purgatory/operation.py",
     "src/purgatory/purgatory.py",
+    "src/purgatory/signals.py",
     "src/purgatory/timer/task.py",
     "src/purgatory/timer/timer.py",
     "src/purgatory/timer/wheel.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import inf
 from types import TracebackType
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 from anyio import TASK_STATUS_IGNORED, CancelScope
 
 from purgatory.action_queue import ActionQueue, action_queue_of
+from purgatory.condition import Condition
 from purgatory.errors import PurgatoryClosed, PurgatoryFull
+from purgatory.ledger import Ledger
 from purgatory.operation import (
     CANCELLED,
     COMPLETED,
@@ -27,9 +28,10 @@ from purgatory.operation import (
     end,
     fail,
 )
+from purgatory.signals import Signals
 from purgatory.statistics import PurgatoryStatistics
 from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer, pause
-from purgatory.watchers import Stretch, Watchers
+from purgatory.watchers import Stretch, Watchers, distinct_keys
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -59,21 +61,15 @@ class Purgatory(Keeper):
 
     __slots__ = (
         "_actions",
-        "_cancelled",
         "_closed",
         "_closing",
-        "_completed",
-        "_expired",
-        "_failed",
+        "_ledger",
         "_loop",
         "_max_pending",
-        "_observers",
+        "_observed",
         "_open",
-        "_parked",
-        "_pending",
         "_reaper",
-        "_signalled",
-        "_signals_lock",
+        "_signals",
         "_slice_seconds",
         "_watchers",
         "name",
@@ -96,28 +92,21 @@ class Purgatory(Keeper):
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
         self._slice_seconds = slice_seconds
         self._max_pending = max_pending
-        self._observers = tuple(observers)
         self._watchers = Watchers()
+        listeners = tuple(observers)
+        self._ledger = Ledger(listeners)
+        self._observed = bool(listeners)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._actions = ActionQueue(None)
         self._reaper: asyncio.Task[None] | None = None
         self._open = False
         self._closing = False
         self._closed = asyncio.Event()
-        self._signals_lock = threading.Lock()
-        # Keys that other threads have signalled since the loop last looked.
-        self._signalled: dict[Hashable, None] = {}
-        # How many operations have ever been parked; an operation's own number is its place in that order.
-        self._parked = 0
-        self._pending = 0
-        self._completed = 0
-        self._expired = 0
-        self._cancelled = 0
-        self._failed = 0
+        self._signals: Signals | None = None
 
     def __repr__(self) -> str:
         state = "open" if self._open else "closed" if self._closing else "new"
-        return f"<Purgatory {self.name!r} {state} pending={self._pending} keys={len(self._watchers)}>"
+        return f"<Purgatory {self.name!r} {state} pending={self._ledger.pending} keys={len(self._watchers)}>"
 
     # Opening and closing
 
@@ -155,6 +144,8 @@ class Purgatory(Keeper):
         if self._open:
             raise RuntimeError(f"purgatory {self.name!r} is open already")
         self._loop = loop
+        self._ledger.open_on(loop)
+        self._signals = Signals(loop, self._check_signalled)
         self._actions = action_queue_of(loop)
         self.timer.start(loop)
         self._open = True
@@ -229,7 +220,7 @@ class Purgatory(Keeper):
         error = reaper.exception()
         if error is not None:
             self._reaper_failed(error)
-            self._report(f"the reaper of purgatory {self.name!r} failed; it is closed", error)
+            self._ledger.report(f"the reaper of purgatory {self.name!r} failed; it is closed", error)
 
     def _reaper_failed(self, error: BaseException) -> None:
         """Nothing expires any more: whoever waits must know."""
@@ -261,7 +252,7 @@ class Purgatory(Keeper):
         hashable, RuntimeError when the operation was offered before, PurgatoryClosed, and PurgatoryFull when
         the operation would have to wait; in all these cases nothing is kept of it.
         """
-        distinct = _distinct(keys)
+        distinct = distinct_keys(keys)
         if not self._open:
             state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
             raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
@@ -304,18 +295,20 @@ class Purgatory(Keeper):
         if timeout <= 0:
             end(operation, EXPIRED)
             return
-        if self._max_pending is not None and self._pending >= self._max_pending:
+        ledger = self._ledger
+        if self._max_pending is not None and ledger.pending >= self._max_pending:
             operation._keeper = None
             operation._watched = ()
-            raise PurgatoryFull(f"purgatory {self.name!r} holds {self._pending} operations already")
-        operation._parked = self._parked = self._parked + 1
+            raise PurgatoryFull(f"purgatory {self.name!r} holds {ledger.pending} operations already")
+        ledger.parked += 1
+        operation._parked = ledger.parked
         watchers = self._watchers
         if len(keys) == 1:
             operation._watched = (watchers.watch(operation, keys[0]),)
         else:
             operation._watched = tuple([watchers.watch(operation, key) for key in keys])
         operation._state = PENDING
-        self._pending += 1
+        ledger.pending += 1
         if timeout != inf and not self.timer.add(operation, timeout):
             end(operation, EXPIRED)
 
@@ -342,8 +335,8 @@ class Purgatory(Keeper):
         nobody watches costs one look-up.
         """
         if key not in self._watchers:
-            if self._observers:
-                self._tell_checked(key, 0, 0)
+            if self._observed:
+                self._ledger.checked(key, 0, 0)
             return 0
         actions = self._actions
         if actions.depth:
@@ -359,7 +352,7 @@ class Purgatory(Keeper):
 
     async def sweep(self, key: Hashable) -> int:
         """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`."""
-        limit = self._parked
+        limit = self._ledger.parked
         tried = completed = 0
         stretch = self._watchers.first(key)
         until = self._time() + self._slice_seconds
@@ -377,8 +370,8 @@ class Purgatory(Keeper):
             if self._time() >= until:
                 await pause()
                 until = self._time() + self._slice_seconds
-        if self._observers:
-            self._tell_checked(key, tried, completed)
+        if self._observed:
+            self._ledger.checked(key, tried, completed)
         return completed
 
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
@@ -387,29 +380,22 @@ class Purgatory(Keeper):
         However many calls come before the loop wakes, it wakes once and checks each distinct key once.
         Raises RuntimeError before the purgatory is open. Once it is closed nobody waits, and nothing happens.
         """
-        with self._signals_lock:
-            if self._closing:
-                return
-            if not self._open:
-                raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
-            if not self._signalled:
-                cast(asyncio.AbstractEventLoop, self._loop).call_soon_threadsafe(self._check_signalled)
-            # The loop's thread waits for the lock, so it will find it.
-            self._signalled[key] = None
+        if self._closing:
+            return
+        if self._signals is None:
+            raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+        self._signals.signal(key)
 
     def _check_signalled(self) -> None:
-        with self._signals_lock:
-            keys = self._signalled
-            self._signalled = {}
         actions = self._actions
         actions.depth += 1
-        for key in keys:
+        for key in cast(Signals, self._signals).take():
             actions.ask(self, key)
         actions.leave()
 
     def run_check(self, key: Hashable) -> int:
         # Operations parked from here on are not of this pass.
-        limit = self._parked
+        limit = self._ledger.parked
         tried = completed = 0
         stretch = self._watchers.first(key)
         while stretch is not None:
@@ -417,8 +403,8 @@ class Purgatory(Keeper):
             tried += tries
             completed += completions
             stretch = stretch.following
-        if self._observers:
-            self._tell_checked(key, tried, completed)
+        if self._observed:
+            self._ledger.checked(key, tried, completed)
         return completed
 
     def _try_stretch(self, stretch: Stretch, limit: int) -> tuple[int, int]:
@@ -446,45 +432,30 @@ class Purgatory(Keeper):
     def _try_failed(self, operation: DelayedOperation[Any], error: BaseException) -> bool:
         """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
         if not fail(operation, error) and isinstance(error, Exception):
-            self._report(f"{operation!r} was done when its try_complete() raised", error)
+            self._ledger.report(f"{operation!r} was done when its try_complete() raised", error)
         return not isinstance(error, Exception)
 
     # Withdrawing and looking
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
         """Withdraw every operation that watches `key`, from all its keys; those operations, in order."""
-        return [operation for operation in self._watching(key) if operation.cancel()]
+        return [operation for operation in self._watchers.watching(key) if operation.cancel()]
 
     def operations(self, key: Hashable = None) -> list[DelayedOperation[Any]]:
         """The operations pending now: those that watch `key`, first come first, or, without a key, all."""
-        if key is not None:
-            return self._watching(key)
-        # An operation is on the list of each of its keys; it counts at the first of them.
-        return [
-            operation
-            for watched in self._watchers.watched_keys()
-            for operation in self._watching(watched)
-            if operation.keys[0] is watched
-        ]
-
-    def _watching(self, key: Hashable) -> list[DelayedOperation[Any]]:
-        found: list[DelayedOperation[Any]] = []
-        stretch = self._watchers.first(key)
-        while stretch is not None:
-            found += stretch.operations
-            stretch = stretch.following
-        return found
+        return self._watchers.operations() if key is None else self._watchers.watching(key)
 
     def statistics(self) -> PurgatoryStatistics:
         """The figures of this moment, O(1)."""
+        ledger = self._ledger
         return PurgatoryStatistics(
-            pending=self._pending,
+            pending=ledger.pending,
             watched=self._watchers.watched,
             keys=len(self._watchers),
-            completed=self._completed,
-            expired=self._expired,
-            cancelled=self._cancelled,
-            failed=self._failed,
+            completed=ledger.completed,
+            expired=ledger.expired,
+            cancelled=ledger.cancelled,
+            failed=ledger.failed,
             wakeups=self.timer.wakeups,
         )
 
@@ -503,33 +474,16 @@ class Purgatory(Keeper):
                 operation._watched = tuple([stretch.key for stretch in stretches])
             if operation._bucket is not None:
                 self.timer.remove(operation)
-            self._pending -= 1
+            self._ledger.pending -= 1
 
     def ended(self, operation: DelayedOperation[Any], woken: int) -> None:
-        state = operation._state
-        if state is COMPLETED:
-            self._completed += 1
-        elif state is EXPIRED:
-            self._expired += 1
-        elif state is CANCELLED:
-            self._cancelled += 1
-        else:
-            self._failed += 1
-        if self._observers:
-            for observer in self._observers:
-                try:
-                    observer.operation_finished(operation)
-                except Exception as error:
-                    self._report(f"{observer!r} raised an exception", error)
+        self._ledger.finished(operation, woken)
         actions = self._actions
-        if state is FAILED:
+        if operation._state is FAILED:
             failure = cast(Failure, operation._outcome)
             if not isinstance(failure.exception, Exception):
                 actions.abort()
                 return
-            if not woken:
-                # One turn later, because somebody may be about to await what try_complete_else_watch returns.
-                cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
         if actions.depth == 1 and actions.checks:
             actions.leave()
         else:
@@ -539,58 +493,5 @@ class Purgatory(Keeper):
         if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
             end(operation, EXPIRED)
 
-    # Telling others
-
-    def _tell_checked(self, key: Hashable, tried: int, completed: int) -> None:
-        for observer in self._observers:
-            try:
-                observer.key_checked(key, tried, completed)
-            except Exception as error:
-                self._report(f"{observer!r} raised an exception", error)
-
-    def _report_unseen(self, operation: DelayedOperation[Any], failure: Failure) -> None:
-        if not failure.seen:
-            self._report(f"{operation!r} failed and nobody awaited it", failure.exception)
-
-    def _report(self, message: str, error: BaseException) -> None:
-        cast(asyncio.AbstractEventLoop, self._loop).call_exception_handler(
-            {"message": message, "exception": error}
-        )
-
     def _time(self) -> float:
         return cast(asyncio.AbstractEventLoop, self._loop).time()
-
-
-@final
-class Condition(DelayedOperation[object]):
-    """What `Purgatory.wait_until` waits for."""
-
-    __slots__ = ("_predicate", "_value")
-
-    def __init__(self, predicate: Callable[[], object], timeout: float | None) -> None:
-        DelayedOperation.__init__(self, timeout)
-        self._predicate = predicate
-        self._value: object = None
-
-    def try_complete(self) -> bool:
-        self._value = self._predicate()
-        return self.force_complete() if self._value else False
-
-    def on_complete(self) -> object:
-        return self._value
-
-
-def _distinct(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys, each once, in order, and all hashable."""
-    if type(keys) is tuple:
-        given = keys
-    elif isinstance(keys, (str, bytes)):
-        raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
-    else:
-        given = tuple(keys)
-    if len(given) == 1:
-        hash(given[0])
-        return given
-    if not given:
-        raise ValueError("an operation must watch at least one key")
-    return tuple(dict.fromkeys(given))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 if TYPE_CHECKING:
@@ -62,6 +62,24 @@ class Watchers:
         """Where the key's watch list begins; None when nobody watches it."""
         return self._lists.get(key)
 
+    def watching(self, key: Hashable) -> list[DelayedOperation[Any]]:
+        """The operations that watch `key`, first come first."""
+        found: list[DelayedOperation[Any]] = []
+        stretch = self._lists.get(key)
+        while stretch is not None:
+            found += stretch.operations
+            stretch = stretch.following
+        return found
+
+    def operations(self) -> list[DelayedOperation[Any]]:
+        """All operations, each once: at the first of its keys."""
+        return [
+            operation
+            for key in self.watched_keys()
+            for operation in self.watching(key)
+            if operation.keys[0] is key
+        ]
+
     def watch(self, operation: DelayedOperation[Any], key: Hashable) -> Stretch:
         """Put `operation` at the end of the key's list; the stretch that it is on from now on."""
         first = self._lists.get(key)
@@ -107,3 +125,19 @@ class Watchers:
         end.previous = None if previous is end else previous
         # Nothing leads backward from it, or a walk could keep a whole list alive from behind.
         stretch.previous = None
+
+
+def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The keys, each once, in order, and all hashable."""
+    if type(keys) is tuple:
+        given = keys
+    elif isinstance(keys, (str, bytes)):
+        raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
+    else:
+        given = tuple(keys)
+    if len(given) == 1:
+        hash(given[0])
+        return given
+    if not given:
+        raise ValueError("an operation must watch at least one key")
+    return tuple(dict.fromkeys(given))

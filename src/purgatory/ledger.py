@@ -1,0 +1,72 @@
+"""What has become of a purgatory's operations, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, cast, final
+
+from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, DelayedOperation, Failure
+
+if TYPE_CHECKING:
+    from purgatory.observer import Observer
+
+
+@final
+class Ledger:
+    """Counts the operations by how they ended, and tells observers and, of what failed, the event loop."""
+
+    __slots__ = ("_loop", "_observers", "cancelled", "completed", "expired", "failed", "parked", "pending")
+
+    def __init__(self, observers: tuple[Observer, ...]) -> None:
+        self._observers = observers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # How many have ever been parked; an operation's own number is its place in that order.
+        self.parked = 0
+        self.pending = 0
+        self.completed = 0
+        self.expired = 0
+        self.cancelled = 0
+        self.failed = 0
+
+    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def finished(self, operation: DelayedOperation[Any], woken: int) -> None:
+        """`operation` has ended, which woke so many tasks that awaited it."""
+        state = operation._state
+        if state is COMPLETED:
+            self.completed += 1
+        elif state is EXPIRED:
+            self.expired += 1
+        elif state is CANCELLED:
+            self.cancelled += 1
+        else:
+            self.failed += 1
+            if not woken:
+                # A turn later, because somebody may be about to await what try_complete_else_watch returns.
+                loop = cast(asyncio.AbstractEventLoop, self._loop)
+                loop.call_soon(self._report_unseen, operation, cast(Failure, operation._outcome))
+        if self._observers:
+            for observer in self._observers:
+                try:
+                    observer.operation_finished(operation)
+                except Exception as error:
+                    self.report(f"{observer!r} raised an exception", error)
+
+    def checked(self, key: Hashable, tried: int, completed: int) -> None:
+        """A check of `key` is over."""
+        for observer in self._observers:
+            try:
+                observer.key_checked(key, tried, completed)
+            except Exception as error:
+                self.report(f"{observer!r} raised an exception", error)
+
+    def report(self, message: str, error: BaseException) -> None:
+        """Hand what nobody else will see to the loop's exception handler."""
+        loop = cast(asyncio.AbstractEventLoop, self._loop)
+        loop.call_exception_handler({"message": message, "exception": error})
+
+    def _report_unseen(self, operation: DelayedOperation[Any], failure: Failure) -> None:
+        if not failure.seen:
+            self.report(f"{operation!r} failed and nobody awaited it", failure.exception)
