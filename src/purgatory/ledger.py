@@ -43,10 +43,12 @@ class Ledger:
             self.cancelled += 1
         else:
             self.failed += 1
-            if not woken:
+            failure = cast(Failure, operation._outcome)
+            # What is no Exception goes up, and is seen there.
+            if not woken and isinstance(failure.exception, Exception):
                 # A turn later, because somebody may be about to await what try_complete_else_watch returns.
                 loop = cast(asyncio.AbstractEventLoop, self._loop)
-                loop.call_soon(self._report_unseen, operation, cast(Failure, operation._outcome))
+                loop.call_soon(self._report_unseen, operation, failure)
         if self._observers:
             for observer in self._observers:
                 try:

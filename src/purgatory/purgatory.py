@@ -197,15 +197,15 @@ class Purgatory(Keeper):
         for key in self._watchers.watched_keys():
             stretch = self._watchers.first(key)
             while stretch is not None:
-                for operation in stretch.operations.copy():
+                while stretch.operations:
                     try:
-                        end(operation, state)
+                        end(stretch.operations[0], state)
                     except BaseException as error:
                         # It has to go up, but not before everybody has been told.
                         raised = raised or error
-                if self._time() >= until:
-                    yield
-                    until = self._time() + self._slice_seconds
+                    if self._time() >= until:
+                        yield
+                        until = self._time() + self._slice_seconds
                 stretch = stretch.following
         if raised is not None:
             raise raised
@@ -278,7 +278,10 @@ class Purgatory(Keeper):
                     raise
             if operation._state is NEW:
                 self._park(operation, distinct)
-        except PurgatoryFull:
+        except Exception:
+            # It is full, or a key cannot be compared with the others.
+            operation._keeper = None
+            operation._watched = ()
             actions.leave()
             raise
         except BaseException:
@@ -297,16 +300,13 @@ class Purgatory(Keeper):
             return
         ledger = self._ledger
         if self._max_pending is not None and ledger.pending >= self._max_pending:
-            operation._keeper = None
-            operation._watched = ()
             raise PurgatoryFull(f"purgatory {self.name!r} holds {ledger.pending} operations already")
+        if len(keys) == 1:
+            operation._watched = (self._watchers.watch(operation, keys[0]),)
+        else:
+            operation._watched = self._watchers.watch_all(operation, keys)
         ledger.parked += 1
         operation._parked = ledger.parked
-        watchers = self._watchers
-        if len(keys) == 1:
-            operation._watched = (watchers.watch(operation, keys[0]),)
-        else:
-            operation._watched = tuple([watchers.watch(operation, key) for key in keys])
         operation._state = PENDING
         ledger.pending += 1
         if timeout != inf and not self.timer.add(operation, timeout):
@@ -334,13 +334,14 @@ class Purgatory(Keeper):
         over and counts what it completed; here it returns 0. O(operations on the key) tries; a key that
         nobody watches costs one look-up.
         """
+        actions = self._actions
+        if actions.depth:
+            # Even if nobody watches it now: the operation that is just being tried may be about to.
+            actions.ask(self, key)
+            return 0
         if key not in self._watchers:
             if self._observed:
                 self._ledger.checked(key, 0, 0)
-            return 0
-        actions = self._actions
-        if actions.depth:
-            actions.ask(self, key)
             return 0
         actions.depth = 1
         try:
@@ -353,23 +354,26 @@ class Purgatory(Keeper):
     async def sweep(self, key: Hashable) -> int:
         """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`."""
         limit = self._ledger.parked
-        tried = completed = 0
+        tried = completed = latest = 0
         stretch = self._watchers.first(key)
-        until = self._time() + self._slice_seconds
-        while stretch is not None:
-            actions = self._actions
+        actions = self._actions
+        while True:
             actions.depth += 1
             try:
-                tries, completions = self._try_stretch(stretch, limit)
+                until = self._time() + self._slice_seconds
+                while stretch is not None and self._time() < until:
+                    latest, tries, completions = self._try_stretch(stretch, latest, limit, until)
+                    tried += tries
+                    completed += completions
+                    if not latest:
+                        stretch = stretch.following
             except BaseException:
                 actions.abort()
                 raise
-            tried += tries
-            completed += completions + actions.leave()
-            stretch = stretch.following
-            if self._time() >= until:
-                await pause()
-                until = self._time() + self._slice_seconds
+            completed += actions.leave()
+            if stretch is None:
+                break
+            await pause()
         if self._observed:
             self._ledger.checked(key, tried, completed)
         return completed
@@ -399,7 +403,7 @@ class Purgatory(Keeper):
         tried = completed = 0
         stretch = self._watchers.first(key)
         while stretch is not None:
-            tries, completions = self._try_stretch(stretch, limit)
+            _, tries, completions = self._try_stretch(stretch, 0, limit, inf)
             tried += tries
             completed += completions
             stretch = stretch.following
@@ -407,15 +411,20 @@ class Purgatory(Keeper):
             self._ledger.checked(key, tried, completed)
         return completed
 
-    def _try_stretch(self, stretch: Stretch, limit: int) -> tuple[int, int]:
-        """Try the operations of one stretch: how many were tried, how many completed."""
+    def _try_stretch(self, stretch: Stretch, after: int, limit: int, until: float) -> tuple[int, int, int]:
+        """Try the operations of one stretch parked after number `after`, up to `limit`, until a loop's time.
+
+        Returns the number of the last one tried when the time ran out, else 0; how many were tried; and how
+        many of them completed.
+        """
         tried = completed = 0
         for operation in stretch.operations.copy():
-            if operation._parked > limit:
+            number = operation._parked
+            if number > limit:
                 break
             # The hooks of those before it may have ended it.
             state: OperationState = operation._state
-            if state is PENDING:
+            if number > after and state is PENDING:
                 tried += 1
                 hooks: Any = operation
                 try:
@@ -427,7 +436,9 @@ class Purgatory(Keeper):
                         raise
                 if operation._state is COMPLETED:
                     completed += 1
-        return tried, completed
+                if until != inf and self._time() >= until:
+                    return number, tried, completed
+        return 0, tried, completed
 
     def _try_failed(self, operation: DelayedOperation[Any], error: BaseException) -> bool:
         """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""

@@ -98,6 +98,18 @@ class Watchers:
         self.watched += 1
         return stretch
 
+    def watch_all(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> tuple[Stretch, ...]:
+        """`watch` each of `keys`, or none when one of them cannot be compared with those in the table."""
+        stretches: list[Stretch] = []
+        try:
+            for key in keys:
+                stretches.append(self.watch(operation, key))
+        except BaseException:
+            for stretch in stretches:
+                self.unwatch(operation, stretch)
+            raise
+        return tuple(stretches)
+
     def unwatch(self, operation: DelayedOperation[Any], stretch: Stretch) -> None:
         """Take `operation` off `stretch`, which `watch` returned."""
         operations = stretch.operations

@@ -14,7 +14,7 @@ from purgatory.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
 # Beyond this many ticks a float no longer tells one from the next: 285,000 years of milliseconds.
 HORIZON: Final = float(1 << 53)
 
-# How many tasks are moved or run between two looks at the clock, which costs about as much as one of them.
+# How many tasks are moved down between two looks at the clock, which costs about as much as one of them.
 BATCH: Final = 16
 
 NEVER: Final = 1 << 62
@@ -107,7 +107,7 @@ class Timer:
         """
         now = self._clock()
         if now >= self._fresh_until:
-            self._catch_up(now)
+            self._catch_up()
         deadline = now + delay
         task._deadline = deadline
         ticks = (deadline - self._origin) / self._tick
@@ -125,7 +125,10 @@ class Timer:
     def reschedule(self, task: TimerTask, delay: float) -> bool:
         """`add` it with a new delay, whether it is scheduled or not."""
         self._wheel.remove(task)
-        return self.add(task, delay)
+        added = self.add(task, delay)
+        if not self._wheel._tasks:
+            self._disarm()
+        return added
 
     def remove(self, task: TimerTask) -> bool:
         """Take `task` out, O(1); False when it is not scheduled."""
@@ -135,22 +138,25 @@ class Timer:
         return removed
 
     def run_due(self) -> bool:
-        """Run what is due, for one slice at most; whether there is more.
+        """Run what is due, for one slice at most; whether there may be more.
 
-        An Exception that a task raises goes to the loop's exception handler and stops nothing else.
+        The clock is read after every task: they are others' code and may take long. An Exception that one
+        raises goes to the loop's exception handler and stops nothing else.
         """
         until = self._clock() + self._slice_seconds
         tick = self._tick_at(self._running_loop().time())
-        while True:
-            for task in self._wheel.advance(tick, BATCH):
-                # Unless one before it has rescheduled it.
-                if task._bucket is None:
+        wheel = self._wheel
+        while wheel.reach(tick):
+            if wheel.sink(BATCH) < BATCH:
+                task = wheel.pop()
+                while task is not None:
                     self._run(task)
-            start = self._wheel.next_expiration()
-            if start is None or start > tick:
-                return False
-            if self._clock() >= until:
+                    if self._clock() >= until:
+                        return True
+                    task = wheel.pop()
+            elif self._clock() >= until:
                 return True
+        return False
 
     async def run(self) -> None:
         """The reaper: run every task at its time, until `stop`. Yields to the loop between slices."""
@@ -237,13 +243,14 @@ class Timer:
             tick += 1
         return tick
 
-    def _catch_up(self, now: float) -> None:
+    def _catch_up(self) -> None:
         """Let the wheel's time pass as far as nothing is due, so that tasks are put where they belong.
 
         A wheel that only moves when something expires would fall behind while everything completes early,
         and put near deadlines on high levels, to be moved down one by one later. At most once a tick.
         """
-        tick = self._tick_at(now)
+        # Not by the clock that deadlines are counted from, which may be ahead.
+        tick = self._tick_at(self._running_loop().time())
         if tick > self._wheel.now:
             self._wheel.advance(tick, 0)
         self._fresh_until = self._origin + (tick + 1) * self._tick

@@ -120,7 +120,8 @@ class TimingWheel:
         """
         if not self._tasks:
             return None
-        soonest = -1
+        soonest = 0
+        found = False
         for level in self._levels:
             if level.occupied:
                 position = self._now // level.width
@@ -132,8 +133,9 @@ class TimingWheel:
                     passed = level.occupied
                     position += self._size - slot + (passed & -passed).bit_length() - 1
                 start = position * level.width
-                if soonest < 0 or start < soonest:
+                if not found or start < soonest:
                     soonest = start
+                    found = True
         return soonest
 
     def advance(self, now: int, limit: int | None = None) -> list[TimerTask]:
@@ -149,55 +151,63 @@ class TimingWheel:
             raise ValueError(f"time cannot go back from tick {self._now} to {now}")
         if limit is not None and limit < 0:
             raise ValueError(f"limit must not be negative, got {limit}")
-        budget = -1 if limit is None else limit
+        budget = self._tasks * (len(self._levels) + 1) if limit is None else limit
         due: list[TimerTask] = []
-        while True:
-            start = self.next_expiration()
-            if start is None or start > now:
-                self._pass_to(now)
-                return due
-            self._pass_to(start)
-            budget = self._sink(start, budget)
-            bucket = self._levels[0].buckets[start % self._size]
-            while bucket is not None:
-                task = bucket.first
+        while self.reach(now):
+            budget -= self.sink(budget)
+            while budget > 0:
+                task = self.pop()
                 if task is None:
                     break
-                if budget == 0:
-                    return due
                 budget -= 1
-                self.remove(task)
                 due.append(task)
             if budget == 0:
-                return due
+                break
+        return due
 
-    def _pass_to(self, now: int) -> None:
-        self._now = now
+    # The steps of advance, for who has to look at the clock in between
+
+    def reach(self, now: int) -> bool:
+        """Go to the next occupied slot begun by tick `now`; False, and go to `now`, when there is none."""
+        start = self.next_expiration()
+        if start is None or start > now:
+            start = now
+            found = False
+        else:
+            found = True
+        self._now = start
         self._latest_bucket = None
+        return found
 
-    def _sink(self, start: int, budget: int) -> int:
-        """Move what waits in the higher levels' slots that start now to where it belongs now.
+    def sink(self, limit: int) -> int:
+        """Move what waits in the higher levels' slots that start now to where it belongs now; how many.
 
         Because the windows roll, a task added later may sit on a lower level than an earlier one with the
         same expiration. So everything goes in front of what is there: the lower level's slot first, each
         from its end, which leaves the highest level's tasks, the earliest added, at the very front.
         Stopping anywhere in between keeps that order. Those due land in level 0's slot of this tick.
         """
-        for level in self._levels:
-            if start % level.width:
+        moved = 0
+        for level in self._levels[1:]:
+            if self._now % level.width:
                 break
-            if level.number:
-                bucket = level.buckets[start // level.width % self._size]
-                while bucket is not None:
-                    task = bucket.last
-                    if task is None:
-                        break
-                    if budget == 0:
-                        return 0
-                    budget -= 1
-                    self.remove(task)
-                    self._add_in_front(task)
-        return budget
+            bucket = level.buckets[self._now // level.width % self._size]
+            while bucket is not None and moved < limit:
+                task = bucket.last
+                if task is None:
+                    break
+                moved += 1
+                self.remove(task)
+                self._add_in_front(task)
+        return moved
+
+    def pop(self) -> TimerTask | None:
+        """Take out the first task due now, once all has sunk that has to; None when there is none."""
+        bucket = self._levels[0].buckets[self._now % self._size]
+        task = None if bucket is None else bucket.first
+        if task is not None:
+            self.remove(task)
+        return task
 
     def _add_in_front(self, task: TimerTask) -> None:
         bucket = self._bucket_for(task._expiration)
