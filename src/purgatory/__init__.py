@@ -1,9 +1,10 @@
 """Waiting, done right, in asyncio: operations that wait for a condition on a key, or for their timeout."""
 
 from purgatory import operation as _operation
+from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
 from purgatory.observer import Observer
-from purgatory.operation import DelayedOperation, OperationState
+from purgatory.operation import OperationState
 from purgatory.purgatory import Purgatory
 from purgatory.statistics import PurgatoryStatistics
 from purgatory.timer import Timer, TimerTask, TimingWheel

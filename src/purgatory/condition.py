@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from purgatory.operation import DelayedOperation
+from purgatory.operation import Operation
 
 
 @final
-class Condition(DelayedOperation[object]):
+class Condition(Operation):
     """Completes with the first truthy value of `predicate`, which is called at every try."""
 
     __slots__ = ("_predicate", "_value")
 
     def __init__(self, predicate: Callable[[], object], timeout: float | None) -> None:
-        DelayedOperation.__init__(self, timeout)
+        Operation.__init__(self, timeout)
         self._predicate = predicate
         self._value: object = None
 

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, cast, final
 
-from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, DelayedOperation, Failure
+from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, Failure, Operation
 
 if TYPE_CHECKING:
+    from purgatory.delayed_operation import DelayedOperation
     from purgatory.observer import Observer
 
 
@@ -32,7 +33,7 @@ class Ledger:
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    def finished(self, operation: DelayedOperation[Any], woken: int) -> None:
+    def finished(self, operation: Operation, woken: int) -> None:
         """`operation` has ended, which woke so many tasks that awaited it."""
         state = operation._state
         if state is COMPLETED:
@@ -52,7 +53,7 @@ class Ledger:
         if self._observers:
             for observer in self._observers:
                 try:
-                    observer.operation_finished(operation)
+                    observer.operation_finished(cast("DelayedOperation[Any]", operation))
                 except Exception as error:
                     self.report(f"{observer!r} raised an exception", error)
 
@@ -69,6 +70,6 @@ class Ledger:
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         loop.call_exception_handler({"message": message, "exception": error})
 
-    def _report_unseen(self, operation: DelayedOperation[Any], failure: Failure) -> None:
+    def _report_unseen(self, operation: Operation, failure: Failure) -> None:
         if not failure.seen:
             self.report(f"{operation!r} failed and nobody awaited it", failure.exception)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Protocol
 
-from purgatory.operation import DelayedOperation
+from purgatory.delayed_operation import DelayedOperation
 
 
 class Observer(Protocol):

@@ -6,15 +6,13 @@ import asyncio
 import enum
 from collections.abc import Generator, Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from purgatory.native import mypyc_attr
 from purgatory.timer import TimerTask
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-R = TypeVar("R")
 
 
 class OperationState(enum.Enum):
@@ -53,15 +51,15 @@ class Failure:
 class Keeper:
     """A purgatory as the layers below it see it."""
 
-    def ending(self, operation: DelayedOperation[Any]) -> None:
+    def ending(self, operation: Operation) -> None:
         """`operation` has been decided: forget it everywhere. Its hooks, if any, run next."""
         raise NotImplementedError
 
-    def ended(self, operation: DelayedOperation[Any], woken: int) -> None:
+    def ended(self, operation: Operation, woken: int) -> None:
         """Its hooks have run, its outcome is set, and so many tasks that awaited it are woken."""
         raise NotImplementedError
 
-    def rescheduled(self, operation: DelayedOperation[Any]) -> None:
+    def rescheduled(self, operation: Operation) -> None:
         """The pending `operation` has a new timeout, which counts from now."""
         raise NotImplementedError
 
@@ -71,19 +69,11 @@ class Keeper:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class DelayedOperation(TimerTask, Generic[R]):
-    """Something that waits for a condition, or for its timeout, whichever comes first.
+class Operation(TimerTask):
+    """A `DelayedOperation` but for its type parameter, which no compiled class can have.
 
-    Subclass it, call ``super().__init__(timeout)``, and override `try_complete` and, where there is a
-    result or something to clean up, `on_complete` and `on_expiration`. Offer it to a purgatory with
-    `Purgatory.try_complete_else_watch`, and await it or don't: the hooks run either way.
-
-    `timeout` is in seconds, counted from the moment it is offered. None or infinity never expires; zero or
-    less means that the condition is tried once and the operation expires at once if it does not hold.
-    Raises ValueError for NaN, TypeError for what is not a number.
-
-    After Kafka's `DelayedOperation`, with two differences: what ends an operation also takes it off every
-    list it is on, and an exception in a hook ends that operation (FAILED) and nothing else.
+    What mypyc 2.4 compiles of a class that derives from Generic has a slot for weak references that it
+    visits and clears as if they were its own. So the first weak reference to an instance ends in a crash.
     """
 
     __slots__ = ("_keeper", "_outcome", "_parked", "_state", "_timeout", "_waiters", "_watched")
@@ -110,12 +100,12 @@ class DelayedOperation(TimerTask, Generic[R]):
         """
         raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
 
-    def on_complete(self) -> R:
+    def on_complete(self) -> Any:
         """Override: what completing means. Runs exactly once, on completion and on expiration alike.
 
         What it returns is the result that awaiting the operation gives.
         """
-        return cast(R, None)
+        return None
 
     def on_expiration(self) -> None:
         """Override: runs after `on_complete`, only when the timeout (or closing) ended the wait."""
@@ -175,7 +165,7 @@ class DelayedOperation(TimerTask, Generic[R]):
         """The distinct keys it was offered for, in the order given; empty while it is NEW."""
         return tuple([w.key for w in self._watched]) if self._state is PENDING else self._watched
 
-    def result(self) -> R:
+    def result(self) -> Any:
         """What `on_complete` returned, or raise what ended the operation otherwise.
 
         Raises asyncio.InvalidStateError while there is no result yet, CancelledError when it was withdrawn.
@@ -183,7 +173,7 @@ class DelayedOperation(TimerTask, Generic[R]):
         exception = self.exception()
         if exception is not None:
             raise exception.with_traceback(cast(Failure, self._outcome).traceback)
-        return cast(R, self._outcome)
+        return self._outcome
 
     def exception(self) -> BaseException | None:
         """The exception of a FAILED operation, else None. Raises as `result` does without an outcome."""
@@ -197,7 +187,7 @@ class DelayedOperation(TimerTask, Generic[R]):
             return outcome.exception
         return None
 
-    def __await__(self) -> Generator[Any, None, R]:
+    def __await__(self) -> Generator[Any, None, Any]:
         """The result, as soon as there is one. When the last task that awaits is cancelled, so is this."""
         if not self.done:
             # Only a wake-up call, one for each task: cancelling a task cancels what it awaits, and the
@@ -238,7 +228,7 @@ def _seconds(timeout: float | None) -> float:
     return float(timeout)
 
 
-def end(operation: DelayedOperation[Any], state: OperationState) -> bool:
+def end(operation: Operation, state: OperationState) -> bool:
     """End `operation` in `state`; True for the one call that does. Every end but `fail` comes through here.
 
     Decide first, then forget it everywhere, then run the hooks, then wake the waiters: whatever a hook
@@ -274,7 +264,7 @@ def end(operation: DelayedOperation[Any], state: OperationState) -> bool:
     return True
 
 
-def fail(operation: DelayedOperation[Any], error: BaseException) -> bool:
+def fail(operation: Operation, error: BaseException) -> bool:
     """End `operation`, which a purgatory keeps, as FAILED, without its hooks; False when it is done."""
     current = operation._state
     if current is not NEW and current is not PENDING:
@@ -289,7 +279,7 @@ def fail(operation: DelayedOperation[Any], error: BaseException) -> bool:
     return True
 
 
-def _wake(operation: DelayedOperation[Any]) -> int:
+def _wake(operation: Operation) -> int:
     """Wake the tasks that await `operation`; how many."""
     woken = 0
     waiters = cast(list[asyncio.Future[None]], operation._waiters)

@@ -21,9 +21,9 @@ from purgatory.operation import (
     FAILED,
     NEW,
     PENDING,
-    DelayedOperation,
     Failure,
     Keeper,
+    Operation,
     OperationState,
     end,
     fail,
@@ -36,9 +36,10 @@ from purgatory.watchers import Stretch, Watchers, distinct_keys
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+    from purgatory.delayed_operation import DelayedOperation
     from purgatory.observer import Observer
 
-Op = TypeVar("Op", bound=DelayedOperation[Any])
+Op = TypeVar("Op", bound=Operation)
 T = TypeVar("T")
 
 
@@ -293,7 +294,7 @@ class Purgatory(Keeper):
             actions.depth -= 1
         return operation
 
-    def _park(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+    def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         timeout = operation._timeout
         if timeout <= 0:
             end(operation, EXPIRED)
@@ -440,7 +441,7 @@ class Purgatory(Keeper):
                     return number, tried, completed
         return 0, tried, completed
 
-    def _try_failed(self, operation: DelayedOperation[Any], error: BaseException) -> bool:
+    def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
         if not fail(operation, error) and isinstance(error, Exception):
             self._ledger.report(f"{operation!r} was done when its try_complete() raised", error)
@@ -450,11 +451,13 @@ class Purgatory(Keeper):
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
         """Withdraw every operation that watches `key`, from all its keys; those operations, in order."""
-        return [operation for operation in self._watchers.watching(key) if operation.cancel()]
+        withdrawn = [operation for operation in self._watchers.watching(key) if operation.cancel()]
+        return cast("list[DelayedOperation[Any]]", withdrawn)
 
     def operations(self, key: Hashable = None) -> list[DelayedOperation[Any]]:
         """The operations pending now: those that watch `key`, first come first, or, without a key, all."""
-        return self._watchers.operations() if key is None else self._watchers.watching(key)
+        found = self._watchers.operations() if key is None else self._watchers.watching(key)
+        return cast("list[DelayedOperation[Any]]", found)
 
     def statistics(self) -> PurgatoryStatistics:
         """The figures of this moment, O(1)."""
@@ -472,7 +475,7 @@ class Purgatory(Keeper):
 
     # What its operations tell it
 
-    def ending(self, operation: DelayedOperation[Any]) -> None:
+    def ending(self, operation: Operation) -> None:
         self._actions.depth += 1
         if operation._parked:
             watchers = self._watchers
@@ -487,7 +490,7 @@ class Purgatory(Keeper):
                 self.timer.remove(operation)
             self._ledger.pending -= 1
 
-    def ended(self, operation: DelayedOperation[Any], woken: int) -> None:
+    def ended(self, operation: Operation, woken: int) -> None:
         self._ledger.finished(operation, woken)
         actions = self._actions
         if operation._state is FAILED:
@@ -500,7 +503,7 @@ class Purgatory(Keeper):
         else:
             actions.depth -= 1
 
-    def rescheduled(self, operation: DelayedOperation[Any]) -> None:
+    def rescheduled(self, operation: Operation) -> None:
         if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
             end(operation, EXPIRED)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 if TYPE_CHECKING:
-    from purgatory.operation import DelayedOperation
+    from purgatory.operation import Operation
 
 # Long enough that a busy key's list costs little more than one pointer an operation, short enough that
 # finding one of them in it is nothing. Of 4, 8, 16, 32 and 64, see benchmarks/watch_lists.py.
@@ -25,7 +25,7 @@ class Stretch:
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
-        self.operations: list[DelayedOperation[Any]] = []
+        self.operations: list[Operation] = []
         # Of a key's first stretch the last one, None while it is the only one.
         self.previous: Stretch | None = None
         self.following: Stretch | None = None
@@ -62,16 +62,16 @@ class Watchers:
         """Where the key's watch list begins; None when nobody watches it."""
         return self._lists.get(key)
 
-    def watching(self, key: Hashable) -> list[DelayedOperation[Any]]:
+    def watching(self, key: Hashable) -> list[Operation]:
         """The operations that watch `key`, first come first."""
-        found: list[DelayedOperation[Any]] = []
+        found: list[Operation] = []
         stretch = self._lists.get(key)
         while stretch is not None:
             found += stretch.operations
             stretch = stretch.following
         return found
 
-    def operations(self) -> list[DelayedOperation[Any]]:
+    def operations(self) -> list[Operation]:
         """All operations, each once: at the first of its keys."""
         return [
             operation
@@ -80,7 +80,7 @@ class Watchers:
             if operation.keys[0] is key
         ]
 
-    def watch(self, operation: DelayedOperation[Any], key: Hashable) -> Stretch:
+    def watch(self, operation: Operation, key: Hashable) -> Stretch:
         """Put `operation` at the end of the key's list; the stretch that it is on from now on."""
         first = self._lists.get(key)
         if first is None:
@@ -98,7 +98,7 @@ class Watchers:
         self.watched += 1
         return stretch
 
-    def watch_all(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> tuple[Stretch, ...]:
+    def watch_all(self, operation: Operation, keys: tuple[Hashable, ...]) -> tuple[Stretch, ...]:
         """`watch` each of `keys`, or none when one of them cannot be compared with those in the table."""
         stretches: list[Stretch] = []
         try:
@@ -110,7 +110,7 @@ class Watchers:
             raise
         return tuple(stretches)
 
-    def unwatch(self, operation: DelayedOperation[Any], stretch: Stretch) -> None:
+    def unwatch(self, operation: Operation, stretch: Stretch) -> None:
         """Take `operation` off `stretch`, which `watch` returned."""
         operations = stretch.operations
         # By identity: users' classes may define what equality they like.
