@@ -57,6 +57,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if seconds is None:
             raise WouldWaitForever(_where_they_wait(self))
         self._now += seconds
+        # The sum may miss the timer by a rounding error, and asyncio would run it that much too early.
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
+        if timers and abs(timers[0].when() - self._now) < 1e-9:
+            self._now = timers[0].when()
         return True
 
     def run_in_executor(

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Final, cast, final
 
 from purgatory.timer.task import TimerTask
@@ -45,6 +46,7 @@ class Timer:
         "_stopped",
         "_tick",
         "_wheel",
+        "_whole_milliseconds",
         "wakeups",
     )
 
@@ -61,6 +63,8 @@ class Timer:
         self._loop: asyncio.AbstractEventLoop | None = None
         # What deadlines are counted from.
         self._clock: Callable[[], float] = _not_started
+        # Whether that is more exact than the loop's own time.
+        self._whole_milliseconds = False
         # The loop's time at tick 0.
         self._origin = 0.0
         # The wheel's now is right until the loop's time is this.
@@ -96,28 +100,36 @@ class Timer:
             raise RuntimeError("this timer has been started already")
         self._loop = loop
         self._origin = self._fresh_until = loop.time()
-        self._clock = _clock_of(loop)
+        self._whole_milliseconds = _counts_whole_milliseconds(loop)
+        self._clock = time.monotonic if self._whole_milliseconds or _is_monotonic(loop) else loop.time
 
     def add(self, task: TimerTask, delay: float) -> bool:
         """Have `task` run `delay` seconds from now, rounded up to a tick, and set its `deadline`.
 
         False, and nothing kept, when it is due already; infinity (and what is further away than 2**53
         ticks) is never due and not kept either, but True. Raises RuntimeError when the task is scheduled
-        already or the timer not started.
+        already or the timer not started, ValueError when `delay` is NaN.
         """
+        if task._bucket is not None:
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first, or reschedule it")
         now = self._clock()
         if now >= self._fresh_until:
             self._catch_up()
         deadline = now + delay
-        task._deadline = deadline
         ticks = (deadline - self._origin) / self._tick
         if ticks > HORIZON:
+            task._deadline = deadline
             return True
+        if not delay > 0:
+            if delay != delay:
+                raise ValueError("delay must be a number of seconds, not NaN")
+            return False
         expiration = int(ticks)
         if self._origin + expiration * self._tick < deadline:
             expiration += 1
         if not self._wheel.add(task, expiration):
             return False
+        task._deadline = deadline
         if expiration < self._armed:
             self._arm(expiration)
         return True
@@ -145,6 +157,13 @@ class Timer:
         """
         until = self._clock() + self._slice_seconds
         tick = self._tick_at(self._running_loop().time())
+        # Until this is done the wheel stays where it is, whatever the tasks add to it.
+        self._fresh_until = inf
+        more = self._run_until(tick, until)
+        self._fresh_until = 0.0
+        return more
+
+    def _run_until(self, tick: int, until: float) -> bool:
         wheel = self._wheel
         while wheel.reach(tick):
             if wheel.sink(BATCH) < BATCH:
@@ -170,10 +189,9 @@ class Timer:
                 self._armed = -1
                 if self.run_due():
                     await pause()
-                    continue
-                self._arm_next()
-                self._alarm = asyncio.get_running_loop().create_future()
-                if not self._stopped:
+                elif not self._stopped:
+                    self._arm_next()
+                    self._alarm = asyncio.get_running_loop().create_future()
                     await self._alarm
         finally:
             self._alarm = None
@@ -219,7 +237,11 @@ class Timer:
         if self._handle is not None:
             self._handle.cancel()
         self._armed = tick
-        self._handle = self._running_loop().call_at(self._origin + tick * self._tick, self._ring)
+        when = self._origin + tick * self._tick
+        if self._whole_milliseconds:
+            # Or the loop rounds down, and wakes us again and again until the time has come.
+            when = math.ceil(when * 1000 - 1e-6) / 1000
+        self._handle = self._running_loop().call_at(when, self._ring)
 
     def _arm_next(self) -> None:
         self._disarm()
@@ -236,6 +258,9 @@ class Timer:
 
     def _tick_at(self, now: float) -> int:
         """The last tick that has begun at `now`, by the same sum by which deadlines become ticks."""
+        if self._whole_milliseconds:
+            # Sums of such times are off by a rounding error, and the next one is a whole millisecond away.
+            now += 1e-9
         tick = int((now - self._origin) / self._tick)
         if self._origin + tick * self._tick > now:
             tick -= 1
@@ -271,14 +296,15 @@ def _not_started() -> float:
     raise RuntimeError("this timer has not been started: call start(loop) first")
 
 
-def _clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """The clock of `loop`, as exact as it can be read.
+def _is_monotonic(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the loop's time is the monotonic clock, which can then be read without the loop's help."""
+    return getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
 
-    uvloop's time() is the monotonic clock cut to milliseconds. A timeout counted from that ends up to one
-    millisecond early, which is what happens to Kafka's; so there the clock itself is read for the start,
-    and the loop's own time, which lags, decides when it is over. asyncio's own loops read the same clock.
+
+def _counts_whole_milliseconds(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the loop's time is the monotonic clock cut to milliseconds, as uvloop's is.
+
+    A timeout counted from that ends up to one millisecond early, which is what happens to Kafka's. So there
+    the clock itself is read for the start, and the loop's time, which lags, decides when it is over.
     """
-    plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
-    if plain or (not isinstance(loop, asyncio.BaseEventLoop) and 0 <= time.monotonic() - loop.time() < 0.01):
-        return time.monotonic
-    return loop.time
+    return not isinstance(loop, asyncio.BaseEventLoop) and abs(loop.time() - time.monotonic()) < 0.01

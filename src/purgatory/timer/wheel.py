@@ -170,12 +170,8 @@ class TimingWheel:
     def reach(self, now: int) -> bool:
         """Go to the next occupied slot begun by tick `now`; False, and go to `now`, when there is none."""
         start = self.next_expiration()
-        if start is None or start > now:
-            start = now
-            found = False
-        else:
-            found = True
-        self._now = start
+        found = start is not None and start <= now
+        self._now = start if start is not None and found else now
         self._latest_bucket = None
         return found
 
