@@ -33,8 +33,8 @@ class Ledger:
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    def finished(self, operation: Operation, woken: int) -> None:
-        """`operation` has ended, which woke so many tasks that awaited it."""
+    def finished(self, operation: Operation) -> None:
+        """`operation` has ended."""
         state = operation._state
         if state is COMPLETED:
             self.completed += 1
@@ -46,8 +46,9 @@ class Ledger:
             self.failed += 1
             failure = cast(Failure, operation._outcome)
             # What is no Exception goes up, and is seen there.
-            if not woken and isinstance(failure.exception, Exception):
-                # A turn later, because somebody may be about to await what try_complete_else_watch returns.
+            if isinstance(failure.exception, Exception):
+                # A turn later, when the tasks just woken have seen it, or been cancelled before they could,
+                # and when who called try_complete_else_watch has come to await what it returned.
                 loop = cast(asyncio.AbstractEventLoop, self._loop)
                 loop.call_soon(self._report_unseen, operation, failure)
         if self._observers:

@@ -55,8 +55,8 @@ class Keeper:
         """`operation` has been decided: forget it everywhere. Its hooks, if any, run next."""
         raise NotImplementedError
 
-    def ended(self, operation: Operation, woken: int) -> None:
-        """Its hooks have run, its outcome is set, and so many tasks that awaited it are woken."""
+    def ended(self, operation: Operation) -> None:
+        """Its hooks have run, its outcome is set, and the tasks that await it are woken."""
         raise NotImplementedError
 
     def rescheduled(self, operation: Operation) -> None:
@@ -255,10 +255,11 @@ def end(operation: Operation, state: OperationState) -> bool:
             if keeper is None or not isinstance(error, Exception):
                 # Nobody else would be told, or nothing that may be kept back: the caller gets it.
                 escaping = error
-    woken = 0 if operation._waiters is None else _wake(operation)
+    if operation._waiters is not None:
+        _wake(operation)
     operation._keeper = None
     if keeper is not None:
-        keeper.ended(operation, woken)
+        keeper.ended(operation)
     if escaping is not None:
         raise escaping
     return True
@@ -273,20 +274,18 @@ def fail(operation: Operation, error: BaseException) -> bool:
     operation._outcome = Failure(error)
     keeper = cast(Keeper, operation._keeper)
     keeper.ending(operation)
-    woken = 0 if operation._waiters is None else _wake(operation)
+    if operation._waiters is not None:
+        _wake(operation)
     operation._keeper = None
-    keeper.ended(operation, woken)
+    keeper.ended(operation)
     return True
 
 
-def _wake(operation: Operation) -> int:
-    """Wake the tasks that await `operation`; how many."""
-    woken = 0
+def _wake(operation: Operation) -> None:
+    """Wake the tasks that await `operation`."""
     waiters = cast(list[asyncio.Future[None]], operation._waiters)
     operation._waiters = None
     for waiter in waiters:
         # A task may have been cancelled in this very turn.
         if not waiter.done():
             waiter.set_result(None)
-            woken += 1
-    return woken

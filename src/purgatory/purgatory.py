@@ -193,7 +193,7 @@ class Purgatory(Keeper):
 
     def _end_all(self, state: OperationState) -> Iterator[None]:
         """End everything that is pending, pausing after each slice."""
-        raised: BaseException | None = None
+        first: BaseException | None = None
         until = self._time() + self._slice_seconds
         for key in self._watchers.watched_keys():
             stretch = self._watchers.first(key)
@@ -203,13 +203,13 @@ class Purgatory(Keeper):
                         end(stretch.operations[0], state)
                     except BaseException as error:
                         # It has to go up, but not before everybody has been told.
-                        raised = raised or error
+                        first = error if first is None else first
                     if self._time() >= until:
                         yield
                         until = self._time() + self._slice_seconds
                 stretch = stretch.following
-        if raised is not None:
-            raise raised
+        if first is not None:
+            raise first
 
     def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
         if reaper.cancelled():
@@ -323,7 +323,8 @@ class Purgatory(Keeper):
         condition = Condition(predicate, timeout)
         value = await self.try_complete_else_watch(condition, keys)
         if condition.expired:
-            raise TimeoutError(f"{predicate!r} did not hold within {timeout} seconds")
+            until = f"{self.name!r} was closed" if self._closing else f"{timeout} seconds had passed"
+            raise TimeoutError(f"{predicate!r} did not hold before {until}")
         return cast(T, value)
 
     # Checking
@@ -357,6 +358,8 @@ class Purgatory(Keeper):
         limit = self._ledger.parked
         tried = completed = latest = 0
         stretch = self._watchers.first(key)
+        if stretch is None:
+            return self.check_and_complete(key)
         actions = self._actions
         while True:
             actions.depth += 1
@@ -490,9 +493,14 @@ class Purgatory(Keeper):
                 self.timer.remove(operation)
             self._ledger.pending -= 1
 
-    def ended(self, operation: Operation, woken: int) -> None:
-        self._ledger.finished(operation, woken)
+    def ended(self, operation: Operation) -> None:
         actions = self._actions
+        try:
+            self._ledger.finished(operation)
+        except BaseException:
+            # An observer's, and no Exception.
+            actions.abort()
+            raise
         if operation._state is FAILED:
             failure = cast(Failure, operation._outcome)
             if not isinstance(failure.exception, Exception):

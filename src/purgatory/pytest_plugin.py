@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -18,12 +19,13 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 
 @pytest_asyncio.fixture
-async def virtual_time() -> VirtualTimeLoop:
+async def virtual_time(request: pytest.FixtureRequest) -> VirtualTimeLoop:
     """The virtual-time loop that the test runs on; `time()` tells its seconds."""
-    loop = asyncio.get_running_loop()
-    if not isinstance(loop, VirtualTimeLoop):
+    marker = request.node.get_closest_marker("asyncio")
+    scope = marker and marker.kwargs.get("loop_scope")
+    if (scope or request.config.getini("asyncio_default_test_loop_scope")) != "function":
         pytest.fail("virtual_time needs a loop of the test's own: drop loop_scope, or make it 'function'")
-    return loop
+    return cast(VirtualTimeLoop, asyncio.get_running_loop())
 
 
 @pytest.hookimpl(wrapper=True)

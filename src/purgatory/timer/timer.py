@@ -153,15 +153,16 @@ class Timer:
         """Run what is due, for one slice at most; whether there may be more.
 
         The clock is read after every task: they are others' code and may take long. An Exception that one
-        raises goes to the loop's exception handler and stops nothing else.
+        raises, or a CancelledError, goes to the loop's exception handler and stops nothing else.
         """
         until = self._clock() + self._slice_seconds
         tick = self._tick_at(self._running_loop().time())
         # Until this is done the wheel stays where it is, whatever the tasks add to it.
         self._fresh_until = inf
-        more = self._run_until(tick, until)
-        self._fresh_until = 0.0
-        return more
+        try:
+            return self._run_until(tick, until)
+        finally:
+            self._fresh_until = 0.0
 
     def _run_until(self, tick: int, until: float) -> bool:
         wheel = self._wheel
@@ -200,9 +201,11 @@ class Timer:
 
     def drive(self) -> None:
         """What the reaper does when it is woken, without pausing: for clocks that are moved by hand."""
-        while self.run_due():
-            pass
-        self._arm_next()
+        try:
+            while self.run_due():
+                pass
+        finally:
+            self._arm_next()
 
     def stop(self) -> None:
         """Have `run` return at its next turn, and arm nothing any more. Tasks stay where they are."""
@@ -217,7 +220,8 @@ class Timer:
     def _run(self, task: TimerTask) -> None:
         try:
             task.run()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # Nobody has cancelled the reaper: the task has looked at something that was cancelled.
             self._running_loop().call_exception_handler(
                 {"message": f"{task!r} raised an exception when it was due", "exception": error}
             )
