@@ -323,8 +323,8 @@ class Purgatory(Keeper):
         condition = Condition(predicate, timeout)
         value = await self.try_complete_else_watch(condition, keys)
         if condition.expired:
-            until = f"{self.name!r} was closed" if self._closing else f"{timeout} seconds had passed"
-            raise TimeoutError(f"{predicate!r} did not hold before {until}")
+            when = f"before {self.name!r} was closed" if self._closing else f"within {timeout} seconds"
+            raise TimeoutError(f"{predicate!r} did not hold {when}")
         return cast(T, value)
 
     # Checking

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
-from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -21,11 +20,15 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 @pytest_asyncio.fixture
 async def virtual_time(request: pytest.FixtureRequest) -> VirtualTimeLoop:
     """The virtual-time loop that the test runs on; `time()` tells its seconds."""
+    loop = asyncio.get_running_loop()
     marker = request.node.get_closest_marker("asyncio")
     scope = marker and marker.kwargs.get("loop_scope")
-    if (scope or request.config.getini("asyncio_default_test_loop_scope")) != "function":
-        pytest.fail("virtual_time needs a loop of the test's own: drop loop_scope, or make it 'function'")
-    return cast(VirtualTimeLoop, asyncio.get_running_loop())
+    shared = (scope or request.config.getini("asyncio_default_test_loop_scope")) != "function"
+    if shared or not isinstance(loop, VirtualTimeLoop):
+        pytest.fail(
+            "virtual_time needs a loop of the test's own: make the test async, and loop_scope 'function'"
+        )
+    return loop
 
 
 @pytest.hookimpl(wrapper=True)

@@ -55,12 +55,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Nothing can run for so many seconds, or ever: let them pass. False when a thread will see to it."""
         if self._threads:
             return False
-        if seconds is None:
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
+        if seconds is None or timers[0].when() == math.inf:
             raise WouldWaitForever(_where_they_wait(self))
         self._now += seconds
         # The sum may miss the timer by a rounding error, and asyncio would run it that much too early.
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
-        if timers and abs(timers[0].when() - self._now) < 1e-9:
+        if abs(timers[0].when() - self._now) < 1e-9:
             self._now = timers[0].when()
         # A timer rings when it is due before now and this; after some months the usual 1e-9 adds nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
@@ -119,6 +119,7 @@ class ManualClock(asyncio.AbstractEventLoop):
         self._now = 0.0
         # What the steps add up to, in whole nanoseconds, so that ten of 0.1 make 1.0.
         self._nanoseconds = 0
+        self._advancing = False
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._armed = 0
         self._ready: list[asyncio.Handle] = []
@@ -145,21 +146,27 @@ class ManualClock(asyncio.AbstractEventLoop):
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass, expiring what is due on the way, each at its time.
 
-        Raises ValueError for a negative number, and an ExceptionGroup of what a loop's exception handler
+        Raises ValueError for a negative number, RuntimeError within a hook, and an ExceptionGroup of what a loop's exception handler
         would have got: hooks that failed with nobody awaiting the operation, observers that raised.
         """
         if seconds < 0:
             raise ValueError(f"time cannot go back by {-seconds} seconds")
+        if self._advancing:
+            raise RuntimeError("time passes already: a hook cannot advance the clock that called it")
         self._nanoseconds += round(seconds * 1e9)
-        self._run_ready()
-        while self._timers and round(self._timers[0][0] * 1e9) <= self._nanoseconds:
-            when, _, handle = heapq.heappop(self._timers)
-            if not handle.cancelled():
-                self._now = max(self._now, when)
-                handle._run()
-                for purgatory in self._purgatories:
-                    purgatory.timer.drive()
-                self._run_ready()
+        self._advancing = True
+        try:
+            self._run_ready()
+            while self._timers and round(self._timers[0][0] * 1e9) <= self._nanoseconds:
+                when, _, handle = heapq.heappop(self._timers)
+                if not handle.cancelled():
+                    self._now = max(self._now, when)
+                    handle._run()
+                    for purgatory in self._purgatories:
+                        purgatory.timer.drive()
+                    self._run_ready()
+        finally:
+            self._advancing = False
         self._now = max(self._now, self._nanoseconds / 1e9)
         if self._errors:
             errors, self._errors = self._errors, []
@@ -204,4 +211,5 @@ class ManualClock(asyncio.AbstractEventLoop):
         while self._ready:
             ready, self._ready = self._ready, []
             for handle in ready:
-                handle._run()
+                if not handle.cancelled():
+                    handle._run()

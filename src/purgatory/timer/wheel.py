@@ -171,7 +171,8 @@ class TimingWheel:
         """Go to the next occupied slot begun by tick `now`; False, and go to `now`, when there is none."""
         start = self.next_expiration()
         found = start is not None and start <= now
-        self._now = start if start is not None and found else now
+        # A task that is run may itself have led to an advance, so this may be in the past already.
+        self._now = start if start is not None and found else max(now, self._now)
         self._latest_bucket = None
         return found
 
