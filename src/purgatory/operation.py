@@ -202,7 +202,11 @@ class Operation(TimerTask):
             finally:
                 if not self.done:
                     self._abandon(waiter)
-        return self.result()
+        try:
+            return self.result()
+        except StopIteration as error:
+            # In a generator it would pass for a result; interpreted ones raise just this, compiled ones don't.
+            raise RuntimeError("a hook raised StopIteration") from error
 
     def _abandon(self, waiter: asyncio.Future[None]) -> None:
         waiters = self._waiters

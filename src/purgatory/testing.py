@@ -56,11 +56,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if self._threads:
             return False
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
-        if seconds is None or timers[0].when() == math.inf:
+        if seconds is None or (timers and timers[0].when() == math.inf):
             raise WouldWaitForever(_where_they_wait(self))
         self._now += seconds
         # The sum may miss the timer by a rounding error, and asyncio would run it that much too early.
-        if abs(timers[0].when() - self._now) < 1e-9:
+        if timers and abs(timers[0].when() - self._now) < 1e-9:
             self._now = timers[0].when()
         # A timer rings when it is due before now and this; after some months the usual 1e-9 adds nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
@@ -146,8 +146,9 @@ class ManualClock(asyncio.AbstractEventLoop):
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass, expiring what is due on the way, each at its time.
 
-        Raises ValueError for a negative number, RuntimeError within a hook, and an ExceptionGroup of what a loop's exception handler
-        would have got: hooks that failed with nobody awaiting the operation, observers that raised.
+        Raises ValueError for a negative number, RuntimeError within a hook, and an ExceptionGroup of what a
+        loop's exception handler would have got: hooks that failed with nobody awaiting the operation,
+        observers that raised.
         """
         if seconds < 0:
             raise ValueError(f"time cannot go back by {-seconds} seconds")
