@@ -205,8 +205,11 @@ class Operation(TimerTask):
         try:
             return self.result()
         except StopIteration as error:
-            # In a generator it would pass for a result; interpreted ones raise just this, compiled ones don't.
-            raise RuntimeError("a hook raised StopIteration") from error
+            # In a generator it would pass for a result. (Interpreted ones raise just this by themselves; and
+            # what is compiled forgets the cause after `raise from`.)
+            replacement = RuntimeError("a hook raised StopIteration")
+            replacement.__cause__ = error
+            raise replacement from error
 
     def _abandon(self, waiter: asyncio.Future[None]) -> None:
         waiters = self._waiters

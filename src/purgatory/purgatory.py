@@ -127,16 +127,18 @@ class Purgatory(Keeper):
         When cancelled it closes as `aclose` does before it lets the cancellation go on.
         """
         self.open_on(asyncio.get_running_loop())
+        ended_by: BaseException | None = None
         try:
             task_status.started()
             await self.timer.run()
-        except asyncio.CancelledError:
-            raise
         except BaseException as error:
-            self._reaper_failed(error)
-            raise
-        finally:
-            await self.aclose()
+            ended_by = error
+            if not isinstance(error, asyncio.CancelledError):
+                self._reaper_failed(error)
+        # Out here, because an await inside an except or finally leaks the exception where it is compiled.
+        await self.aclose()
+        if ended_by is not None:
+            raise ended_by
 
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open it on `loop` without a reaper: for what drives the time by itself, see `purgatory.testing`."""

@@ -1,0 +1,52 @@
+"""What a leader knows of one follower, from that follower's fetches."""
+
+import math
+
+from examples.broker.segment import LogOffsetMetadata
+
+
+class Replica:
+    """A follower's log end offset, and when it last had everything the leader had (kafka.cluster.Replica)."""
+
+    __slots__ = (
+        "_last_fetch_leader_log_end_offset",
+        "_last_fetch_time",
+        "last_caught_up_time",
+        "log_end_offset_metadata",
+        "replica_id",
+    )
+
+    def __init__(self, replica_id: int, log_end_offset_metadata: LogOffsetMetadata, now: float) -> None:
+        self.replica_id = replica_id
+        self.log_end_offset_metadata = log_end_offset_metadata
+        self.last_caught_up_time = now
+        self._last_fetch_time = -math.inf
+        self._last_fetch_leader_log_end_offset = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<Replica {self.replica_id} end={self.log_end_offset} caught up at {self.last_caught_up_time}>"
+        )
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log_end_offset_metadata.message_offset
+
+    def update_fetch_state(
+        self, fetch_offset: LogOffsetMetadata, leader_log_end_offset: int, now: float
+    ) -> None:
+        """A fetch from ``fetch_offset`` says: everything below is stored here.
+
+        Under steady appends a follower is always a little behind. So reaching the end the leader had at the
+        previous fetch counts as having been caught up then (KAFKA-4485).
+        """
+        if fetch_offset.message_offset >= leader_log_end_offset:
+            self.last_caught_up_time = max(self.last_caught_up_time, now)
+        elif fetch_offset.message_offset >= self._last_fetch_leader_log_end_offset:
+            self.last_caught_up_time = max(self.last_caught_up_time, self._last_fetch_time)
+        self.log_end_offset_metadata = fetch_offset
+        self._last_fetch_leader_log_end_offset = leader_log_end_offset
+        self._last_fetch_time = now
+
+    def is_caught_up(self, leader_log_end_offset: int, now: float, max_lag: float) -> bool:
+        return self.log_end_offset == leader_log_end_offset or now - self.last_caught_up_time <= max_lag

@@ -1,0 +1,127 @@
+"""Record batches, the segment that stores them, and offsets that know where in a segment they lie."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """``record_count`` records as one opaque block of bytes; a producer leaves ``base_offset`` at 0.
+
+    The broker never looks inside: every cost is per batch, not per record.
+    """
+
+    record_count: int
+    data: bytes
+    base_offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.record_count < 1 or not self.data:
+            raise ValueError(
+                f"a batch has at least one record and one byte, not {self.record_count} in {self.data!r}"
+            )
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.record_count
+
+    @property
+    def size_in_bytes(self) -> int:
+        return len(self.data)
+
+    def at(self, base_offset: int) -> "RecordBatch":
+        return RecordBatch(self.record_count, self.data, base_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsetMetadata:
+    """An offset, the base offset of the segment that holds it, and its byte position in that segment.
+
+    The position is what lets a delayed fetch count the bytes between two offsets without reading
+    (org.apache.kafka.storage.internals.log.LogOffsetMetadata).
+    """
+
+    message_offset: int
+    segment_base_offset: int
+    relative_position_in_segment: int
+
+    def on_older_segment(self, that: "LogOffsetMetadata") -> bool:
+        return self.segment_base_offset < that.segment_base_offset
+
+    def on_same_segment(self, that: "LogOffsetMetadata") -> bool:
+        return self.segment_base_offset == that.segment_base_offset
+
+    def position_diff(self, that: "LogOffsetMetadata") -> int:
+        """Bytes from ``that`` to this offset. ValueError when they lie on different segments."""
+        if not self.on_same_segment(that):
+            raise ValueError(f"{self} and {that} lie on different segments: the bytes between are not known")
+        return self.relative_position_in_segment - that.relative_position_in_segment
+
+
+UNKNOWN_OFFSET_METADATA = LogOffsetMetadata(-1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchDataInfo:
+    """What one read found: where it began, and whole batches from there."""
+
+    fetch_offset_metadata: LogOffsetMetadata
+    batches: tuple[RecordBatch, ...] = ()
+    size_in_bytes: int = 0
+
+
+class LogSegment:
+    """A run of batches from ``base_offset`` on, without gaps. Finding an offset costs O(log batches)."""
+
+    __slots__ = ("_base_offsets", "_batches", "_positions", "base_offset")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._batches: list[RecordBatch] = []
+        self._base_offsets: list[int] = []
+        # Where each batch begins, and at the end where the next one will.
+        self._positions: list[int] = [0]
+
+    def __repr__(self) -> str:
+        return f"<LogSegment {self.base_offset}..{self.next_offset} {self.size_in_bytes} bytes>"
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self._positions[-1]
+
+    @property
+    def next_offset(self) -> int:
+        return self._batches[-1].next_offset if self._batches else self.base_offset
+
+    @property
+    def end(self) -> LogOffsetMetadata:
+        return LogOffsetMetadata(self.next_offset, self.base_offset, self._positions[-1])
+
+    def append(self, batch: RecordBatch) -> None:
+        self._batches.append(batch)
+        self._base_offsets.append(batch.base_offset)
+        self._positions.append(self._positions[-1] + batch.size_in_bytes)
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """``offset`` with the position of the batch that holds it."""
+        return LogOffsetMetadata(offset, self.base_offset, self._positions[self._index_of(offset)])
+
+    def read(self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool) -> FetchDataInfo:
+        """Whole batches from the one that holds ``offset``; see ``PartitionLog.read``."""
+        first = self._index_of(offset)
+        start = self._positions[first]
+        stop = bisect_right(self._positions, min(start + max_bytes, max_position)) - 1
+        if min_one_batch:
+            stop = max(stop, first + 1)
+        metadata = LogOffsetMetadata(offset, self.base_offset, start)
+        if stop <= first:
+            return FetchDataInfo(metadata)
+        return FetchDataInfo(metadata, tuple(self._batches[first:stop]), self._positions[stop] - start)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batch that holds ``offset``, and all behind it."""
+        index = self._index_of(offset)
+        del self._batches[index:], self._base_offsets[index:], self._positions[index + 1 :]
+
+    def _index_of(self, offset: int) -> int:
+        return bisect_right(self._base_offsets, offset) - 1

@@ -1,0 +1,7 @@
+"""``python -m examples.broker.simulator``"""
+
+import sys
+
+from examples.broker.simulator.command import main
+
+sys.exit(main())

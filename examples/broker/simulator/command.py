@@ -1,0 +1,198 @@
+"""The simulator's command line."""
+
+import argparse
+import importlib.util
+import json
+import math
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import fields
+from typing import Final
+
+import anyio
+from rich.console import Console
+
+from examples.broker.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
+from examples.broker.replica_manager import ReplicaManager
+from examples.broker.simulator.display import print_lines, show_live
+from examples.broker.simulator.panels import summary_panel
+from examples.broker.simulator.report import Report
+from examples.broker.simulator.simulation import LEADER_ID, Simulation
+from examples.broker.simulator.workload import Workload
+
+WRONG_DELIVERY: Final = 1
+INTERRUPTED: Final = 130
+
+Add = Callable[..., argparse.Action]
+
+_ACKS: Final = {"0": NO_ACKS, "1": LEADER_ACK, "all": ALL_ACKS}
+_DESCRIPTION: Final = """\
+Run a log broker under load in one process, with followers, producers and consumers;
+show how long produces and fetches wait; check that every acknowledged record is
+consumed once, in order."""
+_EXAMPLES: Final = """\
+examples:
+  %(prog)s
+      50,000 records/s for ten seconds, acks=all over three replicas
+  %(prog)s --rate 5_000_000
+      more than one process can do: watch the backlog grow
+  %(prog)s --acks 1 --min-bytes 100000 --max-wait 0.05
+      large fetches: consumers wait for 100 kB, or for 50 ms
+  %(prog)s --json --no-display --loop asyncio | jq .under_load.produce.waits.p99
+      for scripts; the exit status is 1 when a record was lost, repeated or reordered
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Simulate as the command line says; the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        workload = _workload(options)
+    except ValueError as error:
+        parser.error(str(error))
+    uvloop_installed = importlib.util.find_spec("uvloop") is not None
+    if options.loop == "uvloop" and not uvloop_installed:
+        parser.error("--loop uvloop: uvloop is not installed here")
+    use_uvloop = uvloop_installed and options.loop != "asyncio"
+    # Standard output carries the outcome; with --json nothing else may be on it.
+    progress = Console(stderr=options.json)
+    show = None if options.no_display else show_live if progress.is_terminal else print_lines
+    try:
+        report = anyio.run(_simulate, workload, show, progress, backend_options={"use_uvloop": use_uvloop})
+    except KeyboardInterrupt:
+        print("interrupted: nothing was verified", file=sys.stderr)
+        return INTERRUPTED
+    if options.json:
+        print(json.dumps(report.as_json(), indent=2))
+    else:
+        output = Console()
+        output.print(summary_panel(report, output.width))
+    if report.failure is not None:
+        print(f"delivery is wrong: {report.failure}", file=sys.stderr)
+        return WRONG_DELIVERY
+    return 0
+
+
+async def _simulate(
+    workload: Workload,
+    show: Callable[[Simulation, Console], Coroutine[None, None, None]] | None,
+    console: Console,
+) -> Report:
+    config = Simulation.broker_config(workload)
+    async with ReplicaManager.running(LEADER_ID, config) as broker:
+        simulation = Simulation(workload, broker)
+        async with anyio.create_task_group() as display:
+            if show is not None:
+                display.start_soon(show, simulation, console)
+            report = await simulation.run()
+            display.cancel_scope.cancel()
+    return report
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.broker.simulator",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    default = Workload()
+    load = parser.add_argument_group("load")
+    _number(
+        load.add_argument,
+        "--rate",
+        default.rate,
+        "records offered per second, by all producers together",
+        above=0,
+    )
+    _whole(load.add_argument, "--batch", default.batch, "records per batch")
+    _whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
+    _whole(load.add_argument, "--producers", default.producers, "how many producers share the rate")
+    _whole(load.add_argument, "--consumers", default.consumers, "how many consumers share the partitions")
+    _number(load.add_argument, "--duration", default.duration, "seconds of producing", above=0)
+    _whole(
+        load.add_argument,
+        "--seed",
+        default.seed,
+        "decides in which order batches go to the partitions",
+        least=0,
+    )
+    cluster = parser.add_argument_group("cluster")
+    _whole(cluster.add_argument, "--partitions", default.partitions, "partitions of the topic")
+    _whole(
+        cluster.add_argument,
+        "--replicas",
+        default.replicas,
+        "copies of each partition, the leader's included",
+    )
+    _whole(
+        cluster.add_argument,
+        "--segment-bytes",
+        default.segment_bytes,
+        "size at which a log starts a new segment",
+    )
+    waiting = parser.add_argument_group("waiting")
+    waiting.add_argument(
+        "--acks",
+        choices=list(_ACKS),
+        default="all",
+        help="when a produce is answered: at once (0), when the leader has it (1), when all in-sync replicas "
+        "have it (all) (default: all)",
+    )
+    _whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes a fetch of a consumer waits for")
+    _number(
+        waiting.add_argument,
+        "--max-wait",
+        default.max_wait,
+        "seconds a consumer's fetch waits for them at most",
+        least=0,
+    )
+    output = parser.add_argument_group("running and output")
+    output.add_argument("--loop", choices=["asyncio", "uvloop"], help="default: uvloop where installed")
+    output.add_argument(
+        "--json", action="store_true", help="print the outcome as JSON; progress goes to stderr"
+    )
+    output.add_argument("--no-display", action="store_true", help="show nothing while it runs")
+    return parser
+
+
+def _workload(options: argparse.Namespace) -> Workload:
+    given = {field.name: getattr(options, field.name) for field in fields(Workload)}
+    return Workload(**given | {"acks": _ACKS[options.acks]})
+
+
+def _whole(add: Add, name: str, default: int, meaning: str, *, least: int = 1) -> None:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number, {least} or more, not {text!r}")
+        return value
+
+    add(name, type=parse, default=default, metavar="N", help=f"{meaning} (default: {default:,})")
+
+
+def _number(
+    add: Add,
+    name: str,
+    default: float,
+    meaning: str,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+) -> None:
+    bound = f"above {above:g}" if above > least else f"{least:g} or more"
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= least and value > above):
+            raise argparse.ArgumentTypeError(f"must be a number {bound}, not {text!r}")
+        return value
+
+    add(name, type=parse, default=default, metavar="X", help=f"{meaning} (default: {default:,g})")

@@ -1,0 +1,65 @@
+"""A consumer that reads its partitions to the high watermark, and has what it gets checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.fetch import FetchParams, PartitionFetch
+from examples.broker.partition import TopicPartition
+from examples.broker.replica_manager import ReplicaManager
+from examples.broker.simulator.delivery import DeliveryCheck
+from examples.broker.simulator.waits import WaitHistogram
+from examples.broker.simulator.workload import Workload
+
+
+class Consumer:
+    """One fetch out at a time, over all its partitions, each from the position reached."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        topic_partitions: Sequence[TopicPartition],
+        broker: ReplicaManager,
+        delivery: DeliveryCheck,
+        fetch_waits: WaitHistogram,
+        end_to_end_waits: WaitHistogram,
+        clock: Callable[[], float],
+    ) -> None:
+        self.consumed = 0
+        self.positions = dict.fromkeys(topic_partitions, 0)
+        self._params = FetchParams(min_bytes=workload.min_bytes, max_wait=workload.max_wait)
+        self._broker = broker
+        self._delivery = delivery
+        self._fetch_waits = fetch_waits
+        self._end_to_end_waits = end_to_end_waits
+        self._clock = clock
+        self._progress = anyio.Event()
+
+    async def run(self) -> None:
+        """Consume until cancelled. DeliveryError at the first batch that is not what comes next."""
+        while True:
+            began = self._clock()
+            request = {entry: PartitionFetch(position) for entry, position in self.positions.items()}
+            response = await self._broker.fetch(self._params, request)
+            now = self._clock()
+            self._fetch_waits.record(now - began)
+            for topic_partition, fetched in response.items():
+                if fetched.error is not ErrorCode.NONE:
+                    position = self.positions[topic_partition]
+                    raise ApiError(fetched.error, f"consuming {topic_partition} from {position}")
+                for stored in fetched.batches:
+                    batch = self._delivery.consumed(topic_partition, stored)
+                    self._end_to_end_waits.record(now - batch.due_time)
+                    self.positions[topic_partition] = stored.next_offset
+                    self.consumed += stored.record_count
+            self._progress.set()
+            # A fetch answered at once does not suspend; the others must have their turn all the same.
+            await checkpoint()
+
+    async def reach(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Return once every position is at least at its end."""
+        while any(position < ends[entry] for entry, position in self.positions.items()):
+            self._progress = anyio.Event()
+            await self._progress.wait()

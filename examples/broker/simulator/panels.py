@@ -1,0 +1,195 @@
+"""What a simulation's status and report look like, 80 columns wide or more."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from examples.broker.produce import ALL_ACKS
+from examples.broker.simulator.report import BacklogStatus, PartitionStatus, Report, Status
+from examples.broker.simulator.waits import WaitSummary
+from examples.broker.simulator.workload import Workload
+
+PARTITIONS_SHOWN: Final = 12
+FRAME_COLUMNS: Final = 4
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+
+
+def framed(workload: Workload, parts: Sequence[RenderableType], style: str = "none") -> Panel:
+    acks = "all" if workload.acks == ALL_ACKS else str(workload.acks)
+    cluster = f"acks={acks} · {workload.replicas} replicas · {workload.partitions} partitions"
+    title = f"[bold]produce / fetch[/]  {cluster} · {workload.batch} x {workload.record_size} B"
+    return Panel(
+        Group(*parts), title=title, title_align="left", box=box.ROUNDED, border_style=style, padding=(0, 1)
+    )
+
+
+def live_parts(workload: Workload, status: Status, previous: Status, width: int) -> list[RenderableType]:
+    """The state of a run, in parts for ``framed``; rates are those since ``previous``."""
+    progress = Table.grid(padding=(0, 2), expand=True)
+    progress.add_column(ratio=1)
+    progress.add_column(justify="right")
+    progress.add_row(
+        ProgressBar(total=workload.duration, completed=min(status.elapsed, workload.duration)),
+        f"{status.elapsed:.1f} / {workload.duration:g} s",
+    )
+    return [
+        Group(progress, "", _rates(workload, status, previous)),
+        _purgatories(status),
+        _backlogs(workload, status, width),
+        _partitions(status.partitions),
+    ]
+
+
+def summary_panel(report: Report, width: int) -> RenderableType:
+    """The outcome of a run, over the time under load."""
+    status = report.under_load
+    parts: list[RenderableType] = [
+        _rates(report.workload, status, None),
+        _purgatories(status),
+        _backlogs(report.workload, status, width - FRAME_COLUMNS),
+        "",
+        _verdicts(report),
+    ]
+    return framed(report.workload, parts, "green" if report.failure is None else "red")
+
+
+def progress_line(status: Status, previous: Status) -> str:
+    seconds = status.elapsed - previous.elapsed
+    acknowledged, consumed = status.acknowledged - previous.acknowledged, status.consumed - previous.consumed
+    return (
+        f"{status.elapsed:5.1f} s  "
+        f"acknowledged {_rate(acknowledged, seconds)}  consumed {_rate(consumed, seconds)}  "
+        f"backlog {status.backlog.latest:,.0f}  lag {status.lag.latest:,.0f}  "
+        f"pending {status.produce.pending}+{status.fetch.pending}  "
+        f"produce p50/p99 {_ms(status.produce.waits.p50)}/{_ms(status.produce.waits.p99)}  "
+        f"fetch p50/p99 {_ms(status.fetch.waits.p50)}/{_ms(status.fetch.waits.p99)}"
+    )
+
+
+def sparkline(values: Sequence[float], width: int, least_top: float) -> str:
+    """The values as bars, the peaks of neighbours together where there are more than ``width``.
+
+    The scale ends at the highest value, or at ``least_top`` if all are below it.
+    """
+    if len(values) > width:
+        bounds = [index * len(values) // width for index in range(width + 1)]
+        values = [max(values[start:stop]) for start, stop in pairwise(bounds)]
+    top = max([least_top, *values])
+    return "".join(_SPARKS[int(value / top * (len(_SPARKS) - 1))] for value in values)
+
+
+def _rates(workload: Workload, status: Status, previous: Status | None) -> Table:
+    acknowledged, consumed, seconds = status.acknowledged, status.consumed, status.elapsed
+    if previous is not None:
+        acknowledged -= previous.acknowledged
+        consumed -= previous.consumed
+        seconds -= previous.elapsed
+    table = Table.grid(padding=(0, 2), expand=True)
+    for _ in range(4):
+        table.add_column(justify="right", ratio=1)
+    table.add_row("offered", "acknowledged", "consumed", "bytes", style="dim")
+    table.add_row(
+        f"{workload.rate:,.0f}/s",
+        f"[bold]{_rate(acknowledged, seconds)}[/]",
+        f"[bold]{_rate(consumed, seconds)}[/]",
+        f"{_rate(acknowledged * workload.record_size / 1e6, seconds, ' MB')}",
+    )
+    return table
+
+
+def _purgatories(status: Status) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=0)
+    table.add_column("", style="bold")
+    for heading in ("pending", "completed", "expired", "wait p50", "p99", "max"):
+        table.add_column(heading, justify="right")
+    for name, purgatory in (("produce", status.produce), ("fetch", status.fetch)):
+        counts = (f"{purgatory.pending:,}", f"{purgatory.completed:,}", f"{purgatory.expired:,}")
+        table.add_row(name, *counts, *_waits(purgatory.waits))
+    table.add_row("end to end", "", "", "", *_waits(status.end_to_end))
+    return table
+
+
+def _backlogs(workload: Workload, status: Status, width: int) -> Table:
+    table = Table.grid(padding=(0, 1))
+    # Less than a tenth of a second's records is work in flight: it should not look like a mountain.
+    in_flight = workload.rate / 10
+    for name, backlog in (("backlog", status.backlog), ("lag", status.lag)):
+        style = "yellow" if backlog.growing else "green"
+        trend = f"[{style}]{_trend(backlog)}[/]"
+        table.add_row(
+            f"[bold]{name:7}[/]", f"{backlog.latest:,.0f} records, peak {backlog.peak:,.0f}, {trend}"
+        )
+        bars = sparkline(backlog.history, min(128, width - 8), in_flight)
+        table.add_row("", Text(bars, style=style))
+    return table
+
+
+def _partitions(partitions: Sequence[PartitionStatus]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=0)
+    table.add_column("partition", style="bold")
+    for heading in ("start", "high watermark", "end", "lag", "segments", "in sync"):
+        table.add_column(heading, justify="right")
+    for partition in partitions[:PARTITIONS_SHOWN]:
+        table.add_row(
+            str(partition.topic_partition),
+            f"{partition.log_start_offset:,}",
+            f"{partition.high_watermark:,}",
+            f"{partition.log_end_offset:,}",
+            f"{partition.log_end_offset - partition.consumer_position:,}",
+            str(partition.segments),
+            " ".join(map(str, partition.in_sync_replicas)),
+        )
+    if len(partitions) > PARTITIONS_SHOWN:
+        table.caption = f"and {len(partitions) - PARTITIONS_SHOWN} more"
+    return table
+
+
+def _verdicts(report: Report) -> Text:
+    text = Text()
+    core = "compiled" if report.compiled else "interpreted"
+    text.append(
+        f"{report.loop} loop, {core} core, {report.under_load.elapsed:.1f} s under load\n", style="dim"
+    )
+    if report.keeps_up:
+        text.append("✓ ", style="bold green").append("keeps up: neither backlog nor lag grows\n")
+    else:
+        text.append("✗ ", style="bold yellow").append(
+            "does not keep up: work comes in faster than it is done\n"
+        )
+    for error, count in report.drained.errors.items():
+        text.append("! ", style="bold yellow").append(f"{count:,} batches answered {error}\n")
+    if report.failure is None:
+        consumed, batches = report.drained.consumed, report.batches_verified
+        text.append("✓ ", style="bold green")
+        text.append("every acknowledged record was consumed once, in order\n")
+        text.append(f"  {consumed:,} records in {batches:,} batches", style="dim")
+    else:
+        text.append("✗ DELIVERY IS WRONG: ", style="bold red").append(report.failure)
+    return text
+
+
+def _trend(backlog: BacklogStatus) -> str:
+    if backlog.growing:
+        return f"growing by {backlog.growth_per_second:,.0f} a second"
+    return "not growing"
+
+
+def _waits(waits: WaitSummary) -> tuple[str, str, str]:
+    return _ms(waits.p50), _ms(waits.p99), _ms(waits.max)
+
+
+def _ms(seconds: float) -> str:
+    milliseconds = seconds * 1000
+    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.2f} ms"
+
+
+def _rate(amount: float, seconds: float, unit: str = "") -> str:
+    per_second = amount / seconds if seconds > 0 else 0.0
+    return f"{per_second:,.1f}{unit}/s" if unit else f"{per_second:,.0f}/s"

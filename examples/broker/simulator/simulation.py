@@ -1,0 +1,210 @@
+"""A broker, its followers and its clients, put together, run, drained and judged."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from examples.broker.errors import ErrorCode
+from examples.broker.follower import Follower
+from examples.broker.partition import PartitionConfig, TopicPartition
+from examples.broker.replica_manager import ReplicaManager
+from examples.broker.simulator.backlog import Backlog
+from examples.broker.simulator.consumer import Consumer
+from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.simulator.producer import Producer
+from examples.broker.simulator.report import BacklogStatus, PartitionStatus, PurgatoryStatus, Report, Status
+from examples.broker.simulator.waits import WaitHistogram
+from examples.broker.simulator.workload import Workload
+from purgatory import COMPILED, Purgatory
+
+LEADER_ID: Final = 0
+MIN_INSYNC_REPLICAS: Final = 2
+SAMPLE_SECONDS: Final = 0.1
+RETENTION_SECONDS: Final = 1.0
+DRAIN_SECONDS: Final = 30.0
+
+
+class Simulation:
+    """One run over a running broker. ``clock`` times the waits and the producers' schedule.
+
+    The default clock is not the loop's, since uvloop's counts in whole milliseconds.
+    """
+
+    def __init__(
+        self, workload: Workload, broker: ReplicaManager, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.workload = workload
+        self._broker = broker
+        self._clock = clock
+        self._started = clock()
+        self._delivery = DeliveryCheck()
+        self._produce_waits, self._fetch_waits, self._end_to_end_waits = (WaitHistogram() for _ in range(3))
+        self._backlog, self._lag = Backlog(), Backlog()
+        replica_ids = range(LEADER_ID, LEADER_ID + workload.replicas)
+        self._partitions = {
+            topic_partition: broker.create_partition(topic_partition, replica_ids)
+            for topic_partition in (TopicPartition("events", index) for index in range(workload.partitions))
+        }
+        keys = list(self._partitions)
+        self._followers = [
+            Follower(replica_id, broker, keys, broker.config)
+            for replica_id in replica_ids
+            if replica_id != LEADER_ID
+        ]
+        self._producers = [
+            Producer(index, workload, keys, broker, self._delivery, self._produce_waits, clock)
+            for index in range(workload.producers)
+        ]
+        self._consumers = [
+            Consumer(
+                workload,
+                keys[index :: workload.consumers],
+                broker,
+                self._delivery,
+                self._fetch_waits,
+                self._end_to_end_waits,
+                clock,
+            )
+            for index in range(workload.consumers)
+        ]
+        self._positions = {
+            entry: consumer.positions for consumer in self._consumers for entry in consumer.positions
+        }
+
+    @staticmethod
+    def broker_config(workload: Workload) -> PartitionConfig:
+        return PartitionConfig(segment_bytes=workload.segment_bytes, min_insync_replicas=MIN_INSYNC_REPLICAS)
+
+    async def run(self) -> Report:
+        """Produce and consume for the workload's duration, then consume the rest, then judge.
+
+        Whatever else goes wrong is raised; a delivery that is wrong is in the report.
+        """
+        self._started = self._clock()
+        under_load: Status | None = None
+        failure: str | None = None
+        try:
+            async with anyio.create_task_group() as background:
+                for follower in self._followers:
+                    background.start_soon(follower.run)
+                for consumer in self._consumers:
+                    background.start_soon(consumer.run)
+                for chore in (self._sample, self._retain, self._watch_isr):
+                    background.start_soon(chore)
+                async with anyio.create_task_group() as producers:
+                    for producer in self._producers:
+                        producers.start_soon(producer.run, self._started)
+                under_load = self.status()
+                await self._drain()
+                background.cancel_scope.cancel()
+            self._delivery.judge()
+        except* DeliveryError as failures:
+            failure = str(_first(failures))
+        drained = self.status()
+        return Report(
+            workload=self.workload,
+            loop=type(asyncio.get_running_loop()).__module__.partition(".")[0],
+            compiled=COMPILED,
+            under_load=under_load or drained,
+            drained=drained,
+            batches_verified=self._delivery.batches_consumed,
+            failure=failure,
+        )
+
+    def status(self) -> Status:
+        elapsed = self._clock() - self._started
+        errors: Counter[ErrorCode] = sum((producer.errors for producer in self._producers), Counter())
+        return Status(
+            elapsed=elapsed,
+            offered=self._offered(elapsed),
+            acknowledged=self._acknowledged(),
+            consumed=self._consumed(),
+            errors={code.name: count for code, count in errors.items()},
+            produce=_purgatory_status(self._broker.produce_purgatory, self._produce_waits),
+            fetch=_purgatory_status(self._broker.fetch_purgatory, self._fetch_waits),
+            end_to_end=self._end_to_end_waits.summary(),
+            partitions=tuple(
+                PartitionStatus(
+                    topic_partition=topic_partition,
+                    log_start_offset=partition.log.log_start_offset,
+                    high_watermark=partition.high_watermark,
+                    log_end_offset=partition.log.log_end_offset,
+                    consumer_position=self._positions[topic_partition][topic_partition],
+                    in_sync_replicas=partition.in_sync_replicas,
+                    segments=partition.log.segment_count,
+                )
+                for topic_partition, partition in self._partitions.items()
+            ),
+            backlog=_backlog_status(self._backlog, self.workload.rate),
+            lag=_backlog_status(self._lag, self.workload.rate),
+        )
+
+    async def _drain(self) -> None:
+        ends = {entry: partition.log.log_end_offset for entry, partition in self._partitions.items()}
+        # The last fetch of a consumer may wait for bytes that do not come any more.
+        patience = self.workload.max_wait + DRAIN_SECONDS
+        try:
+            with anyio.fail_after(patience):
+                for consumer in self._consumers:
+                    await consumer.reach(ends)
+        except TimeoutError:
+            behind = {str(e): self._positions[e][e] for e in ends if self._positions[e][e] < ends[e]}
+            raise DeliveryError(
+                f"partitions still not consumed {patience:g} s after the last record; positions {behind}"
+            ) from None
+
+    async def _sample(self) -> None:
+        while True:
+            elapsed = self._clock() - self._started
+            appended = sum(partition.log.log_end_offset for partition in self._partitions.values())
+            self._backlog.sample(elapsed, self._offered(elapsed) - self._acknowledged())
+            self._lag.sample(elapsed, appended - self._consumed())
+            await anyio.sleep(SAMPLE_SECONDS)
+
+    async def _retain(self) -> None:
+        """Give up what every consumer and every replica has: memory stays bounded, however long the run."""
+        while True:
+            await anyio.sleep(RETENTION_SECONDS)
+            for topic_partition, partition in self._partitions.items():
+                position = self._positions[topic_partition][topic_partition]
+                partition.delete_records(min(position, partition.lowest_log_end_offset))
+
+    async def _watch_isr(self) -> None:
+        while True:
+            await anyio.sleep(self._broker.config.replica_lag_time_max / 2)
+            self._broker.maybe_shrink_isr()
+
+    def _offered(self, elapsed: float) -> int:
+        return sum(producer.offered(elapsed) for producer in self._producers)
+
+    def _acknowledged(self) -> int:
+        return sum(producer.acknowledged for producer in self._producers)
+
+    def _consumed(self) -> int:
+        return sum(consumer.consumed for consumer in self._consumers)
+
+
+def _purgatory_status(purgatory: Purgatory, waits: WaitHistogram) -> PurgatoryStatus:
+    statistics = purgatory.statistics()
+    return PurgatoryStatus(statistics.pending, statistics.completed, statistics.expired, waits.summary())
+
+
+def _backlog_status(backlog: Backlog, rate: float) -> BacklogStatus:
+    return BacklogStatus(
+        latest=backlog.latest,
+        peak=backlog.peak,
+        growth_per_second=backlog.growth_per_second,
+        growing=backlog.is_growing(rate),
+        history=tuple(backlog.history),
+    )
+
+
+def _first(failures: BaseExceptionGroup[DeliveryError]) -> BaseException:
+    error: BaseException = failures
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

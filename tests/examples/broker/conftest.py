@@ -1,0 +1,15 @@
+"""A running broker for every test that asks for one, in virtual time."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from examples.broker.replica_manager import ReplicaManager
+from tests.examples.broker.cluster import CONFIG, Cluster
+
+from purgatory.testing import VirtualTimeLoop
+
+
+@pytest.fixture
+async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
+    async with ReplicaManager.running(0, CONFIG) as broker:
+        yield Cluster(broker)

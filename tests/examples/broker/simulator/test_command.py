@@ -1,0 +1,104 @@
+"""The simulator's command line."""
+
+import importlib.util
+import json
+
+import anyio
+import pytest
+from examples.broker.log import PartitionLog
+from examples.broker.segment import RecordBatch
+from examples.broker.simulator.command import INTERRUPTED, WRONG_DELIVERY, main
+
+SHORT = ["--duration", "0.2", "--rate", "5000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--rate", "0"], "--rate: must be a number above 0, not '0'"),
+        (["--rate", "fast"], "--rate: must be a number above 0, not 'fast'"),
+        (["--duration", "inf"], "--duration: must be a number above 0, not 'inf'"),
+        (["--max-wait", "-1"], "--max-wait: must be a number 0 or more, not '-1'"),
+        (["--batch", "1.5"], "--batch: must be a whole number, 1 or more, not '1.5'"),
+        (["--replicas", "0"], "--replicas: must be a whole number, 1 or more, not '0'"),
+        (["--seed", "-1"], "--seed: must be a whole number, 0 or more, not '-1'"),
+        (["--acks", "2"], "--acks: invalid choice: '2'"),
+        (["--loop", "trio"], "--loop: invalid choice: 'trio'"),
+        (
+            ["--consumers", "7"],
+            "7 consumers for 6 partitions: each partition has one, so 1 would have nothing",
+        ),
+        (["--batch", "2", "--record-size", "10"], "a batch of 2 x 10 bytes is too small"),
+        (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit a segment of 9999 bytes"),
+    ],
+)
+def test_bad_options_are_told_in_plain_words(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_uvloop_that_is_asked_for_and_not_there_is_said_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        main([*SHORT, "--loop", "uvloop"])
+    assert "uvloop is not installed here" in capsys.readouterr().err
+
+
+def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    assert main([*SHORT, "--json", "--loop", loop]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["verified"] is True
+    assert report["loop"] == loop
+    assert report["workload"]["rate"] == 5_000
+    assert report["drained"]["consumed"] == report["drained"]["acknowledged"] > 0
+    assert set(report["under_load"]["produce"]["waits"]) == {"count", "p50", "p99", "max"}
+
+
+def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SHORT, "--no-display", "--loop", "asyncio", "--acks", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "every acknowledged record was consumed once, in order" in printed
+    assert "acks=1" in printed
+
+
+def test_a_wrong_delivery_fails_the_command_loudly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append = PartitionLog.append_as_leader
+
+    def append_twice(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+        append(log, batch)
+        return append(log, batch)
+
+    monkeypatch.setattr(PartitionLog, "append_as_leader", append_twice)
+    assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == WRONG_DELIVERY
+    captured = capsys.readouterr()
+    assert "DELIVERY IS WRONG" in captured.out
+    assert "delivery is wrong: partition events-" in captured.err
+
+
+def test_an_interrupted_run_claims_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(anyio, "run", interrupted)
+    assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == INTERRUPTED
+    assert "nothing was verified" in capsys.readouterr().err

@@ -1,0 +1,128 @@
+"""The check of delivery: what it must let pass, and what it must catch."""
+
+import pytest
+from examples.broker.partition import TopicPartition
+from examples.broker.segment import RecordBatch
+from examples.broker.simulator.batch_identity import HEADER_BYTES, BatchIdentity
+from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+
+EVENTS = TopicPartition("events", 3)
+OTHER = TopicPartition("events", 4)
+
+
+def identity(index: int, producer_id: int = 1) -> BatchIdentity:
+    """The ``index``-th batch of ten records."""
+    return BatchIdentity(producer_id, index * 10, 10, due_time=0.5)
+
+
+def stored(index: int, offset: int, producer_id: int = 1) -> RecordBatch:
+    return RecordBatch(10, identity(index, producer_id).encode(HEADER_BYTES), offset)
+
+
+@pytest.fixture
+def check() -> DeliveryCheck:
+    """Three batches sent, none answered."""
+    check = DeliveryCheck()
+    for index in range(3):
+        check.sent(EVENTS, identity(index))
+    return check
+
+
+def test_an_identity_survives_being_written_into_a_batch() -> None:
+    data = identity(7).encode(100)
+    assert len(data) == 100
+    assert BatchIdentity.decode(data) == identity(7)
+
+
+@pytest.mark.parametrize("answers_first", [True, False])
+def test_what_is_acknowledged_and_consumed_once_in_order_passes(
+    check: DeliveryCheck, answers_first: bool
+) -> None:
+    for index in range(3):
+        if answers_first:
+            check.acknowledged(EVENTS, identity(index), index * 10)
+        assert check.consumed(EVENTS, stored(index, index * 10)) == identity(index)
+        if not answers_first:
+            check.acknowledged(EVENTS, identity(index), index * 10)
+    check.judge()
+    assert check.batches_consumed == 3
+
+
+def test_producers_and_partitions_are_told_apart() -> None:
+    check = DeliveryCheck()
+    for topic_partition in (EVENTS, OTHER):
+        for producer_id in (1, 2):
+            check.sent(topic_partition, identity(0, producer_id))
+        check.consumed(topic_partition, stored(0, 0, producer_id=2))
+        check.consumed(topic_partition, stored(0, 10, producer_id=1))
+    check.judge()
+
+
+@pytest.mark.parametrize("consumed", [True, False])
+def test_what_was_refused_may_have_been_appended_or_not(check: DeliveryCheck, consumed: bool) -> None:
+    check.refused(EVENTS, identity(0))
+    offset = 0
+    if consumed:
+        check.consumed(EVENTS, stored(0, offset))
+        offset += 10
+    check.acknowledged(EVENTS, identity(1), offset)
+    check.consumed(EVENTS, stored(1, offset))
+    check.judge()
+
+
+def test_a_gap_in_the_offsets_is_caught(check: DeliveryCheck) -> None:
+    check.consumed(EVENTS, stored(0, 0))
+    with pytest.raises(DeliveryError, match=r"partition events-3, offset 10: .* is at 20"):
+        check.consumed(EVENTS, stored(1, 20))
+
+
+def test_an_offset_consumed_twice_is_caught(check: DeliveryCheck) -> None:
+    check.consumed(EVENTS, stored(0, 0))
+    with pytest.raises(DeliveryError, match=r"partition events-3, offset 10: .* is at 0"):
+        check.consumed(EVENTS, stored(0, 0))
+
+
+def test_a_batch_stored_twice_is_caught(check: DeliveryCheck) -> None:
+    check.consumed(EVENTS, stored(0, 0))
+    with pytest.raises(DeliveryError, match=r"offset 10: records 0\.\.9 of producer 1 .* a second time"):
+        check.consumed(EVENTS, stored(0, 10))
+
+
+def test_batches_stored_out_of_order_are_caught(check: DeliveryCheck) -> None:
+    check.consumed(EVENTS, stored(1, 0))
+    with pytest.raises(DeliveryError, match=r"offset 10: records 0\.\.9 of producer 1 .* out of order"):
+        check.consumed(EVENTS, stored(0, 10))
+
+
+def test_an_acknowledged_batch_that_is_passed_over_is_caught(check: DeliveryCheck) -> None:
+    check.acknowledged(EVENTS, identity(0), 0)
+    with pytest.raises(DeliveryError, match=r"offset 0: the batch from record 0 .* never consumed"):
+        check.consumed(EVENTS, stored(1, 0))
+
+
+def test_a_batch_acknowledged_after_it_was_passed_over_is_caught(check: DeliveryCheck) -> None:
+    check.consumed(EVENTS, stored(1, 0))
+    with pytest.raises(DeliveryError, match=r"the batch from record 0 .* never consumed"):
+        check.acknowledged(EVENTS, identity(0), 0)
+
+
+def test_an_acknowledged_batch_that_is_still_missing_at_the_end_is_caught(check: DeliveryCheck) -> None:
+    check.acknowledged(EVENTS, identity(2), 20)
+    with pytest.raises(DeliveryError, match="partition events-3, offset 20: the batch from record 20"):
+        check.judge()
+
+
+def test_a_batch_at_another_offset_than_acknowledged_is_caught(check: DeliveryCheck) -> None:
+    check.acknowledged(EVENTS, identity(0), 10)
+    with pytest.raises(DeliveryError, match=r"offset 0: .* were acknowledged at offset 10"):
+        check.consumed(EVENTS, stored(0, 0))
+
+
+def test_a_batch_that_nobody_sent_is_caught(check: DeliveryCheck) -> None:
+    with pytest.raises(DeliveryError, match="never sent"):
+        check.consumed(EVENTS, stored(3, 0))
+
+
+def test_a_batch_with_fewer_records_than_were_sent_is_caught(check: DeliveryCheck) -> None:
+    with pytest.raises(DeliveryError, match=r"9 records, not the records 0\.\.9"):
+        check.consumed(EVENTS, RecordBatch(9, identity(0).encode(HEADER_BYTES), 0))

@@ -1,0 +1,117 @@
+"""What is shown while a simulation runs, and after."""
+
+import io
+from dataclasses import replace
+
+import anyio
+import pytest
+from examples.broker.replica_manager import ReplicaManager
+from examples.broker.simulator.display import print_lines, show_live
+from examples.broker.simulator.panels import FRAME_COLUMNS, framed, live_parts, sparkline, summary_panel
+from examples.broker.simulator.report import Report
+from examples.broker.simulator.simulation import LEADER_ID, Simulation
+from examples.broker.simulator.workload import Workload
+from rich.console import Console
+
+from purgatory.testing import VirtualTimeLoop
+
+SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=3)
+
+
+def console(width: int, *, terminal: bool = True) -> Console:
+    return Console(
+        file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False
+    )
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+async def report(virtual_time: VirtualTimeLoop) -> Report:
+    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+        return await Simulation(SMALL, broker, virtual_time.time).run()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_live_panel_fits_the_terminal(report: Report, width: int) -> None:
+    output = console(width)
+    start = replace(report.under_load, elapsed=0, acknowledged=0, consumed=0)
+    output.print(framed(SMALL, live_parts(SMALL, report.under_load, start, width - FRAME_COLUMNS)))
+    lines = printed(output).splitlines()
+    assert {len(line) for line in lines} == {width}
+    shown = "\n".join(lines)
+    for expected in (
+        "acks=all",
+        "2,000/s",
+        "p99",
+        "produce",
+        "fetch",
+        "high watermark",
+        "events-11",
+        "0 1 2",
+    ):
+        assert expected in shown
+    assert "events-12" not in shown
+    assert "and 2 more" in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_summary_fits_the_terminal_and_gives_the_verdict(report: Report, width: int) -> None:
+    output = console(width)
+    output.print(summary_panel(report, width))
+    shown = printed(output)
+    assert {len(line) for line in shown.splitlines()} == {width}
+    assert "keeps up: neither backlog nor lag grows" in shown
+    assert "every acknowledged record was consumed once, in order" in shown
+
+
+async def test_the_summary_says_what_went_wrong(report: Report) -> None:
+    growing = replace(report.under_load.backlog, growing=True, growth_per_second=1_234)
+    output = console(80)
+    output.print(
+        summary_panel(
+            replace(
+                report,
+                under_load=replace(report.under_load, backlog=growing),
+                drained=replace(report.drained, errors={"REQUEST_TIMED_OUT": 5}),
+                failure="partition events-0, offset 7: gone",
+            ),
+            80,
+        )
+    )
+    shown = printed(output)
+    assert "growing by 1,234 a second" in shown
+    assert "does not keep up" in shown
+    assert "5 batches answered REQUEST_TIMED_OUT" in shown
+    assert "DELIVERY IS WRONG: partition events-0, offset 7: gone" in shown
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
+    virtual_time: VirtualTimeLoop, terminal: bool
+) -> None:
+    output = console(80, terminal=terminal)
+    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+        simulation = Simulation(SMALL, broker, virtual_time.time)
+        async with anyio.create_task_group() as display:
+            display.start_soon(show_live if terminal else print_lines, simulation, output)
+            await simulation.run()
+            display.cancel_scope.cancel()
+    shown = printed(output)
+    if terminal:
+        assert shown.count("produce / fetch") >= 6
+    else:
+        lines = shown.splitlines()
+        assert [line.split()[0] for line in lines] == ["1.0", "2.0", "3.0"][: len(lines)]
+        assert len(lines) >= 2
+        assert all("produce p50/p99" in line for line in lines)
+
+
+def test_a_sparkline_shows_the_peaks_and_leaves_small_things_small() -> None:
+    assert sparkline([0, 50, 100], width=10, least_top=0) == "▁▄█"
+    assert sparkline([0, 50, 100], width=10, least_top=1_000) == "▁▁▁"
+    assert sparkline([0, 9, 0, 0, 1, 9], width=3, least_top=9) == "█▁█"
+    assert sparkline([], width=3, least_top=9) == ""

@@ -1,0 +1,202 @@
+"""Whole simulations, in virtual time: each takes as long as its work."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.follower import Follower
+from examples.broker.log import PartitionLog
+from examples.broker.partition import LogAppendInfo, Partition, TopicPartition
+from examples.broker.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
+from examples.broker.replica_manager import ReplicaManager
+from examples.broker.segment import RecordBatch
+from examples.broker.simulator.report import Report
+from examples.broker.simulator.simulation import LEADER_ID, Simulation
+from examples.broker.simulator.workload import Workload
+
+from purgatory.testing import VirtualTimeLoop
+
+SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)
+
+Append = Callable[[PartitionLog, RecordBatch], RecordBatch]
+
+
+async def simulate(workload: Workload, virtual_time: VirtualTimeLoop) -> Report:
+    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(workload)) as broker:
+        return await Simulation(workload, broker, virtual_time.time).run()
+
+
+@pytest.mark.parametrize("acks", [NO_ACKS, LEADER_ACK, ALL_ACKS])
+@pytest.mark.parametrize("replicas", [1, 3])
+async def test_every_record_offered_is_acknowledged_and_consumed_once_in_order(
+    virtual_time: VirtualTimeLoop, acks: int, replicas: int
+) -> None:
+    report = await simulate(replace(SMALL, acks=acks, replicas=replicas), virtual_time)
+    assert report.failure is None
+    assert report.drained.acknowledged == report.drained.consumed == report.drained.offered
+    assert report.drained.offered == pytest.approx(2_000, abs=SMALL.batch)
+    assert report.batches_verified == report.drained.consumed / SMALL.batch
+    assert report.keeps_up
+    assert report.drained.errors == {}
+
+
+async def test_the_report_counts_what_waited_and_for_how_long(virtual_time: VirtualTimeLoop) -> None:
+    report = await simulate(SMALL, virtual_time)
+    batches = report.drained.offered / SMALL.batch
+    assert report.under_load.elapsed == pytest.approx(SMALL.duration, abs=0.01)
+    assert report.acknowledged_per_second == pytest.approx(2_000, rel=0.01)
+    assert 0 < report.drained.produce.completed <= batches
+    assert report.drained.produce.waits.count >= report.drained.produce.completed
+    assert report.drained.fetch.completed > 0
+    assert report.drained.end_to_end.count == batches
+    for partition in report.drained.partitions:
+        assert partition.consumer_position == partition.high_watermark == partition.log_end_offset
+        assert partition.in_sync_replicas == (0, 1, 2)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    def run() -> Report:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            loop = runner.get_loop()
+            assert isinstance(loop, VirtualTimeLoop)
+            return runner.run(simulate(SMALL, loop))
+
+    assert run() == run()
+
+
+async def test_what_all_have_is_given_up_so_that_a_long_run_takes_no_more_room(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    report = await simulate(replace(SMALL, duration=10), virtual_time)
+    for partition in report.drained.partitions:
+        assert partition.log_end_offset > 6_000
+        assert partition.log_start_offset > partition.log_end_offset - 2_000
+        assert partition.segments < 20
+
+
+async def test_a_consumer_that_waits_for_more_bytes_than_come_is_drained_all_the_same(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    report = await simulate(
+        replace(SMALL, min_bytes=1_000_000, max_wait=40, segment_bytes=1 << 20), virtual_time
+    )
+    assert report.failure is None
+    assert report.drained.consumed == report.drained.offered
+
+
+async def test_a_broker_that_does_not_keep_up_shows_as_a_growing_backlog(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_once = Follower.fetch_once
+
+    async def fetch_slowly(follower: Follower) -> None:
+        await virtual_time.create_task(fetch_once(follower))
+        waited = virtual_time.create_future()
+        virtual_time.call_later(0.2, waited.set_result, None)
+        await waited
+
+    monkeypatch.setattr(Follower, "fetch_once", fetch_slowly)
+    report = await simulate(replace(SMALL, duration=5), virtual_time)
+    assert report.failure is None
+    assert not report.keeps_up
+    assert report.under_load.backlog.growing
+    assert report.under_load.acknowledged < report.under_load.offered
+
+
+async def test_batches_that_are_refused_are_counted_and_not_missed(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, calls = Partition.append_as_leader, iter(range(1_000_000))
+
+    def refuse_every_tenth(
+        partition: Partition, batch: RecordBatch, now: float, *, acks_all: bool
+    ) -> LogAppendInfo:
+        if next(calls) % 10 == 0:
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "now and then")
+        return append(partition, batch, now, acks_all=acks_all)
+
+    monkeypatch.setattr(Partition, "append_as_leader", refuse_every_tenth)
+    report = await simulate(SMALL, virtual_time)
+    assert report.failure is None
+    assert report.drained.errors == {"NOT_ENOUGH_REPLICAS": 20}
+    assert report.drained.acknowledged == report.drained.consumed == report.drained.offered - 20 * SMALL.batch
+
+
+async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_time: VirtualTimeLoop) -> None:
+    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+        simulation = Simulation(SMALL, broker, virtual_time.time)
+        virtual_time.call_later(0.5, broker.delete_partition, TopicPartition("events", 1))
+        with pytest.raises(ExceptionGroup) as raised:
+            await simulation.run()
+    assert raised.group_contains(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: consuming events-1")
+
+
+def losing(append: Append) -> Append:
+    """Acknowledges the fifth batch without storing it."""
+    calls = iter(range(1_000_000))
+
+    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+        return batch.at(log.log_end_offset) if next(calls) == 4 else append(log, batch)
+
+    return append_as_leader
+
+
+def duplicating(append: Append) -> Append:
+    """Stores the fifth batch twice."""
+    calls = iter(range(1_000_000))
+
+    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+        stored = append(log, batch)
+        if next(calls) == 4:
+            append(log, batch)
+        return stored
+
+    return append_as_leader
+
+
+def reordering(append: Append) -> Append:
+    """Stores every two batches of a partition the other way round."""
+    held: dict[int, RecordBatch] = {}
+
+    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+        first = held.pop(id(log), None)
+        if first is None:
+            held[id(log)] = batch
+            return batch.at(log.log_end_offset)
+        stored = append(log, batch)
+        append(log, first)
+        return stored
+
+    return append_as_leader
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        (losing, r"partition events-\d, offset \d+: .* (never consumed|acknowledged at offset)"),
+        (duplicating, r"partition events-\d, offset \d+: records .* consumed a second time"),
+        (reordering, r"partition events-\d, offset \d+: .* (out of order|never consumed)"),
+    ],
+)
+async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_found_out(
+    virtual_time: VirtualTimeLoop,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Callable[[Append], Append],
+    complaint: str,
+) -> None:
+    monkeypatch.setattr(PartitionLog, "append_as_leader", broken(PartitionLog.append_as_leader))
+    report = await simulate(replace(SMALL, producers=1), virtual_time)
+    assert report.failure is not None
+    assert re.search(complaint, report.failure)
+
+
+async def test_a_high_watermark_that_sticks_is_found_out(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Partition, "_maybe_increment_high_watermark", lambda partition, now: False)
+    report = await simulate(replace(SMALL, acks=LEADER_ACK), virtual_time)
+    assert report.failure is not None
+    assert "still not consumed 30.5 s after" in report.failure

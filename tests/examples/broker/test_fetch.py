@@ -1,0 +1,222 @@
+"""Fetches through the replica manager: what may be read, and when a fetch waits."""
+
+from collections.abc import Mapping
+
+import pytest
+from examples.broker.errors import ErrorCode
+from examples.broker.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.partition import TopicPartition
+from examples.broker.produce import LEADER_ACK
+from tests.examples.broker.cluster import BATCH_BYTES, Cluster
+
+from purgatory.testing import VirtualTimeLoop
+
+UNKNOWN = TopicPartition("unknown", 0)
+
+
+def offsets(response: FetchResponse) -> list[list[int]]:
+    return [[batch.base_offset for batch in fetched.batches] for fetched in response.values()]
+
+
+def errors(response: FetchResponse) -> list[ErrorCode]:
+    return [fetched.error for fetched in response.values()]
+
+
+def waiting(cluster: Cluster) -> int:
+    return cluster.broker.fetch_purgatory.statistics().pending
+
+
+async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int = 1) -> None:
+    """Append, and let both followers have all there is."""
+    for _ in range(batches):
+        await cluster.produce(topic_partition, acks=LEADER_ACK)
+    await cluster.replicate({topic_partition: cluster.partition(topic_partition).log.log_end_offset})
+
+
+async def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events)
+    await cluster.produce(events, acks=LEADER_ACK)
+    assert offsets(await cluster.consume({events: 0})) == [[0]]
+    assert offsets(await cluster.follow(1, {events: 0})) == [[0, 10]]
+
+
+async def test_an_answer_tells_the_high_watermark_and_the_start_of_the_log(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, 2)
+    cluster.partition(events).delete_records(10)
+    fetched = (await cluster.consume({events: 10}))[events]
+    assert (fetched.high_watermark, fetched.log_start_offset) == (20, 10)
+
+
+async def test_a_fetch_that_can_be_answered_never_parks(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events)
+    await cluster.consume({events: 0}, min_bytes=BATCH_BYTES)
+    await cluster.consume({events: 10}, max_wait=0)
+    await cluster.consume({})
+    assert cluster.broker.fetch_purgatory.statistics().completed == 0
+    assert waiting(cluster) == 0
+
+
+async def test_an_append_alone_completes_followers_and_not_consumers(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    follower = await cluster.start(cluster.follow(1, {events: 0}, max_wait=30))
+    consumer = await cluster.start(cluster.consume({events: 0}))
+    assert waiting(cluster) == 2
+    await cluster.produce(events, acks=LEADER_ACK)
+    assert offsets(await follower) == [[0]]
+    assert waiting(cluster) == 1
+    await cluster.replicate({events: 10})
+    assert offsets(await consumer) == [[0]]
+
+
+async def test_a_followers_fetch_moves_the_high_watermark_before_it_waits_itself(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produce = await cluster.start(cluster.produce(events))
+    await cluster.follow(1, {events: 10})
+    last = await cluster.start(cluster.follow(2, {events: 10}, max_wait=30))
+    assert (await produce)[events].error is ErrorCode.NONE
+    assert waiting(cluster) == 1
+    last.cancel()
+
+
+async def test_a_fetch_completes_when_the_bytes_reach_the_minimum(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=2 * BATCH_BYTES))
+    await commit(cluster, events)
+    assert waiting(cluster) == 1
+    await commit(cluster, events)
+    assert offsets(await fetch) == [[0, 10]]
+
+
+async def test_bytes_are_accumulated_over_the_partitions_of_a_fetch(cluster: Cluster) -> None:
+    one, two = cluster.create(0, 1)
+    fetch = await cluster.start(cluster.consume({one: 0, two: 0}, min_bytes=2 * BATCH_BYTES))
+    await commit(cluster, one)
+    assert waiting(cluster) == 1
+    await commit(cluster, two)
+    assert offsets(await fetch) == [[0], [0]]
+
+
+async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> None:
+    one, two = cluster.create(0, 1)
+    fetch = await cluster.start(
+        cluster.consume({one: 0, two: 0}, min_bytes=2 * BATCH_BYTES, most=BATCH_BYTES)
+    )
+    await commit(cluster, one, 5)
+    assert waiting(cluster) == 1, "five batches of which one is wanted count as one"
+    await commit(cluster, two)
+    assert offsets(await fetch) == [[0], [0]]
+
+
+async def test_at_the_timeout_a_fetch_is_answered_with_what_there_is(
+    cluster: Cluster, virtual_time: VirtualTimeLoop
+) -> None:
+    one, two = cluster.create(0, 1)
+    began = virtual_time.time()
+    fetch = await cluster.start(cluster.consume({one: 0, two: 0}, min_bytes=1_000, max_wait=0.5))
+    await commit(cluster, two)
+    assert offsets(await fetch) == [[], [0]]
+    assert virtual_time.time() - began == pytest.approx(0.5, abs=0.002)
+    assert cluster.broker.fetch_purgatory.statistics().expired == 1
+
+
+async def test_a_fetch_on_an_older_segment_is_answered_at_once(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, 11)
+    assert cluster.partition(events).log.segment_count == 2
+    assert offsets(await cluster.consume({events: 90}, min_bytes=1_000)) == [[90]]
+    assert waiting(cluster) == 0
+
+
+async def test_a_fetch_that_waits_completes_when_the_log_rolls(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, 9)
+    fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=1_000))
+    await commit(cluster, events)
+    assert waiting(cluster) == 1
+    await commit(cluster, events)
+    assert offsets(await fetch) == [[80, 90]]
+
+
+async def test_a_fetch_at_the_border_of_two_segments_waits(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, 10)
+    await cluster.produce(events, acks=LEADER_ACK)
+    partition = cluster.partition(events)
+    assert partition.high_watermark_metadata.on_older_segment(partition.log.locate(100))
+    fetch = await cluster.start(cluster.consume({events: 100}))
+    assert waiting(cluster) == 1, "the same offset on two segments is nothing to read"
+    await cluster.replicate({events: 110})
+    assert offsets(await fetch) == [[100]]
+
+
+async def test_a_fetch_completes_when_the_log_is_truncated_to_an_older_segment(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, 11)
+    fetch = await cluster.start(cluster.follow(1, {events: 110}, max_wait=30))
+    assert waiting(cluster) == 1
+    cluster.partition(events).truncate_to(50)
+    assert cluster.broker.fetch_purgatory.check_and_complete(events) == 1
+    assert errors(await fetch) == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+async def test_a_fetch_past_the_high_watermark_waits_for_it(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await cluster.produce(events, acks=LEADER_ACK)
+    fetch = await cluster.start(cluster.consume({events: 5}))
+    assert waiting(cluster) == 1
+    await cluster.replicate({events: 10})
+    assert offsets(await fetch) == [[0]]
+
+
+@pytest.mark.parametrize("offset", [-1, 11])
+async def test_a_fetch_out_of_range_is_answered_at_once(cluster: Cluster, offset: int) -> None:
+    events, fine = cluster.create(0, 1)
+    await commit(cluster, events)
+    response = await cluster.consume({events: offset, fine: 0})
+    assert errors(response) == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE]
+    assert (response[events].high_watermark, response[events].batches) == (-1, ())
+
+
+async def test_a_fetch_of_an_unknown_partition_is_answered_at_once(cluster: Cluster) -> None:
+    assert errors(await cluster.consume({UNKNOWN: 0})) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def test_a_fetch_that_waits_learns_that_a_partition_has_another_leader(cluster: Cluster) -> None:
+    events, fine = cluster.create(0, 1)
+    fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
+    cluster.broker.make_follower(events, leader_id=1)
+    assert errors(await fetch) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+
+
+async def test_a_fetch_that_waits_learns_that_a_partition_is_gone(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    fetch = await cluster.start(cluster.consume({events: 0}))
+    cluster.broker.delete_partition(events)
+    assert errors(await fetch) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def test_a_broker_that_holds_no_replica_is_not_served_as_a_follower(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    assert errors(await cluster.follow(7, {events: 0}, max_wait=30)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+async def test_a_partition_is_created_once(cluster: Cluster) -> None:
+    cluster.create(0)
+    with pytest.raises(ValueError, match="events-0 is hosted already"):
+        cluster.create(0)
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "expected"), [(1, [[0], []]), (79, [[0], []]), (80, [[0], [0]]), (1_000, [[0], [0]])]
+)
+async def test_an_answer_as_a_whole_is_bounded_but_for_its_first_batch(
+    cluster: Cluster, max_bytes: int, expected: list[list[int]]
+) -> None:
+    one, two = cluster.create(0, 1)
+    for topic_partition in (one, two):
+        await commit(cluster, topic_partition)
+    request: Mapping[TopicPartition, PartitionFetch] = {one: PartitionFetch(0), two: PartitionFetch(0)}
+    assert offsets(await cluster.broker.fetch(FetchParams(max_bytes=max_bytes), request)) == expected

@@ -1,0 +1,192 @@
+"""The log of one replica: offsets, segments, reads, truncation."""
+
+import pytest
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.log import PartitionLog
+from examples.broker.segment import LogOffsetMetadata, RecordBatch
+
+SEGMENT_BYTES = 100
+
+
+def batch(records: int = 10, size: int = 40) -> RecordBatch:
+    return RecordBatch(records, b"x" * size)
+
+
+@pytest.fixture
+def log() -> PartitionLog:
+    """Five batches of 10 records and 40 bytes, two to a segment: segments begin at 0, 20 and 40."""
+    log = PartitionLog(SEGMENT_BYTES)
+    for _ in range(5):
+        log.append_as_leader(batch())
+    return log
+
+
+def offsets(log: PartitionLog, offset: int, max_bytes: int = 10_000, **options: bool) -> list[int]:
+    read = log.read(offset, max_bytes, log.log_end_offset_metadata, **options)
+    return [batch.base_offset for batch in read.batches]
+
+
+def test_an_empty_log_starts_and_ends_at_offset_0() -> None:
+    log = PartitionLog(SEGMENT_BYTES)
+    assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (0, 0, 1)
+    assert log.log_end_offset_metadata == LogOffsetMetadata(0, 0, 0)
+
+
+def test_a_leader_gives_a_batch_the_next_offsets_and_leaves_its_bytes_alone() -> None:
+    log = PartitionLog(SEGMENT_BYTES)
+    log.append_as_leader(batch(records=3))
+    stored = log.append_as_leader(RecordBatch(5, b"opaque"))
+    assert (stored.base_offset, stored.next_offset, stored.data) == (3, 8, b"opaque")
+    assert log.log_end_offset == 8
+
+
+def test_a_follower_keeps_the_leaders_offsets_and_refuses_a_gap_or_an_overlap() -> None:
+    log = PartitionLog(SEGMENT_BYTES)
+    log.append_as_follower(batch().at(0))
+    for offset in (9, 11):
+        with pytest.raises(ValueError, match=f"offset {offset} does not continue"):
+            log.append_as_follower(batch().at(offset))
+    log.append_as_follower(batch().at(10))
+    assert log.log_end_offset == 20
+
+
+@pytest.mark.parametrize(("records", "data"), [(0, b"x"), (-1, b"x"), (1, b"")])
+def test_a_batch_without_records_or_bytes_is_refused(records: int, data: bytes) -> None:
+    with pytest.raises(ValueError, match="at least one record and one byte"):
+        RecordBatch(records, data)
+
+
+def test_a_log_needs_room_in_its_segments() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        PartitionLog(0)
+
+
+def test_a_segment_rolls_when_the_next_batch_would_not_fit(log: PartitionLog) -> None:
+    assert log.segment_count == 3
+    assert log.log_end_offset_metadata == LogOffsetMetadata(50, 40, 40)
+    assert log.size_in_bytes == 200
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own(log: PartitionLog) -> None:
+    log.append_as_leader(batch(size=SEGMENT_BYTES * 2))
+    log.append_as_leader(batch())
+    assert log.segment_count == 5
+    assert offsets(log, 50, max_bytes=1) == [50]
+
+
+def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(log: PartitionLog) -> None:
+    assert offsets(log, 0) == [0, 10]
+    assert offsets(log, 20) == [20, 30]
+    assert offsets(log, 0, max_bytes=79) == [0]
+    assert offsets(log, 0, max_bytes=80) == [0, 10]
+
+
+def test_a_read_says_how_many_bytes_it_found_and_where(log: PartitionLog) -> None:
+    read = log.read(10, 10_000, log.log_end_offset_metadata)
+    assert read.size_in_bytes == 40
+    assert read.fetch_offset_metadata == LogOffsetMetadata(10, 0, 40)
+
+
+def test_a_read_begins_with_the_batch_that_holds_its_offset(log: PartitionLog) -> None:
+    assert offsets(log, 15) == [10]
+    assert log.locate(15) == LogOffsetMetadata(15, 0, 40)
+
+
+def test_the_first_batch_comes_whatever_its_size_unless_it_need_not(log: PartitionLog) -> None:
+    assert offsets(log, 0, max_bytes=1) == [0]
+    assert offsets(log, 0, max_bytes=1, min_one_batch=False) == []
+
+
+@pytest.mark.parametrize("bound", [10, 20, 40])
+def test_a_read_stops_at_its_upper_bound(log: PartitionLog, bound: int) -> None:
+    upper_bound = log.locate(bound)
+    found = [
+        batch.base_offset
+        for offset in range(0, 50, 10)
+        for batch in log.read(offset, 40, upper_bound).batches
+    ]
+    assert found == list(range(0, bound, 10))
+
+
+def test_a_read_at_the_end_gives_nothing_and_says_where_the_end_is(log: PartitionLog) -> None:
+    read = log.read(50, 10_000, log.log_end_offset_metadata)
+    assert (read.batches, read.size_in_bytes) == ((), 0)
+    assert read.fetch_offset_metadata == log.log_end_offset_metadata
+
+
+@pytest.mark.parametrize("offset", [-1, 9, 51])
+def test_a_read_outside_the_log_is_out_of_range(log: PartitionLog, offset: int) -> None:
+    log.increment_log_start_offset(10)
+    with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE") as refused:
+        log.read(offset, 10_000, log.log_end_offset_metadata)
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_truncating_drops_what_is_at_and_past_the_offset(log: PartitionLog) -> None:
+    log.truncate_to(30)
+    assert (log.log_end_offset, log.segment_count) == (30, 2)
+    assert log.log_end_offset_metadata == LogOffsetMetadata(30, 20, 40)
+    assert log.append_as_leader(batch()).base_offset == 30
+
+
+def test_truncating_at_a_segments_start_leaves_it_empty_and_active(log: PartitionLog) -> None:
+    log.truncate_to(20)
+    assert log.log_end_offset_metadata == LogOffsetMetadata(20, 20, 0)
+    log.append_as_leader(batch())
+    assert offsets(log, 20) == [20]
+
+
+def test_truncating_inside_a_batch_drops_it_whole(log: PartitionLog) -> None:
+    log.truncate_to(35)
+    assert log.log_end_offset == 30
+
+
+def test_truncating_at_or_past_the_end_changes_nothing(log: PartitionLog) -> None:
+    for offset in (50, 60):
+        log.truncate_to(offset)
+        assert (log.log_end_offset, log.segment_count) == (50, 3)
+
+
+def test_truncating_below_the_start_leaves_an_empty_log_there(log: PartitionLog) -> None:
+    log.increment_log_start_offset(20)
+    log.truncate_to(15)
+    assert (log.log_start_offset, log.log_end_offset) == (15, 15)
+    assert log.append_as_leader(batch()).base_offset == 15
+
+
+def test_truncating_takes_the_start_along_when_it_ends_below_it(log: PartitionLog) -> None:
+    log.increment_log_start_offset(15)
+    log.truncate_to(10)
+    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+
+
+def test_moving_the_start_frees_whole_segments_and_keeps_the_active_one(log: PartitionLog) -> None:
+    log.increment_log_start_offset(19)
+    assert (log.log_start_offset, log.segment_count) == (19, 3)
+    log.increment_log_start_offset(20)
+    assert (log.log_start_offset, log.segment_count) == (20, 2)
+    log.increment_log_start_offset(50)
+    assert (log.log_start_offset, log.segment_count) == (50, 1)
+
+
+def test_the_start_moves_forward_only_and_not_past_the_end(log: PartitionLog) -> None:
+    log.increment_log_start_offset(20)
+    log.increment_log_start_offset(10)
+    assert log.log_start_offset == 20
+    with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE"):
+        log.increment_log_start_offset(51)
+
+
+def test_offsets_compare_by_segment_and_count_bytes_within_one() -> None:
+    early, late, next_segment = (
+        LogOffsetMetadata(0, 0, 0),
+        LogOffsetMetadata(10, 0, 40),
+        LogOffsetMetadata(20, 20, 0),
+    )
+    assert early.on_same_segment(late)
+    assert not early.on_older_segment(late)
+    assert late.on_older_segment(next_segment)
+    assert not next_segment.on_older_segment(late)
+    assert late.position_diff(early) == 40
+    with pytest.raises(ValueError, match="different segments"):
+        next_segment.position_diff(late)

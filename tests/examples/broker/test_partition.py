@@ -1,0 +1,212 @@
+"""The high watermark and the in-sync replicas. Time is a number the tests pass in."""
+
+import pytest
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.segment import RecordBatch
+
+LEADER, FOLLOWER, OTHER = 0, 1, 2
+EVENTS = TopicPartition("events", 0)
+
+
+def partition(*replica_ids: int, min_insync_replicas: int = 1, segment_bytes: int = 100) -> Partition:
+    config = PartitionConfig(segment_bytes, min_insync_replicas, replica_lag_time_max=10)
+    return Partition(EVENTS, LEADER, replica_ids, config, now=0)
+
+
+def append(partition: Partition, now: float = 0, *, acks_all: bool = True) -> bool:
+    """Ten records in 40 bytes; whether the high watermark moved."""
+    return partition.append_as_leader(
+        RecordBatch(10, b"x" * 40), now, acks_all=acks_all
+    ).high_watermark_increased
+
+
+def in_sync(partition: Partition) -> list[int]:
+    return list(partition.in_sync_replicas)
+
+
+def fetched(partition: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
+    return partition.update_follower_fetch_state(replica_id, partition.log.locate(offset), now)
+
+
+def test_the_leader_must_be_a_replica() -> None:
+    with pytest.raises(ValueError, match="leader 0"):
+        partition(FOLLOWER, OTHER)
+
+
+def test_the_high_watermark_is_the_least_end_of_the_in_sync_replicas() -> None:
+    p = partition(LEADER, FOLLOWER, OTHER)
+    assert not append(p)
+    assert not append(p)
+    assert not fetched(p, FOLLOWER, 20)
+    assert p.high_watermark == 0
+    assert fetched(p, OTHER, 10)
+    assert p.high_watermark == 10
+    assert fetched(p, OTHER, 20)
+    assert p.high_watermark == 20
+
+
+def test_a_partition_without_followers_moves_its_high_watermark_as_it_appends() -> None:
+    p = partition(LEADER)
+    assert append(p)
+    assert p.high_watermark == p.lowest_log_end_offset == 10
+
+
+def test_the_high_watermark_does_not_go_back_when_a_follower_does() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    append(p)
+    fetched(p, FOLLOWER, 20)
+    assert not fetched(p, FOLLOWER, 10)
+    assert p.high_watermark == 20
+    assert p.lowest_log_end_offset == 10
+
+
+def test_the_high_watermark_follows_to_a_newer_segment_at_the_same_offset() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    append(p)
+    fetched(p, FOLLOWER, 20)
+    assert p.high_watermark_metadata.segment_base_offset == 0
+    append(p)
+    fetched(p, FOLLOWER, 20)
+    # The follower's end did not change, so nothing was moved by that; the next append looks again.
+    append(p)
+    assert p.high_watermark_metadata == p.log.locate(20)
+    assert p.high_watermark_metadata.segment_base_offset == 20
+
+
+def test_a_follower_that_lags_too_long_leaves_the_in_sync_replicas_and_frees_the_high_watermark() -> None:
+    p = partition(LEADER, FOLLOWER, OTHER)
+    append(p)
+    fetched(p, FOLLOWER, 10, now=9)
+    assert not p.maybe_shrink_isr(now=10)
+    assert in_sync(p) == [LEADER, FOLLOWER, OTHER]
+    assert p.maybe_shrink_isr(now=10.5)
+    assert in_sync(p) == [LEADER, FOLLOWER]
+    assert p.high_watermark == 10
+
+
+def test_a_follower_at_the_end_of_the_log_stays_however_long_it_is_silent() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    fetched(p, FOLLOWER, 10, now=1)
+    assert not p.maybe_shrink_isr(now=1_000)
+    assert in_sync(p) == [LEADER, FOLLOWER]
+
+
+def test_reaching_the_end_as_it_was_one_fetch_ago_counts_as_caught_up_then() -> None:
+    p = partition(LEADER, FOLLOWER)
+    for now in range(0, 40, 4):
+        append(p, now)
+        # Always one batch behind the leader, and at most four seconds.
+        fetched(p, FOLLOWER, p.log.log_end_offset - 10, now)
+        assert not p.maybe_shrink_isr(now)
+    assert in_sync(p) == [LEADER, FOLLOWER]
+
+
+def test_a_follower_that_falls_behind_fetch_by_fetch_is_dropped() -> None:
+    p = partition(LEADER, FOLLOWER)
+    for now in range(12):
+        append(p, now)
+        append(p, now)
+        fetched(p, FOLLOWER, now * 10, now)
+    p.maybe_shrink_isr(now=12)
+    assert in_sync(p) == [LEADER]
+
+
+def test_a_follower_rejoins_when_it_reaches_the_high_watermark() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    append(p)
+    p.maybe_shrink_isr(now=11)
+    assert (in_sync(p), p.high_watermark) == ([LEADER], 20)
+    fetched(p, FOLLOWER, 10, now=12)
+    assert in_sync(p) == [LEADER]
+    fetched(p, FOLLOWER, 20, now=13)
+    assert in_sync(p) == [LEADER, FOLLOWER]
+
+
+def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_join() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    p.maybe_shrink_isr(now=11)
+    # Out of sync, but it has just fetched the end the leader had at its fetch before.
+    fetched(p, FOLLOWER, 0, now=12)
+    append(p, now=13)
+    assert p.high_watermark == 20, "a follower out of sync and behind does not hold it back"
+    fetched(p, FOLLOWER, 10, now=14)
+    assert in_sync(p) == [LEADER]
+    assert not append(p, now=15)
+    assert p.high_watermark == 20, "one that is nearly there does"
+    fetched(p, FOLLOWER, 20, now=16)
+    assert in_sync(p) == [LEADER, FOLLOWER]
+    assert fetched(p, FOLLOWER, 30, now=17)
+    assert p.high_watermark == 30
+
+
+def test_acks_all_is_refused_below_the_least_number_of_in_sync_replicas_and_nothing_is_appended() -> None:
+    p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
+    append(p)
+    p.maybe_shrink_isr(now=11)
+    with pytest.raises(ApiError) as refused:
+        append(p, now=12)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert p.log.log_end_offset == 10
+    append(p, now=12, acks_all=False)
+    assert p.log.log_end_offset == 20
+
+
+def test_the_high_watermark_stands_still_below_the_least_number_of_in_sync_replicas() -> None:
+    p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
+    append(p)
+    assert not p.maybe_shrink_isr(now=11)
+    assert p.high_watermark == 0
+    assert fetched(p, FOLLOWER, 10, now=12)
+    assert p.high_watermark == 10
+
+
+def test_the_least_number_of_in_sync_replicas_is_at_most_the_number_of_replicas() -> None:
+    p = partition(LEADER, min_insync_replicas=2)
+    assert append(p)
+
+
+def test_an_append_stands_by_the_high_watermark() -> None:
+    p = partition(LEADER, FOLLOWER, OTHER, min_insync_replicas=3)
+    append(p)
+    assert p.check_enough_replicas_reach_offset(10) is None
+    for replica_id in (FOLLOWER, OTHER):
+        fetched(p, replica_id, 10)
+    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.NONE
+    append(p)
+    p.maybe_shrink_isr(now=11)
+    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_a_broker_without_a_replica_cannot_follow() -> None:
+    p = partition(LEADER, FOLLOWER)
+    with pytest.raises(ApiError, match="holds no replica") as refused:
+        fetched(p, OTHER, 0)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_records_are_given_up_only_below_the_high_watermark() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    append(p)
+    fetched(p, FOLLOWER, 10)
+    p.delete_records(10)
+    assert p.log.log_start_offset == 10
+    with pytest.raises(ApiError, match="past the high watermark"):
+        p.delete_records(11)
+
+
+def test_truncation_takes_the_high_watermark_back_to_the_new_end_at_most() -> None:
+    p = partition(LEADER, FOLLOWER)
+    append(p)
+    append(p)
+    fetched(p, FOLLOWER, 10)
+    p.truncate_to(20)
+    assert p.high_watermark == 10
+    p.truncate_to(0)
+    assert p.high_watermark_metadata == p.log.log_end_offset_metadata

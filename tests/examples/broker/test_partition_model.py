@@ -1,0 +1,81 @@
+"""The high watermark and the in-sync replicas under any order of appends, fetches and silence."""
+
+from examples.broker.errors import ApiError
+from examples.broker.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.segment import RecordBatch
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+MAX_LAG = 10
+FOLLOWERS = (1, 2)
+
+
+class PartitionMachine(RuleBasedStateMachine):
+    """Followers only go forward here; ``ends`` is how far each has told the leader it has got."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        config = PartitionConfig(segment_bytes=50, min_insync_replicas=2, replica_lag_time_max=MAX_LAG)
+        self.partition = Partition(TopicPartition("events", 0), 0, (0, *FOLLOWERS), config, self.now)
+        self.ends = dict.fromkeys(FOLLOWERS, 0)
+        self.high_watermark = 0
+
+    def moved(self, reported: bool) -> None:
+        """Whoever moves the high watermark says so; nothing else does, and it only goes up."""
+        assert self.partition.high_watermark >= self.high_watermark
+        if self.partition.high_watermark > self.high_watermark:
+            assert reported
+        self.high_watermark = self.partition.high_watermark
+
+    @rule(seconds=st.integers(1, MAX_LAG))
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+
+    @rule(acks_all=st.booleans())
+    def append(self, acks_all: bool) -> None:
+        enough = len(self.partition.in_sync_replicas) >= 2
+        try:
+            info = self.partition.append_as_leader(RecordBatch(1, b"x" * 20), self.now, acks_all=acks_all)
+        except ApiError:
+            assert acks_all
+            assert not enough
+        else:
+            assert enough or not acks_all
+            self.moved(info.high_watermark_increased)
+
+    @rule(follower=st.sampled_from(FOLLOWERS), part=st.floats(0, 1))
+    def fetch(self, follower: int, part: float) -> None:
+        behind = self.partition.log.log_end_offset - self.ends[follower]
+        self.ends[follower] += round(behind * part)
+        offset = self.partition.log.locate(self.ends[follower])
+        self.moved(self.partition.update_follower_fetch_state(follower, offset, self.now))
+        if self.ends[follower] >= self.high_watermark:
+            assert follower in self.partition.in_sync_replicas
+
+    @rule()
+    def shrink(self) -> None:
+        self.moved(self.partition.maybe_shrink_isr(self.now))
+
+    @invariant()
+    def what_is_committed_is_on_every_in_sync_replica(self) -> None:
+        for follower in FOLLOWERS:
+            if follower in self.partition.in_sync_replicas:
+                assert self.ends[follower] >= self.partition.high_watermark
+
+    @invariant()
+    def the_leader_stays_in_sync_and_ahead(self) -> None:
+        assert 0 in self.partition.in_sync_replicas
+        assert self.partition.high_watermark <= self.partition.log.log_end_offset
+        assert self.partition.lowest_log_end_offset == min(self.ends.values())
+
+    @invariant()
+    def the_high_watermark_lies_where_it_says(self) -> None:
+        mark = self.partition.high_watermark_metadata
+        located = self.partition.log.locate(mark.message_offset)
+        assert mark == located or mark.on_older_segment(located)
+
+
+TestPartitionUnderAnyOrder = PartitionMachine.TestCase
+TestPartitionUnderAnyOrder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

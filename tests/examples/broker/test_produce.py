@@ -1,0 +1,149 @@
+"""Appends through the replica manager: what each kind of acknowledgement waits for."""
+
+import asyncio
+
+import pytest
+from examples.broker.errors import ErrorCode
+from examples.broker.partition import TopicPartition
+from examples.broker.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
+from tests.examples.broker.cluster import Cluster
+
+from purgatory.testing import VirtualTimeLoop
+
+UNKNOWN = TopicPartition("unknown", 0)
+
+
+def errors(response: ProduceResponse) -> list[ErrorCode]:
+    return [produced.error for produced in response.values()]
+
+
+def waiting(cluster: Cluster) -> int:
+    return cluster.broker.produce_purgatory.statistics().pending
+
+
+@pytest.mark.parametrize("acks", [NO_ACKS, LEADER_ACK])
+async def test_a_produce_with_acks_0_or_1_waits_for_no_follower(cluster: Cluster, acks: int) -> None:
+    (events,) = cluster.create(0)
+    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.NONE, 0, 0)}
+    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.NONE, 10, 0)}
+    assert cluster.partition(events).high_watermark == 0
+
+
+async def test_a_produce_with_acks_all_waits_for_the_slowest_in_sync_replica(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produce = await cluster.start(cluster.produce(events))
+    await cluster.follow(1, {events: 10})
+    assert waiting(cluster) == 1
+    await cluster.follow(2, {events: 10})
+    assert waiting(cluster) == 0
+    assert await produce == {events: PartitionProduced(ErrorCode.NONE, 0, 0)}
+
+
+async def test_a_produce_with_acks_all_on_a_lone_replica_never_parks(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=1)
+    assert errors(await cluster.produce(events)) == [ErrorCode.NONE]
+    assert cluster.partition(events).high_watermark == 10
+
+
+async def test_each_partition_of_a_produce_has_its_own_required_offset(cluster: Cluster) -> None:
+    one, two = cluster.create(0, 1)
+    await cluster.produce(two, acks=LEADER_ACK)
+    produce = await cluster.start(cluster.produce(one, two))
+    await cluster.replicate({one: 10, two: 10})
+    assert waiting(cluster) == 1, "ten records reach the end of the batch in one partition, not in the other"
+    await cluster.replicate({two: 20})
+    assert await produce == {
+        one: PartitionProduced(ErrorCode.NONE, 0, 0),
+        two: PartitionProduced(ErrorCode.NONE, 10, 0),
+    }
+
+
+async def test_produces_complete_in_one_go_when_the_high_watermark_passes_them(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produces = [await cluster.start(cluster.produce(events)) for _ in range(5)]
+    await cluster.replicate({events: 30})
+    assert waiting(cluster) == 2
+    await cluster.replicate({events: 50})
+    responses = await asyncio.gather(*produces)
+    assert [response[events].base_offset for response in responses] == [0, 10, 20, 30, 40]
+
+
+async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_give_their_own_answer(
+    cluster: Cluster, virtual_time: VirtualTimeLoop
+) -> None:
+    done, slow = cluster.create(0, 1)
+    began = virtual_time.time()
+    produce = await cluster.start(cluster.produce(done, slow, UNKNOWN, within=30))
+    await cluster.replicate({done: 10})
+    assert await produce == {
+        done: PartitionProduced(ErrorCode.NONE, 0, 0),
+        slow: PartitionProduced(ErrorCode.REQUEST_TIMED_OUT, 0, 0),
+        UNKNOWN: PartitionProduced(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    }
+    assert virtual_time.time() - began == pytest.approx(30, abs=0.002)
+    assert cluster.broker.produce_purgatory.statistics().expired == 1
+
+
+async def test_a_produce_without_patience_times_out_before_it_returns(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    assert errors(await cluster.produce(events, within=0)) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert cluster.partition(events).log.log_end_offset == 10, "timed out is not undone"
+
+
+async def test_a_produce_refused_everywhere_is_answered_at_once(cluster: Cluster) -> None:
+    assert errors(await cluster.produce(UNKNOWN)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize("acks", [-2, 2])
+async def test_acks_other_than_0_1_and_all_are_refused_and_nothing_is_appended(
+    cluster: Cluster, acks: int
+) -> None:
+    (events,) = cluster.create(0)
+    assert errors(await cluster.produce(events, acks=acks)) == [ErrorCode.INVALID_REQUIRED_ACKS]
+    assert cluster.partition(events).log.log_end_offset == 0
+
+
+async def test_a_produce_is_refused_below_the_least_number_of_in_sync_replicas(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await cluster.produce(events, acks=LEADER_ACK)
+    await asyncio.sleep(10.5)
+    cluster.broker.maybe_shrink_isr()
+    assert cluster.partition(events).in_sync_replicas == (0,)
+    assert errors(await cluster.produce(events)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+
+
+async def test_a_produce_completes_when_the_follower_it_waits_for_is_dropped(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produce = await cluster.start(cluster.produce(events))
+    await cluster.follow(1, {events: 10})
+    await asyncio.sleep(10.5)
+    assert waiting(cluster) == 1
+    cluster.broker.maybe_shrink_isr()
+    assert errors(await produce) == [ErrorCode.NONE]
+    assert cluster.partition(events).in_sync_replicas == (0, 1)
+
+
+async def test_a_produce_that_waits_learns_that_its_partition_has_another_leader(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produce = await cluster.start(cluster.produce(events))
+    cluster.broker.make_follower(events, leader_id=1)
+    assert errors(await produce) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert errors(await cluster.produce(events)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+async def test_a_produce_that_waits_learns_that_its_partition_is_gone(cluster: Cluster) -> None:
+    gone, kept = cluster.create(0, 1)
+    produce = await cluster.start(cluster.produce(gone, kept))
+    cluster.broker.delete_partition(gone)
+    assert waiting(cluster) == 1
+    await cluster.replicate({kept: 10})
+    assert errors(await produce) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+
+
+async def test_a_produce_whose_caller_gives_up_is_withdrawn(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    produce = await cluster.start(cluster.produce(events))
+    produce.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await produce
+    assert waiting(cluster) == 0
