@@ -12,7 +12,8 @@ import purgatory.watchers
 
 
 def test_compiled_tells_what_is_loaded() -> None:
-    assert purgatory.COMPILED == (Path(purgatory.watchers.__file__ or "").suffix != ".py")
+    interpreted = Path(purgatory.watchers.__file__ or "").suffix == ".py"
+    assert purgatory.COMPILED is not interpreted
 
 
 def test_the_build_under_test_is_the_one_asked_for() -> None:

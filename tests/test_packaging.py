@@ -115,7 +115,9 @@ def test_a_pure_python_wheel_fits_every_platform_and_makes_the_same_round_trip(
     assert round_trip(wheel, tmp_path) == ["completed expired 0 False", "[]"]
 
 
-def test_a_build_whose_compiler_fails_gives_the_interpreted_core(source_archive: Path, tmp_path: Path) -> None:
+def test_a_build_whose_compiler_fails_gives_the_interpreted_core(
+    source_archive: Path, tmp_path: Path
+) -> None:
     wheel = build_wheel(source_archive, tmp_path, CC="false")
 
     assert round_trip(wheel, tmp_path) == ["completed expired 0 False", "[]"]

@@ -14,7 +14,7 @@ import selectors
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextvars import Context
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
@@ -108,7 +108,7 @@ def _where_they_wait(loop: asyncio.AbstractEventLoop) -> str:
     return "\n".join(lines)
 
 
-class ManualClock(asyncio.AbstractEventLoop):
+class ManualClock:
     """Time that stands still until `advance` moves it, for purgatories without an event loop.
 
     To its purgatories it is the loop: they take the time from it and arm their timers on it, over the same
@@ -139,7 +139,7 @@ class ManualClock(asyncio.AbstractEventLoop):
         purgatory = Purgatory(
             name, tick=tick, wheel_size=wheel_size, max_pending=max_pending, observers=observers
         )
-        purgatory.open_on(self)
+        purgatory.open_on(self._as_loop)
         self._purgatories.append(purgatory)
         return purgatory
 
@@ -184,7 +184,7 @@ class ManualClock(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle = asyncio.TimerHandle(when, callback, args, self._as_loop, context)
         self._armed += 1
         heapq.heappush(self._timers, (when, self._armed, handle))
         return handle
@@ -193,7 +193,7 @@ class ManualClock(asyncio.AbstractEventLoop):
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """Have it called at the next `advance`."""
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = asyncio.Handle(callback, args, self._as_loop, context)
         self._ready.append(handle)
         return handle
 
@@ -207,6 +207,10 @@ class ManualClock(asyncio.AbstractEventLoop):
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Part of what a TimerHandle expects of its loop; `advance` leaves out the cancelled ones."""
+
+    @property
+    def _as_loop(self) -> asyncio.AbstractEventLoop:
+        return cast(asyncio.AbstractEventLoop, self)
 
     def _run_ready(self) -> None:
         while self._ready:

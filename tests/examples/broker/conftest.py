@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from examples.broker.replica_manager import ReplicaManager
-from tests.examples.broker.cluster import CONFIG, Cluster
 
+from examples.broker.replica_manager import ReplicaManager
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.cluster import CONFIG, Cluster
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 import pytest
+
 from examples.broker.errors import ErrorCode
 from examples.broker.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.partition import TopicPartition
 from examples.broker.produce import LEADER_ACK
-from tests.examples.broker.cluster import BATCH_BYTES, Cluster
-
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.cluster import BATCH_BYTES, Cluster
 
 UNKNOWN = TopicPartition("unknown", 0)
 

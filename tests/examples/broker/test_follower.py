@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.follower import Follower
 from examples.broker.partition import TopicPartition

@@ -1,6 +1,7 @@
 """The log of one replica: offsets, segments, reads, truncation."""
 
 import pytest
+
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.log import PartitionLog
 from examples.broker.segment import LogOffsetMetadata, RecordBatch

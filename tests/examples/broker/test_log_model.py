@@ -1,10 +1,11 @@
 """The log against a naive list of batches."""
 
-from examples.broker.log import PartitionLog
-from examples.broker.segment import RecordBatch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from examples.broker.log import PartitionLog
+from examples.broker.segment import RecordBatch
 
 SEGMENT_BYTES = 20
 UNLIMITED = 1_000_000

@@ -1,6 +1,7 @@
 """The high watermark and the in-sync replicas. Time is a number the tests pass in."""
 
 import pytest
+
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.partition import Partition, PartitionConfig, TopicPartition
 from examples.broker.segment import RecordBatch

@@ -1,11 +1,12 @@
 """The high watermark and the in-sync replicas under any order of appends, fetches and silence."""
 
-from examples.broker.errors import ApiError
-from examples.broker.partition import Partition, PartitionConfig, TopicPartition
-from examples.broker.segment import RecordBatch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from examples.broker.errors import ApiError
+from examples.broker.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.segment import RecordBatch
 
 MAX_LAG = 10
 FOLLOWERS = (1, 2)

@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
+
 from examples.broker.errors import ErrorCode
 from examples.broker.partition import TopicPartition
 from examples.broker.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
-from tests.examples.broker.cluster import Cluster
-
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.cluster import Cluster
 
 UNKNOWN = TopicPartition("unknown", 0)
 

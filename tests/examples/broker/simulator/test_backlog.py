@@ -1,6 +1,7 @@
 """Whether a backlog grows."""
 
 import pytest
+
 from examples.broker.simulator.backlog import Backlog
 
 

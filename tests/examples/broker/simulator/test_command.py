@@ -5,6 +5,7 @@ import json
 
 import anyio
 import pytest
+
 from examples.broker.log import PartitionLog
 from examples.broker.segment import RecordBatch
 from examples.broker.simulator.command import INTERRUPTED, WRONG_DELIVERY, main

@@ -1,6 +1,7 @@
 """The check of delivery: what it must let pass, and what it must catch."""
 
 import pytest
+
 from examples.broker.partition import TopicPartition
 from examples.broker.segment import RecordBatch
 from examples.broker.simulator.batch_identity import HEADER_BYTES, BatchIdentity

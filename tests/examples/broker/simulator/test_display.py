@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import anyio
 import pytest
+from rich.console import Console
+
 from examples.broker.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
 from examples.broker.simulator.panels import FRAME_COLUMNS, framed, live_parts, sparkline, summary_panel
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
-from rich.console import Console
-
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=3)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.follower import Follower
 from examples.broker.log import PartitionLog
@@ -16,7 +17,6 @@ from examples.broker.segment import RecordBatch
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
-
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)

@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from examples.broker.simulator.waits import WaitHistogram, WaitSummary
 from hypothesis import given
 from hypothesis import strategies as st
+
+from examples.broker.simulator.waits import WaitHistogram, WaitSummary
 
 
 def test_no_waits_are_all_zero() -> None:

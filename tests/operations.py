@@ -1,0 +1,63 @@
+"""The operations that the tests offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from purgatory import DelayedOperation
+
+
+class Stop(BaseException):
+    """Stands for KeyboardInterrupt, which would end the test run as well."""
+
+
+class Gate(DelayedOperation[str]):
+    """Completes when it is tried after somebody has opened it, and gives its name.
+
+    It notes which hooks have run; `trying`, `completing` and `expiring` are done inside them.
+    """
+
+    def __init__(
+        self,
+        timeout: float | None = None,
+        name: str = "gate",
+        *,
+        opened: bool = False,
+        trying: Callable[[], object] | None = None,
+        completing: Callable[[], object] | None = None,
+        expiring: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(timeout)
+        self.name = name
+        self.opened = opened
+        self.trying = trying
+        self.completing = completing
+        self.expiring = expiring
+        self.ran: list[str] = []
+
+    def try_complete(self) -> bool:
+        self.ran.append("try_complete")
+        if self.trying is not None:
+            self.trying()
+        return self.opened and self.force_complete()
+
+    def on_complete(self) -> str:
+        self.ran.append("on_complete")
+        if self.completing is not None:
+            self.completing()
+        return self.name
+
+    def on_expiration(self) -> None:
+        self.ran.append("on_expiration")
+        if self.expiring is not None:
+            self.expiring()
+
+
+def raising(error: BaseException) -> Callable[[], NoReturn]:
+    """Something for a hook to do."""
+
+    def raise_it() -> NoReturn:
+        raise error
+
+    return raise_it

@@ -1,0 +1,180 @@
+"""The order in which checks made inside hooks are run, and where they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from contextvars import Context
+from functools import partial
+from typing import Any, TypeVarTuple
+
+import pytest
+
+from purgatory import Purgatory
+from purgatory.action_queue import action_queue_of
+from purgatory.testing import ManualClock
+from tests.operations import Gate, Stop, raising
+
+Ts = TypeVarTuple("Ts")
+
+
+class CountingClock(ManualClock):
+    def __init__(self) -> None:
+        self.called_soon = 0
+        super().__init__()
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        self.called_soon += 1
+        return super().call_soon(callback, *args, context=context)
+
+
+def test_checks_run_in_the_order_in_which_they_were_asked_for_across_purgatories() -> None:
+    def ask() -> None:
+        for purgatory, key in asked:
+            assert purgatory.check_and_complete(key) == 0
+
+    clock = ManualClock()
+    first, second = clock.purgatory("first"), clock.purgatory("second")
+    order: list[tuple[str, str]] = []
+    for purgatory in (first, second):
+        for key in "xyz":
+            gate = purgatory.try_complete_else_watch(Gate(), [key])
+            gate.trying = partial(order.append, (purgatory.name, key))
+    asked = [(second, "y"), (first, "x"), (second, "x"), (first, "x"), (second, "y"), (first, "z")]
+    first.try_complete_else_watch(Gate(trying=ask), ["elsewhere"])
+    assert order == [("second", "y"), ("first", "x"), ("second", "x"), ("first", "z")]
+
+
+def test_a_check_asked_for_again_after_it_has_begun_is_run_again() -> None:
+    purgatory = ManualClock().purgatory()
+    rounds: list[int] = []
+
+    def ask_three_times() -> None:
+        rounds.append(len(rounds))
+        if len(rounds) < 4:
+            assert purgatory.check_and_complete("key") == 0
+
+    gate = purgatory.try_complete_else_watch(Gate(), ["key"])
+    gate.trying = ask_three_times
+    purgatory.check_and_complete("key")
+    assert rounds == [0, 1, 2, 3]
+
+
+def test_queued_checks_go_breadth_first() -> None:
+    """A tree of operations, each of which lights its two children: by generations, not by branches."""
+    purgatory = ManualClock().purgatory()
+    order: list[int] = []
+
+    def light_children(number: int) -> None:
+        order.append(number)
+        for child in (2 * number, 2 * number + 1):
+            if child < 64:
+                gates[child].opened = True
+                purgatory.check_and_complete(child)
+
+    gates = {
+        number: purgatory.try_complete_else_watch(Gate(completing=partial(light_children, number)), [number])
+        for number in range(1, 64)
+    }
+    gates[1].opened = True
+    assert purgatory.check_and_complete(1) == 63
+    assert order == list(range(1, 64))
+
+
+@pytest.mark.parametrize("outermost", ["offer", "check", "force", "cancel", "reschedule", "due", "signal"])
+def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str) -> None:
+    class Asking:
+        def operation_finished(self, operation: object) -> None:
+            purgatory.check_and_complete("inner")
+
+        def key_checked(self, key: object, tried: int, completed: int) -> None:
+            pass
+
+    def signal() -> None:
+        purgatory.check_and_complete_threadsafe("outer")
+        clock.advance(0)
+
+    clock = ManualClock()
+    purgatory = clock.purgatory(observers=[Asking()])
+    inner = purgatory.try_complete_else_watch(Gate(), ["inner"])
+    inner.opened = True
+    outer = Gate(1)
+    if outermost == "offer":
+        outer.opened = True
+        purgatory.try_complete_else_watch(outer, ["outer"])
+    else:
+        purgatory.try_complete_else_watch(outer, ["outer"])
+        outer.opened = True
+        acts: dict[str, Callable[[], object]] = {
+            "check": lambda: purgatory.check_and_complete("outer"),
+            "force": outer.force_complete,
+            "cancel": outer.cancel,
+            "reschedule": lambda: outer.reschedule(0),
+            "due": lambda: clock.advance(1),
+            "signal": signal,
+        }
+        acts[outermost]()
+    assert outer.done
+    assert inner.done
+    assert purgatory.statistics().pending == 0
+
+
+def test_a_base_exception_with_nothing_left_to_check_leaves_nothing_in_the_loop() -> None:
+    clock = CountingClock()
+    purgatory = clock.purgatory()
+    gate = purgatory.try_complete_else_watch(Gate(completing=raising(Stop())), ["key"])
+    with pytest.raises(Stop):
+        gate.force_complete()
+    assert clock.called_soon == 0
+
+
+def test_a_base_exception_inside_a_hook_leaves_the_queue_to_the_outermost_call() -> None:
+    def ask_and_survive() -> None:
+        purgatory.check_and_complete("inner")
+        with pytest.raises(Stop):
+            bad.force_complete()
+        assert not inner.done
+
+    clock = CountingClock()
+    purgatory = clock.purgatory()
+    inner = purgatory.try_complete_else_watch(Gate(), ["inner"])
+    inner.opened = True
+    bad = purgatory.try_complete_else_watch(Gate(completing=raising(Stop())), ["bad"])
+    outer = purgatory.try_complete_else_watch(Gate(), ["outer"])
+    outer.trying = ask_and_survive
+    assert purgatory.check_and_complete("outer") == 1
+    assert inner.done
+    assert clock.called_soon == 0
+
+
+def test_one_loop_has_one_queue_and_another_has_its_own() -> None:
+    one: Any = ManualClock()
+    other: Any = ManualClock()
+    assert action_queue_of(one) is action_queue_of(one)
+    assert action_queue_of(one) is not action_queue_of(other)
+    answers: list[int] = []
+    there = other.purgatory().try_complete_else_watch(Gate(), ["key"])
+    there.opened = True
+    purgatory = other.purgatory("second")
+    waiting = purgatory.try_complete_else_watch(Gate(), ["key"])
+    waiting.opened = True
+    one.purgatory().try_complete_else_watch(
+        Gate(trying=lambda: answers.append(purgatory.check_and_complete("key"))), ["a"]
+    )
+    # To the other loop this is no hook of its own.
+    assert answers == [1]
+
+
+def test_the_queues_keep_no_loop_alive() -> None:
+    clock = ManualClock()
+    purgatory: Purgatory = clock.purgatory()
+    purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
+    purgatory.try_complete_else_watch(Gate(60), ["a"])
+    ref = weakref.ref(clock)
+    del clock, purgatory
+    gc.collect()
+    assert ref() is None

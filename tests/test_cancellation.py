@@ -1,0 +1,531 @@
+"""Tasks that await an operation and are cancelled, in every order of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from purgatory import OperationState, Purgatory
+from tests.operations import Gate, Stop, raising
+
+
+class Waiter:
+    """A task that awaits an operation, and what came of it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.events: list[str] = []
+        self.task = asyncio.create_task(self._wait())
+
+    async def _wait(self) -> None:
+        try:
+            self.events.append(await self.gate)
+        except asyncio.CancelledError:
+            self.events.append("cancelled")
+            raise
+        except Exception as error:
+            self.events.append(repr(error))
+
+    async def end(self) -> list[str]:
+        await asyncio.wait([self.task])
+        return self.events
+
+
+async def waiting(purgatory: Purgatory, timeout: float | None = 60, **hooks: Any) -> tuple[Gate, Waiter]:
+    """An operation on two keys, and a task that has come as far as awaiting it."""
+    gate = purgatory.try_complete_else_watch(Gate(timeout, "result", **hooks), ["a", "b"])
+    waiter = Waiter(gate)
+    await asyncio.sleep(0)
+    return gate, waiter
+
+
+def nothing_is_left(purgatory: Purgatory) -> bool:
+    figures = purgatory.statistics()
+    return (figures.pending, figures.watched, figures.keys) == (0, 0, 0) and not purgatory.timer.armed
+
+
+async def test_cancelled_while_it_waits(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    waiter.task.cancel()
+    # The task has not run yet, so nothing has been withdrawn yet.
+    assert not gate.done
+    assert await waiter.end() == ["cancelled"]
+    assert waiter.task.cancelled()
+    assert gate.state is OperationState.CANCELLED
+    assert gate.ran == ["try_complete"]
+    assert nothing_is_left(purgatory)
+
+
+async def test_cancelled_before_it_has_begun_to_wait(purgatory: Purgatory) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    waiter = Waiter(gate)
+    waiter.task.cancel()
+    assert await waiter.end() == []
+    # Nobody has ever awaited it.
+    assert gate.state is OperationState.PENDING
+
+
+async def test_cancelled_after_completion_and_before_it_resumes(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    assert gate.force_complete()
+    assert waiter.task.cancel()
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state is OperationState.COMPLETED
+    assert gate.result() == "result"
+    assert gate.ran == ["try_complete", "on_complete"]
+    assert nothing_is_left(purgatory)
+
+
+async def test_cancelled_and_then_completed_before_it_resumes(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    assert waiter.task.cancel()
+    gate.opened = True
+    assert purgatory.check_and_complete("b") == 1
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state is OperationState.COMPLETED
+    assert gate.ran == ["try_complete", "try_complete", "on_complete"]
+    assert nothing_is_left(purgatory)
+
+
+async def test_cancelled_and_then_withdrawn_before_it_resumes(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    waiter.task.cancel()
+    assert gate.cancel()
+    assert await waiter.end() == ["cancelled"]
+    assert purgatory.statistics().cancelled == 1
+
+
+async def test_withdrawn_and_then_cancelled_before_it_resumes(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    assert gate.cancel()
+    waiter.task.cancel()
+    assert await waiter.end() == ["cancelled"]
+    assert purgatory.statistics().cancelled == 1
+
+
+@pytest.mark.parametrize("first", ["cancel", "expire"])
+async def test_cancelled_and_expired_in_one_turn(purgatory: Purgatory, first: str) -> None:
+    gate, waiter = await waiting(purgatory)
+    for act in ("cancel", "expire") if first == "cancel" else ("expire", "cancel"):
+        if act == "cancel":
+            waiter.task.cancel()
+        else:
+            gate.reschedule(0)
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state is OperationState.EXPIRED
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+    assert nothing_is_left(purgatory)
+
+
+async def test_cancelled_by_a_hook_of_the_operation_it_waits_for(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    gate.completing = waiter.task.cancel
+    gate.force_complete()
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state is OperationState.COMPLETED
+
+
+@pytest.mark.parametrize("first", ["cancel", "fail"])
+async def test_the_exception_of_an_operation_whose_only_waiter_was_cancelled_in_that_turn_is_reported(
+    purgatory: Purgatory, reported: list[dict[str, Any]], first: str
+) -> None:
+    error = ValueError("bad")
+    gate, waiter = await waiting(purgatory, completing=raising(error))
+    if first == "cancel":
+        waiter.task.cancel()
+        gate.force_complete()
+    else:
+        gate.force_complete()
+        waiter.task.cancel()
+    assert await waiter.end() == ["cancelled"]
+    await asyncio.sleep(0)
+    assert [context["exception"] for context in reported] == [error]
+
+
+# Many waiters
+
+
+async def test_while_another_task_waits_the_operation_stays(purgatory: Purgatory) -> None:
+    gate, first = await waiting(purgatory)
+    others = [Waiter(gate) for _ in range(9)]
+    await asyncio.sleep(0)
+    for waiter in others:
+        waiter.task.cancel()
+        assert await waiter.end() == ["cancelled"]
+        assert gate.state is OperationState.PENDING
+    gate.opened = True
+    assert purgatory.check_and_complete("a") == 1
+    assert await first.end() == ["result"]
+
+
+async def test_cancelling_all_waiters_in_one_turn_withdraws_it(purgatory: Purgatory) -> None:
+    gate, first = await waiting(purgatory)
+    waiters = [first, *[Waiter(gate) for _ in range(9)]]
+    await asyncio.sleep(0)
+    for waiter in waiters:
+        waiter.task.cancel()
+    assert [await waiter.end() for waiter in waiters] == [["cancelled"]] * 10
+    assert gate.state is OperationState.CANCELLED
+    assert purgatory.statistics().cancelled == 1
+
+
+async def test_a_task_that_begins_to_wait_in_the_turn_in_which_the_last_one_is_cancelled_keeps_it(
+    purgatory: Purgatory,
+) -> None:
+    gate, first = await waiting(purgatory)
+    second = Waiter(gate)
+    # The second task runs before the cancelled one does.
+    first.task.cancel()
+    assert await first.end() == ["cancelled"]
+    assert gate.state is OperationState.PENDING
+    gate.force_complete()
+    assert await second.end() == ["result"]
+
+
+async def test_some_waiters_are_cancelled_in_the_turn_of_completion(purgatory: Purgatory) -> None:
+    gate, first = await waiting(purgatory)
+    second, third = Waiter(gate), Waiter(gate)
+    await asyncio.sleep(0)
+    first.task.cancel()
+    gate.force_complete()
+    third.task.cancel()
+    assert await first.end() == ["cancelled"]
+    assert await second.end() == ["result"]
+    assert await third.end() == ["cancelled"]
+    assert nothing_is_left(purgatory)
+
+
+async def test_awaiting_what_was_withdrawn_for_lack_of_waiters_raises_cancelled_error(
+    purgatory: Purgatory,
+) -> None:
+    gate, waiter = await waiting(purgatory)
+    waiter.task.cancel()
+    await waiter.end()
+    with pytest.raises(asyncio.CancelledError, match="withdrawn"):
+        await gate
+
+
+async def test_an_operation_nobody_offered_is_withdrawn_with_its_last_waiter(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+    waiter = Waiter(gate)
+    await asyncio.sleep(0)
+    waiter.task.cancel()
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state is OperationState.CANCELLED
+    with pytest.raises(RuntimeError, match="offered before"):
+        purgatory.try_complete_else_watch(gate, ["a"])
+
+
+# Timeouts around it
+
+
+async def test_an_outer_asyncio_timeout_withdraws_it(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await purgatory.try_complete_else_watch(gate, ["a"])
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_an_outer_anyio_move_on_after_withdraws_it(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+    with anyio.move_on_after(0.001) as scope:
+        await purgatory.try_complete_else_watch(gate, ["a"])
+    assert scope.cancelled_caught
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_an_outer_anyio_fail_after_withdraws_it(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+    with pytest.raises(TimeoutError):
+        with anyio.fail_after(0.001):
+            await purgatory.try_complete_else_watch(gate, ["a"])
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_an_inner_timeout_that_is_shorter_wins(purgatory: Purgatory) -> None:
+    with anyio.fail_after(60):
+        async with asyncio.timeout(60):
+            assert await purgatory.try_complete_else_watch(Gate(0.001, "expired"), ["a"]) == "expired"
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_an_outer_timeout_at_the_very_deadline_leaves_nothing(purgatory: Purgatory) -> None:
+    for _ in range(10):
+        gate = Gate(0.5)
+        try:
+            async with asyncio.timeout(0.5):
+                await purgatory.try_complete_else_watch(gate, ["a"])
+        except TimeoutError:
+            assert gate.state in (OperationState.CANCELLED, OperationState.EXPIRED)
+        else:
+            assert gate.expired
+        assert nothing_is_left(purgatory)
+
+
+# Task groups
+
+
+async def test_a_failing_asyncio_task_group_withdraws_what_its_tasks_await(purgatory: Purgatory) -> None:
+    gates = [Gate(60), Gate(None)]
+
+    async def wait(gate: Gate) -> None:
+        await purgatory.try_complete_else_watch(gate, ["a", "b"])
+
+    async def fail() -> None:
+        raise ValueError("bad")
+
+    async def run_them() -> None:
+        async with asyncio.TaskGroup() as group:
+            for gate in gates:
+                group.create_task(wait(gate))
+            await asyncio.sleep(0)
+            group.create_task(fail())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await run_them()
+    assert caught.group_contains(ValueError, match="bad")
+    assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_failing_anyio_task_group_withdraws_what_its_tasks_await(purgatory: Purgatory) -> None:
+    gates = [Gate(60), Gate(None)]
+
+    async def wait(gate: Gate) -> None:
+        await purgatory.try_complete_else_watch(gate, ["a", "b"])
+
+    async def fail() -> None:
+        raise ValueError("bad")
+
+    async def run_them() -> None:
+        async with anyio.create_task_group() as group:
+            for gate in gates:
+                group.start_soon(wait, gate)
+            await asyncio.sleep(0)
+            group.start_soon(fail)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await run_them()
+    assert caught.group_contains(ValueError, match="bad")
+    assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_failing_operation_fails_its_task_group_and_spares_the_purgatory(
+    purgatory: Purgatory,
+) -> None:
+    bystander = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    gate = Gate(60)
+
+    async def wait(gate: Gate) -> None:
+        await purgatory.try_complete_else_watch(gate, ["a"])
+
+    async def run_them() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wait(gate))
+            group.create_task(wait(Gate(60, trying=raising(ValueError("bad")))))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await run_them()
+    assert caught.group_contains(ValueError, match="bad")
+    assert gate.state is OperationState.CANCELLED
+    assert purgatory.operations() == [bystander]
+
+
+async def test_a_task_group_scope_cancelled_from_within_a_hook(purgatory: Purgatory) -> None:
+    async def wait(gate: Gate) -> None:
+        await gate
+
+    async with anyio.create_task_group() as group:
+        gate = Gate(60, completing=group.cancel_scope.cancel)
+        other = Gate(60)
+        for waited in (gate, other):
+            purgatory.try_complete_else_watch(waited, ["a"])
+            group.start_soon(wait, waited)
+        await asyncio.sleep(0)
+        gate.force_complete()
+    assert gate.state is OperationState.COMPLETED
+    assert other.state is OperationState.CANCELLED
+
+
+# Closing
+
+
+@pytest.mark.parametrize(
+    ("cancel_pending", "outcome"),
+    [(False, ["result"]), (True, ["cancelled"])],
+    ids=["expiring", "withdrawing"],
+)
+async def test_closing_with_waiters_leaves_none_of_them(cancel_pending: bool, outcome: list[str]) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    pairs = [await waiting(purgatory, timeout) for timeout in (60, None, 1e-3)]
+    await purgatory.aclose(cancel_pending=cancel_pending)
+    assert [await waiter.end() for _, waiter in pairs] == [outcome] * 3
+
+
+async def test_closing_in_the_turn_in_which_a_waiter_is_cancelled() -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    gate, waiter = await waiting(purgatory)
+    waiter.task.cancel()
+    await purgatory.aclose()
+    assert await waiter.end() == ["cancelled"]
+    assert gate.state in (OperationState.EXPIRED, OperationState.CANCELLED)
+    assert nothing_is_left(purgatory)
+
+
+# Cancellation goes on
+
+
+@pytest.mark.parametrize("outer", ["asyncio", "anyio"])
+async def test_cancellation_is_never_swallowed(purgatory: Purgatory, outer: str) -> None:
+    passed: list[str] = []
+
+    async def wait() -> None:
+        await purgatory.try_complete_else_watch(Gate(60), ["a"])
+        passed.append("went on")
+
+    if outer == "asyncio":
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await wait()
+    else:
+        with anyio.move_on_after(0.001):
+            await wait()
+    assert passed == []
+
+
+async def test_the_reason_given_for_a_cancellation_arrives(purgatory: Purgatory) -> None:
+    gate, waiter = await waiting(purgatory)
+    waiter.task.cancel("shutting down")
+    with pytest.raises(asyncio.CancelledError, match="shutting down"):
+        await waiter.task
+    assert gate.state is OperationState.CANCELLED
+
+
+async def test_a_task_that_catches_its_cancellation_may_wait_again(purgatory: Purgatory) -> None:
+    async def wait() -> str:
+        try:
+            return await purgatory.try_complete_else_watch(Gate(60), ["a"])
+        except asyncio.CancelledError:
+            return await purgatory.try_complete_else_watch(Gate(60, "second"), ["b"])
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    for operation in purgatory.operations("b"):
+        operation.force_complete()
+    assert await task == "second"
+
+
+# What is not a task
+
+
+async def test_closing_a_coroutine_that_waits_withdraws_the_operation(purgatory: Purgatory) -> None:
+    async def wait() -> str:
+        return await gate
+
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    coroutine = wait()
+    assert asyncio.isfuture(coroutine.send(None))
+    coroutine.close()
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_closing_one_of_two_coroutines_that_wait_does_not(purgatory: Purgatory) -> None:
+    async def wait() -> str:
+        return await gate
+
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    coroutine = wait()
+    coroutine.send(None)
+    waiter = Waiter(gate)
+    await asyncio.sleep(0)
+    coroutine.close()
+    assert gate.state is OperationState.PENDING
+    gate.force_complete()
+    assert await waiter.end() == ["gate"]
+
+
+@pytest.mark.parametrize("error", [ValueError("thrown in"), Stop("thrown in"), GeneratorExit()], ids=repr)
+async def test_whatever_is_thrown_into_a_waiting_coroutine_comes_out(
+    purgatory: Purgatory, error: BaseException
+) -> None:
+    async def wait() -> str:
+        return await gate
+
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    coroutine = wait()
+    coroutine.send(None)
+    with pytest.raises(type(error)) as caught:
+        coroutine.throw(error)
+    assert caught.value is error
+    assert gate.state is OperationState.CANCELLED
+
+
+async def test_closing_an_async_generator_that_waits_withdraws_the_operation(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+
+    async def records() -> AsyncGenerator[str]:
+        yield "first"
+        yield await purgatory.try_complete_else_watch(gate, ["a"])
+
+    generator = records()
+    assert await anext(generator) == "first"
+    second = asyncio.ensure_future(anext(generator))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([second])
+    await generator.aclose()
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_stop_thrown_by_a_hook_reaches_the_caller_and_the_waiter(purgatory: Purgatory) -> None:
+    stop = Stop("now")
+
+    async def wait() -> Stop:
+        with pytest.raises(Stop) as caught:
+            await gate
+        return caught.value
+
+    gate = purgatory.try_complete_else_watch(Gate(60, completing=raising(stop)), ["a"])
+    waiter = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    with pytest.raises(Stop):
+        gate.force_complete()
+    assert await waiter is stop
+
+
+Ending = Callable[[Gate], object]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [Gate.force_complete, Gate.cancel, lambda gate: gate.reschedule(0)],
+    ids=["complete", "cancel", "expire"],
+)
+async def test_ending_what_two_tasks_await_from_one_of_their_hooks(purgatory: Purgatory, act: Ending) -> None:
+    first, first_waiter = await waiting(purgatory)
+    second, second_waiter = await waiting(purgatory)
+    first.completing = lambda: act(second)
+    first.force_complete()
+    assert await first_waiter.end() == ["result"]
+    assert second.done
+    assert await second_waiter.end() == (
+        ["cancelled"] if second.state is OperationState.CANCELLED else ["result"]
+    )

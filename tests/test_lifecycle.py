@@ -1,0 +1,690 @@
+"""Opening, running and closing a purgatory, and what is left when any of it goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+import pytest_asyncio
+
+from purgatory import OperationState, Purgatory, PurgatoryClosed
+from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
+from tests.operations import Gate, Stop, raising
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+def nothing_is_left(purgatory: Purgatory) -> bool:
+    figures = purgatory.statistics()
+    return (
+        (figures.pending, figures.watched, figures.keys) == (0, 0, 0)
+        and purgatory.operations() == []
+        and not purgatory.timer.armed
+    )
+
+
+def other_tasks() -> set[asyncio.Task[Any]]:
+    current = asyncio.current_task()
+    return {task for task in asyncio.all_tasks() if task is not current}
+
+
+async def refuses(purgatory: Purgatory) -> bool:
+    gate = Gate(opened=True)
+    with pytest.raises(PurgatoryClosed):
+        purgatory.try_complete_else_watch(gate, ["a"])
+    return gate.state is OperationState.NEW and gate.ran == []
+
+
+# The block
+
+
+async def test_the_block_opens_and_closes_it() -> None:
+    before = other_tasks()
+    purgatory = Purgatory("block")
+    assert repr(purgatory) == "<Purgatory 'block' new pending=0 keys=0>"
+    async with purgatory as entered:
+        assert entered is purgatory
+        gate = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+        assert repr(purgatory) == "<Purgatory 'block' open pending=1 keys=2>"
+        assert {task.get_name() for task in other_tasks() - before} == {"block reaper"}
+    assert repr(purgatory) == "<Purgatory 'block' closed pending=0 keys=0>"
+    assert gate.expired
+    assert nothing_is_left(purgatory)
+    assert other_tasks() == before
+
+
+@pytest_asyncio.fixture
+async def opened_elsewhere() -> AsyncIterator[tuple[Purgatory, asyncio.Task[Any] | None]]:
+    async with Purgatory() as purgatory:
+        left = Gate(60)
+        yield purgatory, asyncio.current_task()
+        purgatory.try_complete_else_watch(left, ["a"])
+    # Torn down by another task than set it up, without anybody minding.
+    assert left.expired
+    assert nothing_is_left(purgatory)
+
+
+async def test_the_block_may_be_entered_and_left_by_different_tasks(
+    opened_elsewhere: tuple[Purgatory, asyncio.Task[Any] | None],
+) -> None:
+    purgatory, opener = opened_elsewhere
+    assert asyncio.current_task() is not opener
+    assert await purgatory.try_complete_else_watch(Gate(0.001, "done"), ["a"]) == "done"
+    assert purgatory.statistics().expired == 1
+
+
+async def test_a_cancel_scope_around_the_opening_does_not_reach_the_reaper() -> None:
+    purgatory = Purgatory()
+    with anyio.CancelScope() as scope:
+        purgatory.start()
+        scope.cancel()
+        await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group:
+        opening = Purgatory()
+        group.create_task(opening.__aenter__())
+    for opened in (purgatory, opening):
+        assert await opened.try_complete_else_watch(Gate(0.001, "alive"), ["a"]) == "alive"
+        await opened.aclose()
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("mine"), ExceptionGroup("mine", [KeyError()]), Stop("mine")], ids=repr
+)
+async def test_an_exception_leaves_the_block_unchanged(error: BaseException) -> None:
+    purgatory = Purgatory()
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with purgatory:
+            purgatory.try_complete_else_watch(gate, ["a"])
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        await block()
+    assert caught.value is error
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_cancelled_block_withdraws_what_is_pending_and_stays_cancelled() -> None:
+    purgatory = Purgatory()
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with purgatory:
+            purgatory.try_complete_else_watch(gate, ["a"])
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(block())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert gate.state is OperationState.CANCELLED
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_timeout_around_the_block_becomes_a_timeout_error_outside() -> None:
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with asyncio.timeout(0.001), Purgatory() as purgatory:
+            await purgatory.try_complete_else_watch(gate, ["a"])
+
+    with pytest.raises(TimeoutError):
+        await block()
+    assert gate.state is OperationState.CANCELLED
+    with anyio.move_on_after(0.001) as scope:
+        async with Purgatory() as purgatory:
+            await purgatory.try_complete_else_watch(Gate(60), ["a"])
+    assert scope.cancelled_caught
+    assert nothing_is_left(purgatory)
+
+
+# start and aclose
+
+
+async def test_start_and_aclose_without_a_block() -> None:
+    purgatory = Purgatory()
+    assert await refuses(purgatory)
+    purgatory.start()
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    await purgatory.aclose()
+    assert gate.expired
+    assert await refuses(purgatory)
+    assert nothing_is_left(purgatory)
+
+
+def test_start_needs_a_running_loop() -> None:
+    purgatory = Purgatory()
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        purgatory.start()
+    assert "new" in repr(purgatory)
+
+
+async def test_start_twice_is_refused_and_changes_nothing(purgatory: Purgatory) -> None:
+    before = other_tasks()
+    with pytest.raises(RuntimeError, match="open already"):
+        purgatory.start()
+    with pytest.raises(RuntimeError, match="open already"):
+        await purgatory.run()
+    assert other_tasks() == before
+    assert await purgatory.try_complete_else_watch(Gate(0.001, "alive"), ["a"]) == "alive"
+
+
+async def test_a_closed_purgatory_is_not_opened_again() -> None:
+    purgatory = Purgatory()
+    async with purgatory:
+        pass
+    with pytest.raises(PurgatoryClosed, match="make a new one"):
+        purgatory.start()
+    with pytest.raises(PurgatoryClosed, match="make a new one"):
+        await purgatory.run()
+    with pytest.raises(PurgatoryClosed, match="make a new one"):
+        async with purgatory:
+            pytest.fail("the block was entered")
+    assert await refuses(purgatory)
+
+
+async def test_closing_what_was_never_opened_is_harmless() -> None:
+    purgatory = Purgatory()
+    await purgatory.aclose()
+    await purgatory.aclose(cancel_pending=True)
+    assert await refuses(purgatory)
+    with pytest.raises(PurgatoryClosed):
+        purgatory.start()
+
+
+async def test_closing_twice_is_harmless() -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    await purgatory.aclose()
+    await purgatory.aclose()
+    await purgatory.aclose(cancel_pending=True)
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+    assert purgatory.statistics().expired == 1
+
+
+async def test_closing_before_the_reaper_has_begun() -> None:
+    before = other_tasks()
+    purgatory = Purgatory()
+    purgatory.start()
+    await purgatory.aclose()
+    assert other_tasks() == before
+
+
+async def slow_to_close(many: int = 200, **options: Any) -> tuple[Purgatory, list[Gate]]:
+    """A purgatory that closes in many slices of virtual time."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    purgatory = Purgatory(slice_seconds=0.001, **options)
+    purgatory.start()
+    slow = partial(loop.jump, 0.001)
+    gates = [
+        purgatory.try_complete_else_watch(Gate(60, completing=slow), [n % 7, "all"]) for n in range(many)
+    ]
+    await asyncio.sleep(0)
+    return purgatory, gates
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_closing_concurrently_returns_to_everybody_when_all_is_done() -> None:
+    purgatory, gates = await slow_to_close()
+
+    async def close() -> bool:
+        await purgatory.aclose()
+        return all(gate.expired for gate in gates)
+
+    assert await asyncio.gather(*[close() for _ in range(5)]) == [True] * 5
+    assert nothing_is_left(purgatory)
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_second_closer_may_give_up_waiting() -> None:
+    purgatory, gates = await slow_to_close()
+    first, second = asyncio.create_task(purgatory.aclose()), asyncio.create_task(purgatory.aclose())
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([second])
+    assert second.cancelled()
+    assert not first.done()
+    await first
+    assert all(gate.expired for gate in gates)
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("cancel_pending", [False, True], ids=["expiring", "withdrawing"])
+async def test_a_cancelled_close_of_a_large_purgatory_leaves_nobody_hanging(cancel_pending: bool) -> None:
+    purgatory, gates = await slow_to_close()
+
+    async def wait(gate: Gate) -> str:
+        return await gate
+
+    waits = [asyncio.create_task(wait(gate)) for gate in gates]
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(purgatory.aclose(cancel_pending=cancel_pending))
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert closing.cancelled()
+    await asyncio.wait(waits)
+    ended = OperationState.CANCELLED if cancel_pending else OperationState.EXPIRED
+    assert {gate.state for gate in gates} == {ended}
+    assert nothing_is_left(purgatory)
+    await purgatory.aclose()
+    await asyncio.sleep(0)
+    assert other_tasks() == set()
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_an_anyio_scope_cancelled_during_the_close_lets_it_finish_first() -> None:
+    purgatory, gates = await slow_to_close()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await purgatory.aclose()
+    assert all(gate.expired for gate in gates)
+    assert nothing_is_left(purgatory)
+    assert other_tasks() == set()
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_operations_that_end_and_keys_that_vanish_while_it_closes_are_left_alone() -> None:
+    purgatory, gates = await slow_to_close()
+    closing = asyncio.create_task(purgatory.aclose())
+    while not closing.done():
+        await asyncio.sleep(0)
+        left = [gate for gate in gates if not gate.done]
+        for gate in left[:9]:
+            gate.cancel()
+        for gate in left[-9:]:
+            gate.opened = True
+        purgatory.check_and_complete("all")
+    assert all(gate.done for gate in gates)
+    assert all(gate.ran.count("on_complete") <= 1 for gate in gates)
+    figures = purgatory.statistics()
+    assert figures.expired + figures.cancelled + figures.completed == len(gates)
+    assert min(figures.expired, figures.cancelled, figures.completed) > 0
+
+
+async def test_hooks_that_raise_do_not_stop_the_close(reported: list[dict[str, Any]]) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    gates = [
+        purgatory.try_complete_else_watch(Gate(60, completing=raising(ValueError()) if n % 2 else None), [n])
+        for n in range(10)
+    ]
+    await purgatory.aclose()
+    assert [gate.state.name for gate in gates] == ["EXPIRED", "FAILED"] * 5
+    await asyncio.sleep(0)
+    assert len(reported) == 5
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_base_exception_during_the_close_goes_up_when_everybody_has_been_told() -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    gates = [
+        purgatory.try_complete_else_watch(
+            Gate(60, completing=raising(Stop(n)) if n in (3, 5) else None), ["a", n]
+        )
+        for n in range(40)
+    ]
+    with pytest.raises(Stop) as caught:
+        await purgatory.aclose()
+    assert caught.value.args == (3,)
+    assert [gate.state for gate in gates].count(OperationState.EXPIRED) == 38
+    assert nothing_is_left(purgatory)
+    await purgatory.aclose()
+    await asyncio.sleep(0)
+    assert other_tasks() == set()
+
+
+async def test_closing_from_one_of_its_own_operations_tasks(purgatory: Purgatory) -> None:
+    async def wait_and_close() -> str:
+        result = await purgatory.try_complete_else_watch(Gate(0.001, "done"), ["a"])
+        await purgatory.aclose()
+        return result
+
+    other = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    assert await asyncio.create_task(wait_and_close()) == "done"
+    assert other.expired
+
+
+# run, in the caller's task group
+
+
+async def test_run_in_an_anyio_task_group_that_is_cancelled() -> None:
+    purgatory = Purgatory()
+    async with anyio.create_task_group() as group:
+        await group.start(purgatory.run)
+        assert await purgatory.try_complete_else_watch(Gate(0.001, "expired"), ["a"]) == "expired"
+        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+        group.cancel_scope.cancel()
+    assert gate.expired
+    assert nothing_is_left(purgatory)
+    assert await refuses(purgatory)
+
+
+async def test_run_in_an_anyio_task_group_that_fails() -> None:
+    purgatory = Purgatory()
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with anyio.create_task_group() as group:
+            await group.start(purgatory.run)
+            purgatory.try_complete_else_watch(gate, ["a"])
+            raise ValueError("mine")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await block()
+    assert caught.group_contains(ValueError, match="mine")
+    assert gate.done
+    assert nothing_is_left(purgatory)
+
+
+async def test_run_in_an_anyio_task_group_closed_from_elsewhere() -> None:
+    purgatory = Purgatory()
+    async with anyio.create_task_group() as group:
+        await group.start(purgatory.run)
+        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+        await purgatory.aclose()
+        assert gate.expired
+    # The group ended by itself, because run did.
+    assert nothing_is_left(purgatory)
+
+
+async def test_run_in_an_asyncio_task_group_closed_from_elsewhere() -> None:
+    purgatory = Purgatory()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(purgatory.run())
+        await asyncio.sleep(0)
+        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+        await purgatory.aclose(cancel_pending=True)
+        assert gate.state is OperationState.CANCELLED
+    assert running.done()
+    assert not running.cancelled()
+    assert nothing_is_left(purgatory)
+
+
+async def test_run_in_an_asyncio_task_group_that_fails() -> None:
+    purgatory = Purgatory()
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(purgatory.run())
+            await asyncio.sleep(0)
+            purgatory.try_complete_else_watch(gate, ["a"])
+            raise ValueError("mine")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await block()
+    assert caught.group_contains(ValueError, match="mine")
+    assert gate.expired
+    assert nothing_is_left(purgatory)
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_run_cancelled_twice_while_it_closes_leaves_nobody_hanging() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    purgatory = Purgatory(slice_seconds=0.001)
+    running = asyncio.create_task(purgatory.run())
+    await asyncio.sleep(0)
+    slow = partial(loop.jump, 0.001)
+    gates = [purgatory.try_complete_else_watch(Gate(60, completing=slow), [n]) for n in range(100)]
+    running.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not running.done()
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert all(gate.expired for gate in gates)
+    assert nothing_is_left(purgatory)
+
+
+async def test_run_whose_caller_does_not_want_it_any_more() -> None:
+    class Unwanted:
+        def started(self, value: object = None) -> None:
+            raise ValueError("too late")
+
+    purgatory = Purgatory()
+    with pytest.raises(ValueError, match="too late"):
+        await purgatory.run(task_status=Unwanted())
+    assert await refuses(purgatory)
+    assert nothing_is_left(purgatory)
+
+
+# A reaper that fails
+
+
+@pytest.mark.parametrize("hook", ["completing", "expiring"])
+async def test_a_failing_reaper_is_loud(reported: list[dict[str, Any]], hook: str) -> None:
+    stop = Stop("reaper")
+    purgatory = Purgatory("loud")
+    purgatory.start()
+    bad = Gate(0.001)
+    setattr(bad, hook, raising(stop))
+    purgatory.try_complete_else_watch(bad, ["a"])
+    behind = purgatory.try_complete_else_watch(Gate(0.001), ["b"])
+    awaited = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+    with pytest.raises(PurgatoryClosed, match="loud") as caught:
+        await awaited
+    assert caught.value.__cause__ is stop
+    assert behind.done
+    assert awaited.state is OperationState.FAILED
+    assert awaited.ran == ["try_complete"]
+    assert bad.state is OperationState.FAILED
+    assert bad.exception() is stop
+    assert nothing_is_left(purgatory)
+    assert await refuses(purgatory)
+    told = [(context["message"], context["exception"]) for context in reported]
+    assert ("the reaper of purgatory 'loud' failed; it is closed", stop) in told
+    await purgatory.aclose()
+    with pytest.raises(PurgatoryClosed):
+        purgatory.start()
+
+
+async def test_a_failing_reaper_does_not_hide_what_leaves_the_block(reported: list[dict[str, Any]]) -> None:
+    async def block() -> None:
+        async with Purgatory() as purgatory:
+            purgatory.try_complete_else_watch(Gate(0.001, expiring=raising(Stop())), ["a"])
+            await purgatory.try_complete_else_watch(Gate(60), ["a"])
+
+    with pytest.raises(PurgatoryClosed):
+        await block()
+    assert len(reported) == 1
+
+
+async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
+    purgatory = Purgatory()
+    caught: list[BaseException] = []
+
+    async def wait() -> None:
+        try:
+            await purgatory.try_complete_else_watch(Gate(60), ["a"])
+        except PurgatoryClosed as error:
+            caught.append(error)
+
+    async def block() -> None:
+        async with anyio.create_task_group() as group:
+            await group.start(purgatory.run)
+            group.start_soon(wait)
+            purgatory.try_complete_else_watch(Gate(0.001, expiring=raising(Stop("reaper"))), ["a"])
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await block()
+    assert raised.group_contains(Stop, match="reaper")
+    assert len(caught) <= 1
+    assert nothing_is_left(purgatory)
+    assert await refuses(purgatory)
+
+
+@pytest.mark.parametrize("structured", [False, True], ids=["start", "run"])
+async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_in_silence(
+    reported: list[dict[str, Any]], structured: bool
+) -> None:
+    withdrawn = Gate()
+    withdrawn.cancel()
+    purgatory = Purgatory()
+    running: asyncio.Task[None] | None = None
+    if structured:
+        running = asyncio.create_task(purgatory.run())
+        await asyncio.sleep(0)
+    else:
+        purgatory.start()
+    # Looking at the result of something that was cancelled is all it takes.
+    bad = purgatory.try_complete_else_watch(Gate(0.001, expiring=withdrawn.result), ["a"])
+    other = purgatory.try_complete_else_watch(Gate(0.02, "unharmed"), ["b"])
+    try:
+        outcome = await other
+    except asyncio.CancelledError:
+        outcome = "withdrawn"
+    except PurgatoryClosed:
+        outcome = "told"
+    assert bad.state is OperationState.FAILED
+    # Either it harms only itself, or the failure of the reaper is loud.
+    assert outcome == "told" or (outcome == "unharmed" and "open" in repr(purgatory))
+    assert reported
+    await purgatory.aclose()
+    if running is not None:
+        await asyncio.wait([running])
+
+
+# A loop that ends first
+
+
+def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
+    loop_factory: LoopFactory,
+) -> None:
+    events: list[str] = []
+    waits: list[asyncio.Task[None]] = []
+
+    async def wait(gate: Gate) -> None:
+        try:
+            await gate
+        except asyncio.CancelledError:
+            events.append("cancelled")
+            raise
+
+    async def main() -> tuple[Purgatory, list[Gate]]:
+        purgatory = Purgatory()
+        purgatory.start()
+        gates = [purgatory.try_complete_else_watch(Gate(timeout), ["a", "b"]) for timeout in (60, None)]
+        waits.append(asyncio.create_task(wait(gates[0])))
+        await asyncio.sleep(0)
+        return purgatory, gates
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        purgatory, gates = runner.run(main())
+    assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
+    assert [gate.ran for gate in gates] == [["try_complete"]] * 2
+    assert events == ["cancelled"]
+    assert nothing_is_left(purgatory)
+    purgatory.check_and_complete_threadsafe("a")
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert runner.run(refuses(purgatory))
+        runner.run(purgatory.aclose())
+
+
+def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopFactory) -> None:
+    async def main() -> weakref.ref[Gate]:
+        purgatory = Purgatory()
+        purgatory.open_on(asyncio.get_running_loop())
+        gates = [purgatory.try_complete_else_watch(Gate(60), ["all", n % 9]) for n in range(50_000)]
+        return weakref.ref(gates[0])
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        ref = runner.run(main())
+    gc.collect()
+    assert ref() is None
+
+
+def test_a_purgatory_whose_operations_are_all_linked_is_freed_without_a_stack() -> None:
+    purgatory = ManualClock().purgatory()
+    for _ in range(200_000):
+        purgatory.try_complete_else_watch(Gate(60), ["all"])
+    ref = weakref.ref(purgatory.operations("all")[0])
+    del purgatory
+    gc.collect()
+    assert ref() is None
+
+
+# Nothing is left behind
+
+
+def test_a_closed_purgatory_leaves_no_timer_and_no_task_behind() -> None:
+    async def main() -> None:
+        async with Purgatory() as purgatory:
+            for timeout in (1, 60, 3600, None):
+                purgatory.try_complete_else_watch(Gate(timeout), ["a", "b"])
+            await asyncio.sleep(0)
+            assert purgatory.timer.armed
+        assert other_tasks() == set()
+        before.append(asyncio.get_running_loop().time())
+        await asyncio.get_running_loop().create_future()
+
+    before: list[float] = []
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        with pytest.raises(WouldWaitForever):
+            runner.run(main())
+        # Had a timer been left, time would have jumped to it.
+        assert runner.get_loop().time() == before[0]
+
+
+async def test_a_thousand_purgatories_open_and_close_in_one_loop() -> None:
+    before = other_tasks()
+    purgatories = [Purgatory(str(number)) for number in range(1_000)]
+    for purgatory in purgatories:
+        purgatory.start()
+        purgatory.try_complete_else_watch(Gate(60), ["a"])
+    await asyncio.gather(*[purgatory.aclose() for purgatory in purgatories])
+    assert other_tasks() == before
+    assert sum(purgatory.statistics().expired for purgatory in purgatories) == 1_000
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tick": 0},
+        {"tick": -1},
+        {"tick": float("nan")},
+        {"tick": float("inf")},
+        {"wheel_size": 1},
+        {"wheel_size": 0},
+        {"wheel_size": -5},
+        {"max_pending": 0},
+        {"max_pending": -1},
+        {"slice_seconds": 0},
+        {"slice_seconds": -1},
+        {"slice_seconds": float("nan")},
+        {"slice_seconds": float("inf")},
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Purgatory(**options)
+
+
+@pytest.mark.parametrize("wheel_size", [2, 3, 7, 20, 1_000])
+def test_any_wheel_size_from_two_will_do(wheel_size: int) -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory(wheel_size=wheel_size, tick=1)
+    gates = [purgatory.try_complete_else_watch(Gate(seconds), ["a"]) for seconds in (1, 9, 100, 5_000)]
+    for elapsed, expired in ((1, 1), (8, 2), (90, 2), (1, 3), (4_899, 3), (1, 4)):
+        clock.advance(elapsed)
+        assert [gate.expired for gate in gates] == [True] * expired + [False] * (4 - expired)

@@ -1,0 +1,170 @@
+"""Those who are told what a purgatory does."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from purgatory import DelayedOperation, Observer, Purgatory
+from purgatory.testing import ManualClock
+from tests.operations import Gate, Stop, raising
+
+
+class Diary:
+    def __init__(self) -> None:
+        self.finished: list[tuple[str, str]] = []
+        self.checked: list[tuple[Hashable, int, int]] = []
+
+    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+        assert operation.done
+        assert isinstance(operation, Gate)
+        self.finished.append((operation.name, operation.state.name))
+
+    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+        self.checked.append((key, tried, completed))
+
+
+class Troublemaker:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+        raise self.error
+
+    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+        raise self.error
+
+
+def test_every_operation_that_ends_is_told_once_in_whichever_way() -> None:
+    diary: Observer = Diary()
+    clock = ManualClock()
+    purgatory = clock.purgatory(observers=[diary])
+    gates = {
+        name: Gate(1, name) for name in ("completed", "expired", "withdrawn", "failed", "at once", "no time")
+    }
+    gates["at once"].opened = True
+    gates["no time"].reschedule(0)
+    gates["failed"].completing = raising(ValueError("bad"))
+    for gate in gates.values():
+        purgatory.try_complete_else_watch(gate, ["a", "b"])
+    gates["completed"].force_complete()
+    gates["withdrawn"].cancel()
+    gates["failed"].force_complete()
+    with pytest.raises(ExceptionGroup):
+        clock.advance(1)
+    assert isinstance(diary, Diary)
+    assert diary.finished == [
+        ("at once", "COMPLETED"),
+        ("no time", "EXPIRED"),
+        ("completed", "COMPLETED"),
+        ("withdrawn", "CANCELLED"),
+        ("failed", "FAILED"),
+        ("expired", "EXPIRED"),
+    ]
+    assert diary.checked == []
+
+
+def test_the_outcome_is_there_when_it_is_told() -> None:
+    results: list[object] = []
+
+    class Reader(Diary):
+        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+            results.append((operation.result(), operation.keys, operation.deadline))
+
+    purgatory = ManualClock().purgatory(observers=[Reader()])
+    purgatory.try_complete_else_watch(Gate(5, "outcome"), ["a", "b"]).force_complete()
+    assert results == [("outcome", ("a", "b"), 5.0)]
+
+
+async def test_every_check_is_told_with_what_it_tried_and_completed() -> None:
+    diary = Diary()
+    async with Purgatory(observers=[diary]) as purgatory:
+        gates = [purgatory.try_complete_else_watch(Gate(), ["a", "b"]) for _ in range(40)]
+        purgatory.check_and_complete("nobody watches")
+        purgatory.check_and_complete("a")
+        for gate in gates[:10]:
+            gate.opened = True
+        purgatory.check_and_complete("a")
+        gates[10].opened = True
+        await purgatory.sweep("b")
+        await purgatory.sweep("nobody watches")
+        once = ["b"]
+        gates[11].trying = lambda: once and purgatory.check_and_complete(once.pop())
+        purgatory.check_and_complete("a")
+    assert diary.checked == [
+        ("nobody watches", 0, 0),
+        ("a", 40, 0),
+        ("a", 40, 10),
+        ("b", 30, 1),
+        ("nobody watches", 0, 0),
+        ("a", 29, 0),
+        ("b", 29, 0),
+    ]
+
+
+def test_several_observers_are_told_in_order_and_one_that_raises_harms_nobody() -> None:
+    error = ValueError("observer")
+    first, last = Diary(), Diary()
+    clock = ManualClock()
+    observers: list[Observer] = [first, Troublemaker(error), last]
+    purgatory = clock.purgatory(observers=iter(observers))
+    gate = purgatory.try_complete_else_watch(Gate(60, "watched"), ["a"])
+    gate.opened = True
+    assert purgatory.check_and_complete("a") == 1
+    assert purgatory.check_and_complete("a") == 0
+    for diary in (first, last):
+        assert diary.finished == [("watched", "COMPLETED")]
+        assert diary.checked == [("a", 1, 1), ("a", 0, 0)]
+    with pytest.raises(ExceptionGroup) as caught:
+        clock.advance(0)
+    assert list(caught.value.exceptions) == [error] * 3
+    assert purgatory.statistics().completed == 1
+
+
+async def test_an_observer_that_raises_is_named_to_the_loops_exception_handler(
+    reported: list[dict[str, Any]],
+) -> None:
+    error = ValueError("observer")
+    async with Purgatory(observers=[Troublemaker(error)]) as purgatory:
+        purgatory.try_complete_else_watch(Gate(60, opened=True), ["a"])
+        assert await purgatory.sweep("a") == 0
+    assert [context["exception"] for context in reported] == [error, error]
+    assert all("Troublemaker" in context["message"] for context in reported)
+
+
+def test_a_base_exception_of_an_observer_goes_up_and_the_books_are_right() -> None:
+    stop = Stop("observer")
+    troublemaker = Troublemaker(stop)
+    clock = ManualClock()
+    purgatory = clock.purgatory(observers=[troublemaker])
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    with pytest.raises(Stop):
+        gate.force_complete()
+    with pytest.raises(Stop):
+        purgatory.check_and_complete("a")
+    assert purgatory.statistics().completed == 1
+    troublemaker.error = ValueError("no more")
+    waiting = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    waiting.opened = True
+    # Not left in a queue that nobody runs any more.
+    assert purgatory.check_and_complete("a") == 1
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
+
+
+def test_an_observer_may_call_the_purgatory() -> None:
+    class Refiller(Diary):
+        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+            super().operation_finished(operation)
+            if len(self.finished) < 5:
+                next_one = purgatory.try_complete_else_watch(Gate(60, str(len(self.finished))), ["a"])
+                next_one.opened = True
+                assert purgatory.check_and_complete("a") == 0
+
+    refiller = Refiller()
+    purgatory = ManualClock().purgatory(observers=[refiller])
+    purgatory.try_complete_else_watch(Gate(60, "0", opened=True), ["a"])
+    assert [name for name, _ in refiller.finished] == ["0", "1", "2", "3", "4"]
+    assert purgatory.statistics().pending == 0

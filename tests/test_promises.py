@@ -1,0 +1,1064 @@
+"""The thirteen promises of the design, by number. What surrounds each of them is tested beside its module."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+import traceback
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from contextvars import Context
+from functools import partial
+from itertools import permutations
+from types import FrameType
+from typing import Any, TypeVarTuple
+
+import pytest
+
+from purgatory import (
+    DelayedOperation,
+    OperationState,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryStatistics,
+)
+from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.operations import Gate, Stop, raising
+
+Ts = TypeVarTuple("Ts")
+
+NOTHING_KEPT = PurgatoryStatistics(
+    pending=0, watched=0, keys=0, completed=0, expired=0, cancelled=0, failed=0, wakeups=0
+)
+
+
+# 1. Exactly once
+
+
+async def checked(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    gate.opened = True
+    purgatory.check_and_complete("key")
+
+
+async def forced(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    gate.force_complete()
+
+
+async def due(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    clock.advance(10)
+
+
+async def rescheduled_to_now(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    gate.reschedule(0)
+
+
+async def withdrawn(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    gate.cancel()
+
+
+async def withdrawn_for_key(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    purgatory.cancel_for_key("other")
+
+
+async def closed(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    await purgatory.aclose()
+
+
+async def closed_by_an_exception(clock: ManualClock, purgatory: Purgatory, gate: Gate) -> None:
+    await purgatory.aclose(cancel_pending=True)
+
+
+Ending = Callable[[ManualClock, Purgatory, Gate], Coroutine[Any, Any, None]]
+
+ENDINGS: dict[Ending, OperationState] = {
+    checked: OperationState.COMPLETED,
+    forced: OperationState.COMPLETED,
+    due: OperationState.EXPIRED,
+    rescheduled_to_now: OperationState.EXPIRED,
+    withdrawn: OperationState.CANCELLED,
+    withdrawn_for_key: OperationState.CANCELLED,
+    closed: OperationState.EXPIRED,
+    closed_by_an_exception: OperationState.CANCELLED,
+}
+
+HOOKS_RUN = {
+    OperationState.COMPLETED: ["on_complete"],
+    OperationState.EXPIRED: ["on_complete", "on_expiration"],
+    OperationState.CANCELLED: [],
+}
+
+
+def hooks_run(gate: Gate) -> list[str]:
+    return [hook for hook in gate.ran if hook != "try_complete"]
+
+
+async def test_promise_01_exactly_once_in_whatever_order_it_is_ended() -> None:
+    for order in permutations(ENDINGS, 3):
+        clock = ManualClock()
+        purgatory = clock.purgatory()
+        gate = purgatory.try_complete_else_watch(Gate(1.0), ["key", "other"])
+        for ending in order:
+            await ending(clock, purgatory, gate)
+        assert gate.state is ENDINGS[order[0]], order
+        assert hooks_run(gate) == HOOKS_RUN[gate.state], order
+        figures = purgatory.statistics()
+        assert figures.completed + figures.expired + figures.cancelled == 1, order
+        assert (figures.pending, figures.watched, figures.keys) == (0, 0, 0), order
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.__name__)
+async def test_promise_01_exactly_once_when_its_own_hooks_end_it_again(
+    ending: Ending,
+) -> None:
+    def end_it_again() -> None:
+        assert not gate.force_complete()
+        assert not gate.cancel()
+        assert not gate.reschedule(0)
+        gate.run()
+        assert purgatory.check_and_complete("key") == 0
+        assert purgatory.cancel_for_key("key") == []
+
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    gate = Gate(1.0, completing=end_it_again, expiring=end_it_again)
+    purgatory.try_complete_else_watch(gate, ["key", "other"])
+    await ending(clock, purgatory, gate)
+    assert gate.state is ENDINGS[ending]
+    assert hooks_run(gate) == HOOKS_RUN[gate.state]
+
+
+@pytest.mark.parametrize("keys", [["key"], ["a", "key", "b"]], ids=["one key", "three keys"])
+def test_promise_01_exactly_once_when_the_try_ends_it_and_goes_on(keys: list[str]) -> None:
+    def end_it_twice() -> None:
+        assert gate.force_complete()
+        assert not gate.force_complete()
+        assert not gate.cancel()
+
+    purgatory = ManualClock().purgatory()
+    gate = Gate(trying=end_it_twice)
+    assert purgatory.try_complete_else_watch(gate, keys) is gate
+    assert gate.ran == ["try_complete", "on_complete"]
+    assert purgatory.statistics().completed == 1
+
+
+# 2. Check-then-watch is atomic
+
+
+async def test_promise_02_offering_tries_once_and_watches_before_it_returns(purgatory: Purgatory) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(10), ["a", "b"])
+    assert gate.ran == ["try_complete"]
+    assert gate.state is OperationState.PENDING
+    assert purgatory.operations("a") == purgatory.operations("b") == [gate]
+
+
+async def test_promise_02_a_change_between_the_look_and_the_watching_is_not_missed(
+    purgatory: Purgatory,
+) -> None:
+    class Fetch(DelayedOperation[str]):
+        def try_complete(self) -> bool:
+            if log:
+                return self.force_complete()
+            # What else the try does leads to an append, too late for the look above.
+            log.append("record")
+            assert purgatory.check_and_complete("log") == 0
+            return False
+
+        def on_complete(self) -> str:
+            return log[-1]
+
+    log: list[str] = []
+    fetch = purgatory.try_complete_else_watch(Fetch(None), ["log"])
+    assert fetch.state is OperationState.COMPLETED
+    assert fetch.result() == "record"
+
+
+# 3. Done means gone: freed by reference count
+
+Act = Callable[[Purgatory], Awaitable[object]]
+
+
+async def by_a_check(purgatory: Purgatory) -> None:
+    for operation in purgatory.operations():
+        operation.opened = True  # type: ignore[attr-defined]
+    del operation
+    purgatory.check_and_complete("a")
+
+
+async def by_a_sweep(purgatory: Purgatory) -> None:
+    for operation in purgatory.operations():
+        operation.opened = True  # type: ignore[attr-defined]
+    del operation
+    await purgatory.sweep("a")
+
+
+async def by_force(purgatory: Purgatory) -> None:
+    for operation in purgatory.operations():
+        operation.force_complete()
+
+
+async def by_expiry(purgatory: Purgatory) -> None:
+    await asyncio.sleep(2)
+
+
+async def by_rescheduling_to_now(purgatory: Purgatory) -> None:
+    for operation in purgatory.operations():
+        operation.reschedule(-1)
+
+
+async def by_withdrawing(purgatory: Purgatory) -> None:
+    for operation in purgatory.operations():
+        operation.cancel()
+
+
+async def by_withdrawing_the_key(purgatory: Purgatory) -> None:
+    purgatory.cancel_for_key("a")
+
+
+async def by_closing(purgatory: Purgatory) -> None:
+    await purgatory.aclose()
+
+
+async def by_closing_with_an_exception(purgatory: Purgatory) -> None:
+    await purgatory.aclose(cancel_pending=True)
+
+
+async def by_a_cancelled_await(purgatory: Purgatory) -> None:
+    async def wait(operation: DelayedOperation[Any]) -> None:
+        await operation
+
+    tasks = [asyncio.create_task(wait(operation)) for operation in purgatory.operations()]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def by_a_completed_await(purgatory: Purgatory) -> None:
+    async def wait(operation: DelayedOperation[Any]) -> None:
+        await operation
+
+    tasks = [asyncio.create_task(wait(operation)) for operation in purgatory.operations()]
+    await asyncio.sleep(0)
+    await by_a_check(purgatory)
+    await asyncio.wait(tasks)
+
+
+ACTS = [
+    by_a_check,
+    by_a_sweep,
+    by_force,
+    by_expiry,
+    by_rescheduling_to_now,
+    by_withdrawing,
+    by_withdrawing_the_key,
+    by_closing,
+    by_closing_with_an_exception,
+    by_a_cancelled_await,
+    by_a_completed_await,
+]
+
+
+@pytest.mark.usefixtures("virtual_time", "collector_off")
+@pytest.mark.parametrize("keys", [["a"], ["a", "b", "c"]], ids=["one key", "three keys"])
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+async def test_promise_03_done_means_gone(act: Act, keys: list[str]) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    offered = [weakref.ref(purgatory.try_complete_else_watch(Gate(1), keys)) for _ in range(20)]
+    await act(purgatory)
+    figures = purgatory.statistics()
+    assert figures.completed + figures.expired + figures.cancelled == 20
+    assert (figures.pending, figures.watched, figures.keys) == (0, 0, 0)
+    assert [ref() for ref in offered if ref() is not None] == []
+    await purgatory.aclose()
+
+
+@pytest.mark.usefixtures("collector_off")
+async def test_promise_03_what_completes_at_once_is_never_kept(purgatory: Purgatory) -> None:
+    completed = weakref.ref(purgatory.try_complete_else_watch(Gate(1, opened=True), ["a", "b"]))
+    expired = weakref.ref(purgatory.try_complete_else_watch(Gate(0), ["a", "b"]))
+    assert completed() is None
+    assert expired() is None
+    assert purgatory.statistics().keys == 0
+
+
+@pytest.mark.usefixtures("collector_off")
+@pytest.mark.parametrize("hook", ["trying", "completing", "expiring"])
+async def test_promise_03_a_failed_operation_is_held_by_its_own_traceback_alone(
+    purgatory: Purgatory, reported: list[dict[str, Any]], hook: str
+) -> None:
+    error = ValueError(hook)
+    gate = Gate(1)
+    ref = weakref.ref(purgatory.try_complete_else_watch(gate, ["a", "b", "c"]))
+    setattr(gate, hook, raising(error))
+    if hook == "expiring":
+        gate.reschedule(0)
+    else:
+        gate.opened = True
+        purgatory.check_and_complete("b")
+    assert gate.state is OperationState.FAILED
+    figures = purgatory.statistics()
+    assert (figures.pending, figures.watched, figures.keys, figures.failed) == (0, 0, 0, 1)
+    await asyncio.sleep(0)
+    assert len(reported) == 1
+    # As with every exception that somebody keeps, its traceback keeps the frames, and these keep `self`.
+    clear_frames(error)
+    reported.clear()
+    del gate
+    assert ref() is None
+
+
+def clear_frames(error: BaseException) -> None:
+    """Empty the frames that the traceback of `error` led through, and those that had called them."""
+    for innermost, _ in traceback.walk_tb(error.__traceback__):
+        frame: FrameType | None = innermost
+        while frame is not None:
+            try:
+                frame.clear()
+            except RuntimeError:
+                break  # This one is still running.
+            frame = frame.f_back
+
+
+@pytest.mark.usefixtures("virtual_time", "collector_off")
+async def test_promise_03_a_done_operation_is_freed_while_a_sweep_pauses() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with Purgatory(slice_seconds=0.001) as purgatory:
+        offered = [
+            weakref.ref(purgatory.try_complete_else_watch(Gate(opened=False), ["a", "b"])) for _ in range(100)
+        ]
+        for operation in purgatory.operations("a"):
+            operation.trying = partial(loop.jump, 0.0005)  # type: ignore[attr-defined]
+            operation.opened = True  # type: ignore[attr-defined]
+        del operation
+        sweep = asyncio.create_task(purgatory.sweep("a"))
+        pauses = 0
+        while not sweep.done():
+            await asyncio.sleep(0)
+            pauses += 1
+            alive = sum(ref() is not None for ref in offered)
+            assert alive == purgatory.statistics().pending
+        assert pauses > 6
+        assert sweep.result() == 100
+
+
+@pytest.mark.usefixtures("virtual_time", "collector_off")
+async def test_promise_03_a_done_operation_is_freed_while_closing_pauses() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    purgatory = Purgatory(slice_seconds=0.001)
+    purgatory.start()
+    slow = partial(loop.jump, 0.0005)
+    offered = [
+        weakref.ref(purgatory.try_complete_else_watch(Gate(completing=slow), ["a", "b"])) for _ in range(100)
+    ]
+    closing = asyncio.create_task(purgatory.aclose())
+    pauses = 0
+    while not closing.done():
+        await asyncio.sleep(0)
+        pauses += 1
+        alive = sum(ref() is not None for ref in offered)
+        assert alive == purgatory.statistics().pending
+    assert pauses > 6
+    assert purgatory.statistics().expired == 100
+
+
+@pytest.mark.usefixtures("virtual_time", "collector_off")
+async def test_promise_03_a_done_operation_is_freed_while_the_reaper_pauses() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    slow = partial(loop.jump, 0.0005)
+    async with Purgatory(slice_seconds=0.001) as purgatory:
+        offered = [
+            weakref.ref(purgatory.try_complete_else_watch(Gate(1, completing=slow), ["a", "b"]))
+            for _ in range(100)
+        ]
+        await asyncio.sleep(1)
+        pauses = 0
+        while purgatory.statistics().pending:
+            await asyncio.sleep(0)
+            pauses += 1
+            alive = sum(ref() is not None for ref in offered)
+            assert alive == purgatory.statistics().pending
+        assert pauses > 6
+
+
+@pytest.mark.usefixtures("collector_off")
+async def test_promise_03_a_key_that_nobody_watches_any_more_is_freed(purgatory: Purgatory) -> None:
+    class Key:
+        pass
+
+    key = Key()
+    gates = [purgatory.try_complete_else_watch(Gate(name=str(n)), [key, "other"]) for n in range(40)]
+    ref = weakref.ref(key)
+    for gate in gates[1:]:
+        gate.force_complete()
+    gates[0].cancel()
+    del key, gate, gates
+    assert ref() is None
+    assert purgatory.statistics().keys == 0
+
+
+# 4. Never early, barely late
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("tick", [0.001, 0.003, 0.25])
+async def test_promise_04_never_early_and_less_than_a_tick_late(tick: float) -> None:
+    loop = asyncio.get_running_loop()
+    rng = random.Random(4)
+    ended: dict[int, float] = {}
+    waits: list[tuple[float, Gate]] = []
+    async with Purgatory(tick=tick) as purgatory:
+        for number in range(300):
+            timeout = rng.choice([rng.uniform(0, 3 * tick), rng.uniform(0, 400 * tick), rng.uniform(0, 5)])
+            gate = Gate(timeout)
+            gate.expiring = lambda number=number: ended.setdefault(number, loop.time())
+            waits.append((loop.time() + timeout, purgatory.try_complete_else_watch(gate, [number])))
+            await asyncio.sleep(rng.uniform(0, 2 * tick))
+        await asyncio.gather(*[gate for _, gate in waits])
+    assert len(ended) == 300
+    for number, (deadline, gate) in enumerate(waits):
+        assert gate.deadline == deadline
+        assert 0 <= ended[number] - deadline < tick
+
+
+@pytest.mark.real_time
+async def test_promise_04_never_early_on_a_real_clock(purgatory: Purgatory) -> None:
+    early: list[float] = []
+
+    def expired(deadline: float) -> None:
+        if time.monotonic() < deadline:
+            early.append(deadline)
+
+    gates = []
+    for step in range(100):
+        timeout = 0.0003 * step
+        gate = Gate(timeout, expiring=partial(expired, time.monotonic() + timeout))
+        gates.append(purgatory.try_complete_else_watch(gate, ["key"]))
+    await asyncio.gather(*gates)
+    assert [gate.ran.count("on_expiration") for gate in gates] == [1] * 100
+    assert early == []
+
+
+# 5. Nothing pending, nothing running
+
+
+class CountingLoop(VirtualTimeLoop):
+    """Counts the timers armed on it; nothing but the purgatory may arm one while it is used."""
+
+    def __init__(self) -> None:
+        self.handles: list[asyncio.TimerHandle] = []
+        self.most_at_once = 0
+        super().__init__()
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = super().call_at(when, callback, *args, context=context)
+        self.handles.append(handle)
+        waiting = [h for h in self.handles if not h.cancelled() and h.when() > self.time()]
+        self.most_at_once = max(self.most_at_once, len(waiting))
+        return handle
+
+
+def on_counting_loop(main: Callable[[CountingLoop], Coroutine[Any, Any, None]]) -> None:
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, CountingLoop)
+        runner.run(main(loop))
+
+
+def test_promise_05_an_idle_purgatory_arms_nothing() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory() as purgatory:
+            await asyncio.sleep(0)
+            purgatory.try_complete_else_watch(Gate(5, opened=True), ["a"])
+            purgatory.try_complete_else_watch(Gate(0), ["a"])
+            forever = purgatory.try_complete_else_watch(Gate(None), ["a"])
+            purgatory.try_complete_else_watch(Gate(math.inf), ["a"])
+            assert purgatory.check_and_complete("a") == 0
+            await asyncio.sleep(0)
+            assert not purgatory.timer.armed
+            forever.force_complete()
+        assert loop.handles == []
+        assert purgatory.statistics().wakeups == 0
+
+    on_counting_loop(main)
+
+
+@pytest.mark.parametrize("act", [by_force, by_withdrawing, by_withdrawing_the_key, by_closing])
+def test_promise_05_the_timer_is_disarmed_when_the_last_operation_ends_early(act: Act) -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory() as purgatory:
+            for timeout in (3, 2, 1):
+                purgatory.try_complete_else_watch(Gate(timeout), ["a", "b"])
+            await asyncio.sleep(0)
+            assert purgatory.timer.armed
+            await act(purgatory)
+            assert not purgatory.timer.armed
+            assert all(handle.cancelled() for handle in loop.handles)
+        assert purgatory.statistics().wakeups == 0
+
+    on_counting_loop(main)
+
+
+def test_promise_05_the_timer_is_disarmed_when_what_no_longer_expires_ends() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory() as purgatory:
+            gate = purgatory.try_complete_else_watch(Gate(1), ["a"])
+            await asyncio.sleep(0)
+            gate.reschedule(None)
+            gate.force_complete()
+            assert purgatory.statistics().pending == 0
+            assert not purgatory.timer.armed
+
+    on_counting_loop(main)
+
+
+def test_promise_05_a_busy_one_arms_one_timer_and_wakes_once_per_occupied_slot() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory(tick=0.001, wheel_size=64) as purgatory:
+            gates = [
+                purgatory.try_complete_else_watch(Gate(0.001 * (1 + n % 20)), [n % 7]) for n in range(1_000)
+            ]
+            await asyncio.gather(*gates)
+            assert purgatory.statistics().wakeups == 20
+            assert not purgatory.timer.armed
+        assert loop.most_at_once == 1
+
+    on_counting_loop(main)
+
+
+def test_promise_05_parking_later_deadlines_arms_nothing_more() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory() as purgatory:
+            await asyncio.sleep(0)
+            for timeout in range(1, 500):
+                purgatory.try_complete_else_watch(Gate(timeout), ["a"])
+            assert len(loop.handles) == 1
+            assert purgatory.timer.armed
+
+    on_counting_loop(main)
+
+
+def test_promise_05_slots_whose_operations_were_withdrawn_wake_nobody() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory(tick=0.001, wheel_size=64) as purgatory:
+            gates = [purgatory.try_complete_else_watch(Gate(0.001 * n), ["a"]) for n in range(1, 61)]
+            await asyncio.sleep(0)
+            for gate in gates[:-1]:
+                gate.cancel()
+            await gates[-1]
+            # The one that was armed, and the last one's own.
+            assert purgatory.statistics().wakeups <= 2
+
+    on_counting_loop(main)
+
+
+def test_promise_05_heartbeats_arm_nothing() -> None:
+    async def main(loop: CountingLoop) -> None:
+        async with Purgatory() as purgatory:
+            session = purgatory.try_complete_else_watch(Gate(10), ["session"])
+            await asyncio.sleep(0)
+            armed = len(loop.handles)
+            for _ in range(1_000):
+                assert session.reschedule(10)
+            assert len(loop.handles) == armed
+            assert session.state is OperationState.PENDING
+
+    on_counting_loop(main)
+
+
+# 6. Order
+
+
+@pytest.mark.parametrize("sweeping", [False, True], ids=["check", "sweep"])
+async def test_promise_06_first_come_first_tried_per_key(purgatory: Purgatory, sweeping: bool) -> None:
+    rng = random.Random(6)
+    tried: list[int] = []
+    gates = []
+    for number in range(200):
+        gate = purgatory.try_complete_else_watch(Gate(), ["a", "b"] if number % 2 else ["b", "a"])
+        gate.trying = partial(tried.append, number)
+        gates.append(gate)
+    withdrawn = set(rng.sample(range(200), 90))
+    for number in withdrawn:
+        gates[number].cancel()
+    left = [number for number in range(200) if number not in withdrawn]
+    for key in ("a", "b"):
+        tried.clear()
+        assert (await purgatory.sweep(key) if sweeping else purgatory.check_and_complete(key)) == 0
+        assert tried == left
+        assert purgatory.operations(key) == [gates[number] for number in left]
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("wheel_size", [2, 3, 20, 64])
+async def test_promise_06_expiry_by_deadline_then_by_insertion(wheel_size: int) -> None:
+    rng = random.Random(wheel_size)
+    loop = asyncio.get_running_loop()
+    expired: list[tuple[int, int]] = []
+    gates: list[Gate] = []
+    async with Purgatory(tick=1.0, wheel_size=wheel_size) as purgatory:
+        for number in range(400):
+            deadline = int(loop.time()) + rng.choice([1, 2, 5, 20, 21, 40, 90])
+            gate = Gate(deadline - loop.time(), expiring=partial(expired.append, (deadline, number)))
+            gates.append(purgatory.try_complete_else_watch(gate, [number % 3]))
+            if rng.random() < 0.2:
+                await asyncio.sleep(rng.choice([1, 3, 7]))
+        await asyncio.gather(*gates)
+    assert len(expired) == 400
+    assert expired == sorted(expired)
+
+
+# 7. One bad operation harms only itself
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), StopIteration("bad"), PurgatoryFull("bad")], ids=repr)
+@pytest.mark.parametrize("hook", ["trying", "completing"])
+async def test_promise_07_a_bad_operation_does_not_keep_the_others_on_the_key_from_completing(
+    purgatory: Purgatory, reported: list[dict[str, Any]], hook: str, error: Exception
+) -> None:
+    before, bad, behind = (purgatory.try_complete_else_watch(Gate(name=n), ["key"]) for n in "abc")
+    setattr(bad, hook, raising(error))
+    for gate in (before, bad, behind):
+        gate.opened = True
+    assert purgatory.check_and_complete("key") == 2
+    assert bad.state is OperationState.FAILED
+    assert bad.exception() is error
+    assert before.result() == "a"
+    assert behind.result() == "c"
+    figures = purgatory.statistics()
+    assert (figures.completed, figures.failed, figures.pending, figures.keys) == (2, 1, 0, 0)
+    assert reported == []
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("hook", ["completing", "expiring"])
+async def test_promise_07_a_bad_operation_does_not_keep_the_others_from_expiring(
+    purgatory: Purgatory, reported: list[dict[str, Any]], hook: str
+) -> None:
+    gates = [purgatory.try_complete_else_watch(Gate(1, str(n)), [n]) for n in range(100)]
+    later = purgatory.try_complete_else_watch(Gate(2), ["later"])
+    for bad in gates[::3]:
+        setattr(bad, hook, raising(ValueError(bad.name)))
+    await later
+    assert [gate.state for gate in gates[::3]] == [OperationState.FAILED] * 34
+    good = [gate for number, gate in enumerate(gates) if number % 3]
+    assert [gate.state for gate in good] == [OperationState.EXPIRED] * 66
+    # Nobody awaited them, so the loop's exception handler is told, once for each.
+    assert [str(context["exception"]) for context in reported] == [gate.name for gate in gates[::3]]
+
+
+async def test_promise_07_waiters_get_the_exception_and_then_the_handler_does_not(
+    purgatory: Purgatory, reported: list[dict[str, Any]]
+) -> None:
+    error = ValueError("bad")
+    gate = purgatory.try_complete_else_watch(Gate(completing=raising(error)), ["key"])
+
+    async def wait() -> None:
+        await gate
+
+    waits = [asyncio.create_task(wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.force_complete()
+    await asyncio.wait(waits)
+    assert [wait.exception() for wait in waits] == [error] * 3
+    assert reported == []
+
+
+async def test_promise_07_a_base_exception_propagates_when_the_books_are_right(purgatory: Purgatory) -> None:
+    stop = Stop()
+    gates = [purgatory.try_complete_else_watch(Gate(name=n), ["key", "other"]) for n in "abc"]
+    gates[1].trying = raising(stop)
+    for gate in gates:
+        gate.opened = True
+    with pytest.raises(Stop) as caught:
+        purgatory.check_and_complete("key")
+    assert caught.value is stop
+    assert [gate.state.name for gate in gates] == ["COMPLETED", "FAILED", "PENDING"]
+    figures = purgatory.statistics()
+    assert (figures.completed, figures.failed, figures.pending) == (1, 1, 1)
+    assert (figures.watched, figures.keys) == (2, 2)
+    # Those behind it are checked nevertheless, in the loop's next turn.
+    assert await gates[2] == "c"
+
+
+# 8. Re-entrancy
+
+
+@pytest.mark.parametrize("purgatories", [1, 2, 1_000])
+def test_promise_08_a_chain_of_100_000_operations_needs_no_stack(purgatories: int) -> None:
+    length = 100_000
+    clock = ManualClock()
+    held = [clock.purgatory(str(number)) for number in range(purgatories)]
+    inside: list[int] = []
+
+    def light(number: int) -> None:
+        if number < length:
+            gates[number].opened = True
+            inside.append(held[number % purgatories].check_and_complete(number))
+
+    gates = [
+        held[number % purgatories].try_complete_else_watch(
+            Gate(completing=partial(light, number + 1)), [number]
+        )
+        for number in range(length)
+    ]
+    gates[0].opened = True
+    assert held[0].check_and_complete(0) == length
+    assert set(inside) == {0}
+    assert sum(purgatory.statistics().completed for purgatory in held) == length
+
+
+def test_promise_08_a_chain_that_starts_with_an_expiry_needs_no_stack() -> None:
+    length = 100_000
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+
+    def light(number: int) -> None:
+        if number < length:
+            gates[number].opened = True
+            assert purgatory.check_and_complete(number) == 0
+
+    gates = [
+        purgatory.try_complete_else_watch(
+            Gate(None if number else 1, completing=partial(light, number + 1)), [number]
+        )
+        for number in range(length)
+    ]
+    clock.advance(1)
+    figures = purgatory.statistics()
+    assert (figures.expired, figures.completed, figures.pending) == (1, length - 1, 0)
+
+
+async def test_promise_08_an_operation_parked_by_a_hook_is_not_visited_in_that_pass(
+    purgatory: Purgatory,
+) -> None:
+    children: list[Gate] = []
+
+    def park_another() -> None:
+        children.append(purgatory.try_complete_else_watch(Gate(opened=False), ["key"]))
+        children[-1].opened = True
+
+    for _ in range(40):
+        gate = purgatory.try_complete_else_watch(Gate(), ["key"])
+        gate.trying = park_another
+        gate.opened = True
+    assert purgatory.check_and_complete("key") == 40
+    assert [child.ran for child in children] == [["try_complete"]] * 40
+    assert purgatory.operations("key") == children
+    assert purgatory.check_and_complete("key") == 40
+
+
+async def test_promise_08_a_check_of_another_purgatory_made_inside_a_hook_is_queued_too(
+    purgatory: Purgatory,
+) -> None:
+    order: list[str] = []
+    async with Purgatory("second") as second:
+        waiting = second.try_complete_else_watch(Gate(completing=lambda: order.append("inner")), ["there"])
+        waiting.opened = True
+
+        def tell() -> None:
+            assert second.check_and_complete("there") == 0
+            order.append("outer")
+
+        purgatory.try_complete_else_watch(Gate(completing=tell, opened=True), ["here"])
+        assert order == ["outer", "inner"]
+        assert second.statistics().completed == 1
+
+
+# 9. Bounded stalls
+
+
+async def longest_stall(loop: VirtualTimeLoop, until: Callable[[], bool]) -> float:
+    """How long the loop was held between two of its turns, in virtual seconds; only hooks take time."""
+    longest = 0.0
+    while not until():
+        before = loop.time()
+        await asyncio.sleep(0)
+        longest = max(longest, loop.time() - before)
+    return longest
+
+
+SLICE = 0.005
+
+
+async def offer_many(purgatory: Purgatory, loop: VirtualTimeLoop, many: int, hook_seconds: float) -> None:
+    slow = partial(loop.jump, hook_seconds)
+    for number in range(many):
+        purgatory.try_complete_else_watch(Gate(60, completing=slow), ["all", number])
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_promise_09_50_000_due_at_one_instant_hold_the_loop_for_one_slice_at_a_time() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with Purgatory(slice_seconds=SLICE) as purgatory:
+        await offer_many(purgatory, loop, 50_000, 0.000_01)
+        await asyncio.sleep(59.9)
+        beat = asyncio.create_task(asyncio.sleep(0.1))
+        await beat
+        stall = await longest_stall(loop, lambda: not purgatory.statistics().pending)
+        assert stall < 1.1 * SLICE
+        assert purgatory.statistics().expired == 50_000
+        # 500 ms of hooks, in slices of 5 ms.
+        assert 60.45 < loop.time() < 60.6
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_promise_09_a_sweep_of_20_000_holds_the_loop_for_one_slice_at_a_time() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with Purgatory(slice_seconds=SLICE) as purgatory:
+        await offer_many(purgatory, loop, 20_000, 0.000_01)
+        for operation in purgatory.operations("all"):
+            operation.opened = True  # type: ignore[attr-defined]
+        sweep = asyncio.create_task(purgatory.sweep("all"))
+        stall = await longest_stall(loop, sweep.done)
+        assert stall < 1.1 * SLICE
+        assert sweep.result() == 20_000
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("cancel_pending", [False, True], ids=["expiring", "withdrawing"])
+async def test_promise_09_closing_over_20_000_holds_the_loop_for_one_slice_at_a_time(
+    cancel_pending: bool,
+) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+
+    slow = partial(loop.jump, 0.000_01)
+
+    class Clocked:
+        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+            slow()
+
+        def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+            raise NotImplementedError
+
+    purgatory = Purgatory(slice_seconds=SLICE, observers=[Clocked()])
+    purgatory.start()
+    await offer_many(purgatory, loop, 20_000, 0)
+    closing = asyncio.create_task(purgatory.aclose(cancel_pending=cancel_pending))
+    stall = await longest_stall(loop, closing.done)
+    assert stall < 1.1 * SLICE
+    assert purgatory.statistics().pending == 0
+    assert loop.time() > 0.19
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("how", ["expiring", "sweeping", "closing"])
+async def test_promise_09_slow_hooks_hold_the_loop_for_one_slice_and_one_hook(how: str) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    purgatory = Purgatory(slice_seconds=SLICE)
+    purgatory.start()
+    await offer_many(purgatory, loop, 100, 0.002)
+    ending: asyncio.Task[Any]
+    if how == "expiring":
+        ending = asyncio.create_task(asyncio.sleep(60))
+        await ending
+    elif how == "sweeping":
+        for operation in purgatory.operations("all"):
+            operation.opened = True  # type: ignore[attr-defined]
+        ending = asyncio.create_task(purgatory.sweep("all"))
+    else:
+        ending = asyncio.create_task(purgatory.aclose())
+    stall = await longest_stall(loop, lambda: not purgatory.statistics().pending)
+    await ending
+    await purgatory.aclose()
+    assert stall <= SLICE + 0.002
+
+
+# 10. Cancellation
+
+
+async def test_promise_10_the_last_task_that_awaits_takes_the_operation_with_it(purgatory: Purgatory) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+
+    async def wait() -> str:
+        return await gate
+
+    first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    assert first.cancelled()
+    assert not gate.done
+    second.cancel()
+    await asyncio.wait([second])
+    assert second.cancelled()
+    assert gate.state is OperationState.CANCELLED
+    assert gate.ran == ["try_complete"]
+    assert purgatory.statistics().watched == 0
+
+
+# 11. Close leaves no one hanging
+
+
+async def test_promise_11_closing_stops_intake_and_expires_what_is_pending() -> None:
+    refused: list[Gate] = []
+
+    def offer_another() -> None:
+        refused.append(Gate(opened=True))
+        with pytest.raises(PurgatoryClosed):
+            purgatory.try_complete_else_watch(refused[-1], ["a"])
+
+    purgatory = Purgatory()
+    purgatory.start()
+    gates = [
+        purgatory.try_complete_else_watch(Gate(t, "x", completing=offer_another), ["a"]) for t in (60, None)
+    ]
+
+    async def wait(gate: Gate) -> str:
+        return await gate
+
+    waits = [asyncio.create_task(wait(gate)) for gate in gates]
+    await asyncio.sleep(0)
+    await purgatory.aclose()
+    assert await asyncio.gather(*waits) == ["x", "x"]
+    for gate in gates:
+        assert gate.state is OperationState.EXPIRED
+        assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+    assert [gate.state for gate in refused] == [OperationState.NEW] * 2
+    await purgatory.aclose()
+    assert purgatory.statistics().expired == 2
+
+
+async def test_promise_11_an_exception_leaves_the_block_as_it_is_and_withdraws_what_is_pending() -> None:
+    error = ValueError("mine")
+    gate = Gate(60)
+
+    async def block() -> None:
+        async with Purgatory() as purgatory:
+            purgatory.try_complete_else_watch(gate, ["a"])
+            raise error
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await block()
+    assert caught.value is error
+    assert gate.state is OperationState.CANCELLED
+    assert gate.ran == ["try_complete"]
+
+
+# 12. Back-pressure
+
+
+@pytest.mark.usefixtures("collector_off")
+async def test_promise_12_a_full_purgatory_refuses_what_would_have_to_wait_and_keeps_nothing_of_it() -> None:
+    async with Purgatory(max_pending=2) as purgatory:
+        first = purgatory.try_complete_else_watch(Gate(60), ["a"])
+        purgatory.try_complete_else_watch(Gate(), ["b"])
+        full = purgatory.statistics()
+        refused = Gate(60)
+        with pytest.raises(PurgatoryFull):
+            purgatory.try_complete_else_watch(refused, ["a", "c"])
+        assert purgatory.statistics() == full
+        assert refused.state is OperationState.NEW
+        assert not refused.keys
+        assert not refused.scheduled
+        # What does not have to wait is welcome.
+        assert purgatory.try_complete_else_watch(Gate(opened=True), ["a"]).result() == "gate"
+        assert purgatory.try_complete_else_watch(Gate(0), ["a"]).expired
+        # And the one refused can come again.
+        first.force_complete()
+        assert purgatory.try_complete_else_watch(refused, ["a", "c"]).state is OperationState.PENDING
+        assert refused.keys == ("a", "c")
+        lost = Gate(60)
+        ref = weakref.ref(lost)
+        with pytest.raises(PurgatoryFull):
+            purgatory.try_complete_else_watch(lost, ["a"])
+        del lost
+        assert ref() is None
+
+
+# 13. Bad input is refused whole
+
+BAD_KEYS: dict[str, tuple[Any, type[Exception]]] = {
+    "no keys": ([], ValueError),
+    "no keys in a tuple": ((), ValueError),
+    "no keys in a generator": (iter(()), ValueError),
+    "a str": ("key", TypeError),
+    "an empty str": ("", TypeError),
+    "bytes": (b"key", TypeError),
+    "None": (None, TypeError),
+    "a number": (5, TypeError),
+    "an unhashable key": ([[]], TypeError),
+    "an unhashable key in a tuple": (([],), TypeError),
+    "an unhashable key among others": (["a", {}, "b"], TypeError),
+    "a key that holds something unhashable": (["a", ("b", [])], TypeError),
+}
+
+
+@pytest.mark.usefixtures("collector_off")
+@pytest.mark.parametrize(("keys", "error"), BAD_KEYS.values(), ids=BAD_KEYS.keys())
+async def test_promise_13_bad_keys_are_refused_whole(
+    purgatory: Purgatory, keys: Any, error: type[Exception]
+) -> None:
+    gate = Gate(60, opened=True)
+    with pytest.raises(error):
+        purgatory.try_complete_else_watch(gate, keys)
+    assert gate.state is OperationState.NEW
+    assert gate.ran == []
+    assert gate.keys == ()
+    assert purgatory.statistics() == NOTHING_KEPT
+    assert purgatory.operations() == []
+    ref = weakref.ref(gate)
+    del gate
+    assert ref() is None
+
+
+async def test_promise_13_an_operation_offered_twice_is_refused_and_stays_where_it_is(
+    purgatory: Purgatory,
+) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    before = purgatory.statistics()
+    async with Purgatory("second") as second:
+        for other in (purgatory, second):
+            with pytest.raises(RuntimeError, match="offered before"):
+                other.try_complete_else_watch(gate, ["b"])
+        assert second.statistics() == NOTHING_KEPT
+    assert gate.ran == ["try_complete"]
+    assert gate.keys == ("a",)
+    assert purgatory.statistics() == before
+    assert purgatory.check_and_complete("b") == 0
+    gate.opened = True
+    assert purgatory.check_and_complete("a") == 1
+
+
+async def test_promise_13_a_key_named_twice_is_watched_once(purgatory: Purgatory) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(), ["a", "b", "a", "b", "a"])
+    assert gate.keys == ("a", "b")
+    assert purgatory.statistics().watched == 2
+    purgatory.check_and_complete("a")
+    assert gate.ran == ["try_complete", "try_complete"]
+
+
+async def test_promise_13_a_key_that_cannot_be_compared_is_refused_whole(purgatory: Purgatory) -> None:
+    class Partition:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __hash__(self) -> int:
+            return hash(self.number)
+
+        def __eq__(self, other: object) -> bool:
+            return self.number == other.number  # type: ignore[attr-defined, no-any-return]
+
+    purgatory.try_complete_else_watch(Gate(), [1])
+    before = purgatory.statistics()
+    gate = Gate()
+    with pytest.raises(AttributeError, match="number"):
+        purgatory.try_complete_else_watch(gate, ["other", Partition(1)])
+    assert purgatory.statistics() == before
+    assert purgatory.operations("other") == []

@@ -1,0 +1,773 @@
+"""Offering, checking, withdrawing, rescheduling and looking."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import random
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryStatistics
+from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.operations import Gate, Stop, raising
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def held(clock: ManualClock) -> Purgatory:
+    """A purgatory moved by hand."""
+    return clock.purgatory()
+
+
+# Offering
+
+
+def test_what_is_satisfied_completes_at_once(held: Purgatory) -> None:
+    gate = Gate(60, "at once", opened=True)
+    assert held.try_complete_else_watch(gate, ["a", "b"]) is gate
+    assert gate.state is OperationState.COMPLETED
+    assert gate.ran == ["try_complete", "on_complete"]
+    assert gate.keys == ("a", "b")
+    figures = held.statistics()
+    assert (figures.completed, figures.pending, figures.watched, figures.keys) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, -math.inf])
+def test_without_time_it_is_tried_once_and_expires_before_the_call_returns(
+    held: Purgatory, timeout: float
+) -> None:
+    gate = held.try_complete_else_watch(Gate(timeout, "no time"), ["a"])
+    assert gate.state is OperationState.EXPIRED
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+    assert gate.result() == "no time"
+    satisfied = held.try_complete_else_watch(Gate(timeout, opened=True), ["a"])
+    assert satisfied.state is OperationState.COMPLETED
+    figures = held.statistics()
+    assert (figures.completed, figures.expired, figures.keys) == (1, 1, 0)
+
+
+def test_a_timeout_too_small_for_the_clock_expires_before_the_call_returns(
+    clock: ManualClock, held: Purgatory
+) -> None:
+    clock.advance(1_000)
+    gate = held.try_complete_else_watch(Gate(1e-300), ["a", "b"])
+    assert gate.state is OperationState.EXPIRED
+    assert held.statistics().keys == 0
+    assert not held.timer.armed
+
+
+@pytest.mark.parametrize("timeout", [1e30, 1e300, 1.7e308])
+def test_a_timeout_beyond_all_time_never_expires(clock: ManualClock, held: Purgatory, timeout: float) -> None:
+    gate = held.try_complete_else_watch(Gate(timeout), ["a"])
+    clock.advance(1e6)
+    assert gate.state is OperationState.PENDING
+    assert gate.cancel()
+    assert held.statistics().keys == 0
+
+
+KEYS: list[Callable[[], Iterable[Any]]] = [
+    lambda: ["a", 2],
+    lambda: ("a", 2),
+    lambda: iter(["a", 2]),
+    lambda: (key for key in ("a", 2)),
+    lambda: {"a": 1, 2: 2},
+    lambda: dict.fromkeys(["a", 2]).keys(),
+    lambda: ["a", "a", 2, "a", 2.0],
+]
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_keys_come_in_any_collection(held: Purgatory, keys: Callable[[], Iterable[Any]]) -> None:
+    gate = held.try_complete_else_watch(Gate(), keys())
+    assert gate.keys == ("a", 2)
+    assert held.operations("a") == held.operations(2) == [gate]
+
+
+def test_any_hashable_is_a_key(held: Purgatory) -> None:
+    keys = [None, "", 0, b"x", ("topic", 3), frozenset({1}), 1.5, object(), Gate, len]
+    gate = held.try_complete_else_watch(Gate(), keys)
+    assert held.statistics().keys == len(keys)
+    for key in keys:
+        assert held.check_and_complete(key) == 0
+    assert gate.ran == ["try_complete"] * (1 + len(keys))
+    gate.opened = True
+    assert held.check_and_complete(None) == 1
+    assert held.statistics().keys == 0
+
+
+def test_equal_keys_are_one_key(held: Purgatory) -> None:
+    gates = [held.try_complete_else_watch(Gate(), [key]) for key in (1, True, 1.0)]
+    assert held.statistics().keys == 1
+    assert held.operations(True) == gates
+    for gate in gates:
+        gate.opened = True
+    assert held.check_and_complete(1.0) == 3
+
+
+def test_keys_that_fail_to_come_are_refused_whole(held: Purgatory) -> None:
+    def broken() -> Iterable[str]:
+        yield "a"
+        raise OSError("no more keys")
+
+    gate = Gate()
+    with pytest.raises(OSError, match="no more keys"):
+        held.try_complete_else_watch(gate, broken())
+    assert gate.state is OperationState.NEW
+    assert held.statistics().keys == 0
+    assert held.try_complete_else_watch(gate, ["a"]).state is OperationState.PENDING
+
+
+async def test_it_is_refused_before_start_and_after_the_end() -> None:
+    purgatory = Purgatory("mine")
+    gate = Gate(opened=True)
+    with pytest.raises(PurgatoryClosed, match="'mine' is not open"):
+        purgatory.try_complete_else_watch(gate, ["a"])
+    async with purgatory:
+        pass
+    with pytest.raises(PurgatoryClosed, match="'mine' has been closed"):
+        purgatory.try_complete_else_watch(gate, ["a"])
+    assert gate.state is OperationState.NEW
+    assert gate.ran == []
+    async with Purgatory() as other:
+        assert other.try_complete_else_watch(gate, ["a"]).done
+
+
+@pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel], ids=["completed", "withdrawn"])
+def test_what_is_done_is_refused(held: Purgatory, end: Callable[[Gate], bool]) -> None:
+    gate = Gate()
+    end(gate)
+    ran = list(gate.ran)
+    before = held.statistics()
+    with pytest.raises(RuntimeError, match="offered before"):
+        held.try_complete_else_watch(gate, ["a"])
+    assert gate.ran == ran
+    assert held.statistics() == before
+
+
+@pytest.mark.parametrize("where", ["same", "other"])
+def test_offered_again_from_inside_its_own_try_it_is_refused(
+    clock: ManualClock, held: Purgatory, where: str
+) -> None:
+    second = held if where == "same" else clock.purgatory("other")
+
+    def again() -> None:
+        with pytest.raises(RuntimeError, match="offered before"):
+            second.try_complete_else_watch(gate, ["b"])
+
+    gate = Gate(trying=again)
+    held.try_complete_else_watch(gate, ["a"])
+    assert gate.state is OperationState.PENDING
+    assert gate.keys == ("a",)
+    assert held.operations() == [gate]
+    assert held.statistics().watched == 1
+    if second is not held:
+        assert second.statistics().keys == 0
+    held.check_and_complete("a")
+    assert gate.ran == ["try_complete", "try_complete"]
+
+
+def test_offered_again_from_inside_its_own_hooks_it_is_refused(held: Purgatory) -> None:
+    def again() -> None:
+        with pytest.raises(RuntimeError, match="offered before"):
+            held.try_complete_else_watch(gate, ["b"])
+
+    gate = Gate(60, completing=again, expiring=again)
+    held.try_complete_else_watch(gate, ["a"])
+    gate.reschedule(0)
+    assert gate.state is OperationState.EXPIRED
+    assert held.statistics().keys == 0
+
+
+def test_withdrawn_inside_its_own_first_try_it_is_not_watched(held: Purgatory) -> None:
+    gate = Gate(60)
+    gate.trying = gate.cancel
+    held.try_complete_else_watch(gate, ["a"])
+    assert gate.state is OperationState.CANCELLED
+    assert gate.ran == ["try_complete"]
+    assert held.statistics().cancelled == 1
+    assert held.statistics().keys == 0
+
+
+def test_its_keys_are_known_inside_its_own_first_try(held: Purgatory) -> None:
+    seen: list[tuple[Any, ...]] = []
+    gate = Gate(60)
+    gate.trying = lambda: seen.append((gate.state, gate.keys, held.operations("a")))
+    held.try_complete_else_watch(gate, ["a", "b", "a"])
+    assert seen == [(OperationState.NEW, ("a", "b"), [])]
+
+
+def test_each_of_many_keys_ends_it_on_all_of_them(held: Purgatory) -> None:
+    for key in range(50):
+        gate = held.try_complete_else_watch(Gate(60), range(50))
+        assert held.statistics().watched == 50
+        gate.opened = True
+        assert held.check_and_complete(key) == 1
+        assert held.statistics().keys == 0
+    assert held.statistics().completed == 50
+
+
+# Back-pressure
+
+
+def test_one_refused_for_lack_of_room_can_be_offered_again_here_or_elsewhere(clock: ManualClock) -> None:
+    full = clock.purgatory(max_pending=1)
+    first = full.try_complete_else_watch(Gate(1), ["a"])
+    refused = Gate(60)
+    for _ in range(3):
+        with pytest.raises(PurgatoryFull, match="holds 1 operations already"):
+            full.try_complete_else_watch(refused, ["a", "b"])
+        assert refused.state is OperationState.NEW
+        assert refused.keys == ()
+    assert full.statistics().watched == 1
+    assert (
+        clock.purgatory("elsewhere").try_complete_else_watch(refused, ["a"]).state is OperationState.PENDING
+    )
+    clock.advance(1)
+    assert first.expired
+    assert full.try_complete_else_watch(Gate(60), ["a"]).state is OperationState.PENDING
+
+
+@pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
+def test_room_is_made_before_the_hooks_of_the_one_that_leaves(
+    clock: ManualClock, end: Callable[[Gate], object]
+) -> None:
+    full = clock.purgatory(max_pending=1)
+    replaced: list[Gate] = []
+    gate = Gate(60, completing=lambda: replaced.append(full.try_complete_else_watch(Gate(60), ["a"])))
+    full.try_complete_else_watch(gate, ["a"])
+    end(gate)
+    assert full.operations() == replaced
+    assert len(replaced) == (end is not Gate.cancel)
+
+
+def test_a_check_asked_for_in_the_try_of_one_that_is_refused_is_still_made(clock: ManualClock) -> None:
+    full = clock.purgatory(max_pending=1)
+    waiting = full.try_complete_else_watch(Gate(), ["a"])
+    waiting.opened = True
+    with pytest.raises(PurgatoryFull):
+        full.try_complete_else_watch(Gate(60, trying=lambda: full.check_and_complete("a")), ["b"])
+    assert waiting.state is OperationState.COMPLETED
+    assert full.statistics().pending == 0
+
+
+def test_a_purgatory_full_raised_by_a_hook_fails_that_operation(clock: ManualClock) -> None:
+    full = clock.purgatory(max_pending=1)
+    first = full.try_complete_else_watch(Gate(60), ["a"])
+
+    def offer() -> None:
+        full.try_complete_else_watch(Gate(60), ["a"])
+
+    bad = full.try_complete_else_watch(Gate(60, trying=offer), ["b"])
+    assert bad.state is OperationState.FAILED
+    assert isinstance(bad.exception(), PurgatoryFull)
+    assert full.operations() == [first]
+
+
+# Checking
+
+
+def test_a_check_completes_those_whose_condition_holds_and_counts_them(held: Purgatory) -> None:
+    gates = [held.try_complete_else_watch(Gate(60), ["a", n % 3]) for n in range(60)]
+    for gate in gates[::2]:
+        gate.opened = True
+    assert held.check_and_complete("a") == 30
+    assert [gate.done for gate in gates] == [True, False] * 30
+    assert held.check_and_complete("a") == 0
+    assert held.check_and_complete(1) == 0
+    assert held.operations("a") == gates[1::2]
+
+
+def test_a_check_of_a_key_nobody_watches_does_nothing(held: Purgatory) -> None:
+    held.try_complete_else_watch(Gate(60), ["a"])
+    assert held.check_and_complete("b") == 0
+    assert Purgatory().check_and_complete("a") == 0
+
+
+async def test_a_check_after_the_end_does_nothing() -> None:
+    async with Purgatory() as purgatory:
+        purgatory.try_complete_else_watch(Gate(60), ["a"])
+    assert purgatory.check_and_complete("a") == 0
+    assert await purgatory.sweep("a") == 0
+    assert purgatory.cancel_for_key("a") == []
+
+
+def test_an_unhashable_key_cannot_be_checked(held: Purgatory) -> None:
+    with pytest.raises(TypeError):
+        held.check_and_complete([])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        held.cancel_for_key([])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        held.operations([])  # type: ignore[arg-type]
+
+
+def test_a_check_counts_what_it_leads_to(held: Purgatory) -> None:
+    inner = held.try_complete_else_watch(Gate(), ["inner"])
+    inner.opened = True
+    outer = held.try_complete_else_watch(Gate(completing=lambda: held.check_and_complete("inner")), ["outer"])
+    outer.opened = True
+    assert held.check_and_complete("outer") == 2
+
+
+def test_a_check_asked_for_twice_before_it_has_begun_is_made_once(held: Purgatory) -> None:
+    def ask() -> None:
+        for _ in range(5):
+            assert held.check_and_complete("b") == 0
+
+    other = held.try_complete_else_watch(Gate(), ["b"])
+    for _ in range(5):
+        held.try_complete_else_watch(Gate(trying=ask), ["a"])
+    other.ran.clear()
+    held.check_and_complete("a")
+    assert other.ran == ["try_complete"]
+
+
+def test_a_check_of_the_key_under_check_is_made_once_more(held: Purgatory) -> None:
+    gate = held.try_complete_else_watch(Gate(), ["a"])
+    again: list[Callable[[], object]] = [
+        lambda: held.check_and_complete("a"),
+        lambda: setattr(gate, "opened", True),
+    ]
+    gate.trying = lambda: again.pop(0)()
+    assert held.check_and_complete("a") == 1
+    assert gate.ran == ["try_complete"] * 3 + ["on_complete"]
+
+
+def test_a_check_in_the_first_try_finds_its_own_key_watched(held: Purgatory) -> None:
+    gate = Gate()
+    gate.trying = lambda: gate.ran.count("try_complete") == 1 and held.check_and_complete("a")
+    held.try_complete_else_watch(gate, ["a"])
+    assert gate.ran == ["try_complete", "try_complete"]
+
+
+def test_one_that_ends_another_on_the_key_keeps_it_from_being_tried(held: Purgatory) -> None:
+    ends = [Gate.cancel, Gate.force_complete, Gate.run]
+    others = [Gate() for _ in ends]
+
+    def end_the_others() -> None:
+        for end, other in zip(ends, others, strict=True):
+            end(other)
+
+    first = held.try_complete_else_watch(Gate(trying=None), ["a"])
+    for other in others:
+        held.try_complete_else_watch(other, ["a"])
+    last = held.try_complete_else_watch(Gate(), ["a"])
+    first.trying = end_the_others
+    assert held.check_and_complete("a") == 0
+    assert [other.state.name for other in others] == ["CANCELLED", "COMPLETED", "EXPIRED"]
+    assert [other.ran.count("try_complete") for other in others] == [1, 1, 1]
+    assert last.ran == ["try_complete"] * 2
+    assert held.operations("a") == [first, last]
+
+
+def test_one_that_ends_itself_and_all_before_and_behind_it(held: Purgatory) -> None:
+    gates = [held.try_complete_else_watch(Gate(), ["a", "b"]) for _ in range(60)]
+    gates[30].trying = lambda: held.cancel_for_key("b")
+    assert held.check_and_complete("a") == 0
+    assert {gate.state for gate in gates} == {OperationState.CANCELLED}
+    assert [gate.ran.count("try_complete") for gate in gates] == [2] * 31 + [1] * 29
+    assert held.statistics().keys == 0
+
+
+def test_a_pass_goes_on_when_all_of_the_key_leave_and_others_come(held: Purgatory) -> None:
+    newcomers: list[Gate] = []
+
+    def replace() -> None:
+        held.cancel_for_key("a")
+        newcomers.append(held.try_complete_else_watch(Gate(), ["a"]))
+
+    gates = [held.try_complete_else_watch(Gate(), ["a"]) for _ in range(40)]
+    gates[20].trying = replace
+    held.check_and_complete("a")
+    assert [gate.ran for gate in newcomers] == [["try_complete"]]
+    assert held.operations("a") == newcomers
+
+
+def test_a_chain_across_many_keys_counts_every_link(held: Purgatory) -> None:
+    def light(number: int) -> None:
+        gates[number].opened = True
+        held.check_and_complete(number)
+
+    gates = [Gate() for _ in range(100)]
+    for number, gate in enumerate(gates):
+        held.try_complete_else_watch(gate, [number, "all"])
+        if number + 1 < len(gates):
+            gate.completing = partial(light, number + 1)
+    gates[0].opened = True
+    assert held.check_and_complete(0) == 100
+
+
+# Withdrawing
+
+
+def test_cancel_for_key_withdraws_from_all_keys_and_gives_them_in_order(held: Purgatory) -> None:
+    on_both = [held.try_complete_else_watch(Gate(60), ["a", "b"]) for _ in range(20)]
+    on_b = [held.try_complete_else_watch(Gate(60), ["b"]) for _ in range(3)]
+    on_a = [held.try_complete_else_watch(Gate(), ["a"]) for _ in range(3)]
+    assert held.cancel_for_key("a") == on_both + on_a
+    assert held.operations("b") == on_b
+    assert held.cancel_for_key("a") == []
+    assert {gate.state for gate in on_both + on_a} == {OperationState.CANCELLED}
+    assert all(gate.ran == ["try_complete"] for gate in on_both + on_a)
+    figures = held.statistics()
+    assert (figures.cancelled, figures.pending, figures.watched, figures.keys) == (23, 3, 3, 1)
+
+
+def test_the_key_none_is_a_key_like_any_other_when_it_is_withdrawn(held: Purgatory) -> None:
+    on_none = held.try_complete_else_watch(Gate(), [None])
+    other = held.try_complete_else_watch(Gate(), ["a"])
+    assert held.cancel_for_key(None) == [on_none]
+    assert held.operations() == [other]
+
+
+async def test_withdrawing_a_key_wakes_its_waiters(purgatory: Purgatory) -> None:
+    async def wait() -> None:
+        await purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+
+    waits = [asyncio.create_task(wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert len(purgatory.cancel_for_key("b")) == 3
+    await asyncio.wait(waits)
+    assert all(task.cancelled() for task in waits)
+
+
+# Looking
+
+
+def test_operations_are_a_snapshot(held: Purgatory) -> None:
+    assert held.operations() == []
+    assert held.operations("a") == []
+    gates = [
+        held.try_complete_else_watch(Gate(60), keys) for keys in (["a"], ["b", "a"], ["c"], ["a", "b", "c"])
+    ]
+    assert set(held.operations()) == set(gates)
+    assert len(held.operations()) == 4
+    assert held.operations("a") == [gates[0], gates[1], gates[3]]
+    assert held.operations("b") == [gates[1], gates[3]]
+    snapshot = held.operations("a")
+    held.cancel_for_key("a")
+    assert snapshot == [gates[0], gates[1], gates[3]]
+    snapshot.clear()
+    assert held.operations() == [gates[2]]
+
+
+def test_operations_tell_each_once_however_its_keys_came_and_went(held: Purgatory) -> None:
+    rng = random.Random(1)
+    alive: list[Gate] = []
+    for _ in range(500):
+        if alive and rng.random() < 0.4:
+            alive.pop(rng.randrange(len(alive))).cancel()
+        else:
+            keys = rng.sample([1, 2, 3, 4, 5], rng.randint(1, 3))
+            alive.append(held.try_complete_else_watch(Gate(60), [float(key) for key in keys]))
+        assert sorted(map(id, held.operations())) == sorted(map(id, alive))
+
+
+def test_statistics_are_frozen_and_say_everything(clock: ManualClock, held: Purgatory) -> None:
+    names = ["pending", "watched", "keys", "completed", "expired", "cancelled", "failed", "wakeups"]
+    assert [field.name for field in dataclasses.fields(PurgatoryStatistics)] == names
+    held.try_complete_else_watch(Gate(60), ["a", "b", "c"])
+    held.try_complete_else_watch(Gate(60), ["a"])
+    held.try_complete_else_watch(Gate(opened=True), ["a"])
+    held.try_complete_else_watch(Gate(1), ["a"])
+    held.try_complete_else_watch(Gate(), ["a"]).cancel()
+    held.try_complete_else_watch(Gate(trying=raising(ValueError("bad"))), ["a"])
+    before = held.statistics()
+    with pytest.raises(ExceptionGroup):
+        clock.advance(1)
+    figures = held.statistics()
+    assert before.expired == 0
+    assert figures == PurgatoryStatistics(
+        pending=2, watched=4, keys=3, completed=1, expired=1, cancelled=1, failed=1, wakeups=figures.wakeups
+    )
+    assert figures.wakeups >= 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        figures.pending = 5  # type: ignore[misc]
+    assert not hasattr(figures, "__dict__")
+
+
+def test_statistics_of_a_new_purgatory_are_all_zero() -> None:
+    assert set(dataclasses.astuple(Purgatory().statistics())) == {0}
+
+
+def test_reprs_are_one_line() -> None:
+    purgatory = Purgatory("two\nlines")
+    for shown in (purgatory, purgatory.timer, purgatory.timer.wheel, purgatory.statistics(), Gate(1)):
+        assert len(repr(shown).splitlines()) == 1
+    assert repr(purgatory) == "<Purgatory 'two\\nlines' new pending=0 keys=0>"
+    assert purgatory.name == "two\nlines"
+    assert Purgatory().name == "purgatory"
+
+
+# Rescheduling
+
+
+def test_rescheduling_counts_from_now(clock: ManualClock, held: Purgatory) -> None:
+    gate = held.try_complete_else_watch(Gate(10), ["a", "b"])
+    clock.advance(9)
+    assert gate.reschedule(10)
+    assert gate.timeout == 10
+    assert gate.deadline == 19
+    clock.advance(9)
+    assert gate.state is OperationState.PENDING
+    clock.advance(1)
+    assert gate.expired
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+
+
+def test_rescheduling_to_an_earlier_time(clock: ManualClock, held: Purgatory) -> None:
+    gate = held.try_complete_else_watch(Gate(3_600), ["a"])
+    held.try_complete_else_watch(Gate(1_800), ["a"])
+    assert gate.reschedule(1)
+    assert gate.deadline == 1
+    clock.advance(1)
+    assert gate.expired
+
+
+@pytest.mark.parametrize("timeout", [0, -1, -math.inf])
+def test_rescheduling_to_now_expires_it_before_the_call_returns(held: Purgatory, timeout: float) -> None:
+    gate = held.try_complete_else_watch(Gate(60), ["a", "b"])
+    assert gate.reschedule(timeout)
+    assert gate.expired
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+    assert not gate.reschedule(60)
+    assert held.statistics().keys == 0
+
+
+def test_rescheduling_to_a_time_too_near_for_the_clock_expires_it(
+    clock: ManualClock, held: Purgatory
+) -> None:
+    clock.advance(1_000)
+    gate = held.try_complete_else_watch(Gate(60), ["a"])
+    assert gate.reschedule(1e-300)
+    assert gate.expired
+
+
+@pytest.mark.parametrize("never", [None, math.inf, 1e300])
+def test_rescheduling_to_never_and_back(clock: ManualClock, held: Purgatory, never: float | None) -> None:
+    gate = held.try_complete_else_watch(Gate(5), ["a"])
+    assert gate.reschedule(never)
+    assert not gate.scheduled
+    clock.advance(100)
+    assert gate.state is OperationState.PENDING
+    assert gate.reschedule(5)
+    assert gate.deadline == 105
+    clock.advance(5)
+    assert gate.expired
+
+
+def test_rescheduling_what_is_new_counts_from_when_it_is_offered(clock: ManualClock, held: Purgatory) -> None:
+    gate = Gate(5)
+    assert gate.reschedule(50)
+    assert gate.state is OperationState.NEW
+    assert gate.deadline is None
+    clock.advance(10)
+    held.try_complete_else_watch(gate, ["a"])
+    assert gate.deadline == 60
+    expired = Gate(60)
+    assert expired.reschedule(0)
+    assert expired.state is OperationState.NEW
+    assert held.try_complete_else_watch(expired, ["a"]).expired
+
+
+@pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
+def test_rescheduling_what_is_done_changes_nothing(held: Purgatory, end: Callable[[Gate], object]) -> None:
+    gate = held.try_complete_else_watch(Gate(60), ["a"])
+    end(gate)
+    state = gate.state
+    assert not gate.reschedule(5)
+    assert not gate.reschedule(0)
+    assert not gate.reschedule(None)
+    assert gate.timeout == 60
+    assert gate.state is state
+    assert not gate.scheduled
+
+
+def test_rescheduling_inside_its_own_first_try(clock: ManualClock, held: Purgatory) -> None:
+    later, now = Gate(1), Gate(60)
+    later.trying = lambda: later.reschedule(30)
+    now.trying = lambda: now.reschedule(0)
+    held.try_complete_else_watch(later, ["a"])
+    held.try_complete_else_watch(now, ["a"])
+    assert later.deadline == 30
+    assert now.expired
+
+
+def test_rescheduling_inside_a_check(clock: ManualClock, held: Purgatory) -> None:
+    later, now = (held.try_complete_else_watch(Gate(10), ["a"]) for _ in range(2))
+    later.trying = lambda: later.reschedule(30)
+    now.trying = lambda: now.reschedule(0)
+    clock.advance(5)
+    assert held.check_and_complete("a") == 0
+    assert later.deadline == 35
+    assert now.expired
+    assert held.operations("a") == [later]
+
+
+def test_rescheduling_inside_its_own_last_hooks_is_too_late(held: Purgatory) -> None:
+    answers: list[bool] = []
+    gate = Gate(60)
+    gate.completing = gate.expiring = lambda: answers.append(gate.reschedule(60))
+    held.try_complete_else_watch(gate, ["a"])
+    gate.reschedule(0)
+    assert answers == [False, False]
+
+
+@pytest.mark.parametrize("timeout", [5, None, math.inf, 1e300], ids=str)
+def test_one_due_now_that_is_rescheduled_by_another_due_now_waits(
+    clock: ManualClock, held: Purgatory, timeout: float | None
+) -> None:
+    answers: list[bool] = []
+    held.try_complete_else_watch(Gate(1, expiring=lambda: answers.append(second.reschedule(timeout))), ["a"])
+    second = held.try_complete_else_watch(Gate(1), ["b"])
+    clock.advance(1)
+    assert answers == [True]
+    assert second.state is OperationState.PENDING
+    assert second.ran == ["try_complete"]
+    clock.advance(5)
+    assert second.expired == (timeout == 5)
+
+
+def test_one_due_now_that_is_ended_by_another_due_now_does_not_expire(
+    clock: ManualClock, held: Purgatory
+) -> None:
+    gates = [Gate(1) for _ in range(3)]
+    gates[0].expiring = lambda: (gates[1].cancel(), gates[2].force_complete())
+    for gate in gates:
+        held.try_complete_else_watch(gate, ["a"])
+    clock.advance(1)
+    assert [gate.state.name for gate in gates] == ["EXPIRED", "CANCELLED", "COMPLETED"]
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_session_lives_as_long_as_its_heart_beats(purgatory: Purgatory) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    session = purgatory.try_complete_else_watch(Gate(10), ["session"])
+    for _ in range(100):
+        await asyncio.sleep(9)
+        assert session.reschedule(10)
+    await session
+    assert session.expired
+    assert loop.time() == pytest.approx(910, abs=0.001)
+
+
+def test_a_hook_of_a_rescheduled_operation_may_raise_a_base_exception(held: Purgatory) -> None:
+    gate = held.try_complete_else_watch(Gate(60, expiring=raising(Stop())), ["a"])
+    with pytest.raises(Stop):
+        gate.reschedule(0)
+    assert gate.state is OperationState.FAILED
+    assert held.statistics().keys == 0
+    assert held.check_and_complete("a") == 0
+
+
+# wait_until
+
+
+async def test_wait_until_gives_a_value_that_is_there_already(purgatory: Purgatory) -> None:
+    assert await purgatory.wait_until(lambda: "there", ["a"]) == "there"
+    assert purgatory.statistics().completed == 1
+
+
+async def test_wait_until_gives_the_first_truthy_value(purgatory: Purgatory) -> None:
+    box: list[int] = []
+
+    async def fill() -> None:
+        purgatory.check_and_complete("box")
+        box.append(7)
+        purgatory.check_and_complete("other")
+        assert purgatory.check_and_complete("box") == 1
+        box.append(8)
+
+    filling = asyncio.create_task(fill())
+    assert await purgatory.wait_until(lambda: list(box), ["box", "lid"], timeout=60) == [7]
+    await filling
+    assert purgatory.statistics().keys == 0
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_wait_until_times_out(purgatory: Purgatory) -> None:
+    looks: list[int] = []
+    with pytest.raises(TimeoutError, match="did not hold within 5 seconds"):
+        await purgatory.wait_until(lambda: looks.append(1), ["a"], timeout=5)
+    assert looks == [1]
+    assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.001)
+    with pytest.raises(TimeoutError):
+        await purgatory.wait_until(lambda: False, ["a"], timeout=0)
+    assert await purgatory.wait_until(lambda: True, ["a"], timeout=0)
+
+
+async def test_wait_until_raises_what_the_predicate_raises(purgatory: Purgatory) -> None:
+    answers: list[Callable[[], bool]] = [lambda: False, raising(KeyError("gone"))]
+
+    async def check() -> None:
+        assert purgatory.check_and_complete("a") == 0
+
+    checking = asyncio.create_task(check())
+    with pytest.raises(KeyError, match="gone"):
+        await purgatory.wait_until(lambda: answers.pop(0)(), ["a"])
+    await checking
+    with pytest.raises(ZeroDivisionError):
+        await purgatory.wait_until(lambda: 1 / 0, ["a"])
+    assert purgatory.statistics().failed == 2
+
+
+async def test_wait_until_can_be_cancelled(purgatory: Purgatory) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await purgatory.wait_until(lambda: False, ["a"])
+    assert purgatory.statistics().keys == 0
+
+
+@pytest.mark.parametrize(("cancel_pending", "error"), [(False, TimeoutError), (True, asyncio.CancelledError)])
+async def test_wait_until_ends_when_the_purgatory_closes(
+    cancel_pending: bool, error: type[BaseException]
+) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+
+    async def wait() -> str:
+        with pytest.raises(error) as caught:
+            await purgatory.wait_until(lambda: False, ["a"])
+        return str(caught.value)
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    await purgatory.aclose(cancel_pending=cancel_pending)
+    # Nobody waits for "None seconds".
+    assert "None seconds" not in await waiting
+
+
+async def test_wait_until_refuses_what_offering_refuses(purgatory: Purgatory) -> None:
+    with pytest.raises(ValueError, match="at least one key"):
+        await purgatory.wait_until(lambda: True, [])
+    with pytest.raises(TypeError, match="did you mean"):
+        await purgatory.wait_until(lambda: True, "a")
+    with pytest.raises(ValueError, match="NaN"):
+        await purgatory.wait_until(lambda: True, ["a"], timeout=math.nan)
+    with pytest.raises(PurgatoryClosed):
+        await Purgatory().wait_until(lambda: True, ["a"])
+    async with Purgatory(max_pending=1) as full:
+        full.try_complete_else_watch(Gate(), ["a"])
+        with pytest.raises(PurgatoryFull):
+            await full.wait_until(lambda: False, ["a"])
+
+
+@pytest.mark.usefixtures("collector_off")
+async def test_wait_until_lets_go_of_the_value(purgatory: Purgatory) -> None:
+    class Value:
+        pass
+
+    value = await purgatory.wait_until(Value, ["a"])
+    ref = weakref.ref(value)
+    del value
+    assert ref() is None

@@ -1,0 +1,266 @@
+"""The pytest plugin, as its users meet it: in test suites of their own, run by pytest inside pytest."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+INI = """
+[pytest]
+asyncio_mode = auto
+asyncio_default_fixture_loop_scope = function
+filterwarnings = error
+"""
+
+CONFTEST = 'pytest_plugins = ["purgatory.pytest_plugin"]\n'
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A test suite that has nothing but the plugin."""
+    pytester.makefile(".ini", pytest=INI)
+    pytester.makeconftest(CONFTEST)
+    return pytester
+
+
+def run(suite: pytest.Pytester, tests: str) -> pytest.RunResult:
+    suite.makepyfile(tests)
+    return suite.runpytest_inprocess("-p", "no:cacheprovider")
+
+
+def test_a_test_that_asks_for_virtual_time_runs_on_a_virtual_time_loop(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import asyncio
+        import pytest
+        from purgatory.testing import VirtualTimeLoop
+
+        async def test_an_hour(virtual_time):
+            assert asyncio.get_running_loop() is virtual_time
+            assert isinstance(virtual_time, VirtualTimeLoop)
+            assert virtual_time.time() == 0.0
+            await asyncio.sleep(3600)
+            assert virtual_time.time() == 3600.0
+
+        async def test_another_has_a_new_loop(virtual_time):
+            assert virtual_time.time() == 0.0
+
+        class TestInAClass:
+            @pytest.mark.parametrize("seconds", [1, 2])
+            async def test_with_parameters(self, virtual_time, seconds):
+                await asyncio.sleep(seconds)
+                assert virtual_time.time() == seconds
+        """,
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_a_test_that_does_not_ask_for_it_runs_on_the_loop_that_it_would_have_had(
+    suite: pytest.Pytester,
+) -> None:
+    result = run(
+        suite,
+        """
+        import asyncio
+        from purgatory.testing import VirtualTimeLoop
+
+        async def test_ordinary(request):
+            loop = asyncio.get_running_loop()
+            assert not isinstance(loop, VirtualTimeLoop)
+            assert loop.time() > 0
+            # Nothing was added to its name either.
+            assert request.node.name == "test_ordinary"
+
+        def test_without_a_loop():
+            assert True
+        """,
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_the_loops_of_a_suite_with_loop_factories_of_its_own_stay_as_they_are(suite: pytest.Pytester) -> None:
+    suite.makeconftest(
+        CONFTEST
+        + """
+import asyncio
+
+class Mine(asyncio.SelectorEventLoop):
+    pass
+
+def pytest_asyncio_loop_factories():
+    return {"mine": Mine, "plain": asyncio.SelectorEventLoop}
+"""
+    )
+    result = run(
+        suite,
+        """
+        import asyncio
+
+        async def test_ordinary(request):
+            name = type(asyncio.get_running_loop()).__name__
+            assert ("Mine" in name) == ("mine" in request.node.name)
+            assert ("plain" in request.node.name) != ("mine" in request.node.name)
+
+        async def test_virtual(virtual_time, request):
+            await asyncio.sleep(3600)
+            assert virtual_time.time() == 3600
+            # Once, whatever loops there are.
+            assert request.node.name == "test_virtual"
+        """,
+    )
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("fixture_asks", [True, False])
+def test_a_purgatory_opened_by_a_fixture_that_yields_shares_the_virtual_time_of_the_test(
+    suite: pytest.Pytester, fixture_asks: bool
+) -> None:
+    result = run(
+        suite,
+        f"""
+        import asyncio
+        import pytest_asyncio
+        from purgatory import DelayedOperation, OperationState, Purgatory
+
+        class Wait(DelayedOperation[str]):
+            def try_complete(self):
+                return False
+
+            def on_complete(self):
+                return "waited"
+
+        @pytest_asyncio.fixture
+        async def purgatory({"virtual_time" if fixture_asks else ""}):
+            async with Purgatory() as purgatory:
+                yield purgatory
+            assert all(operation.done for operation in left)
+
+        left = []
+
+        async def test_expiry({"" if fixture_asks else "virtual_time, "}purgatory):
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(1)
+            operation = purgatory.try_complete_else_watch(Wait(3600.0), ["key"])
+            assert await operation == "waited"
+            assert operation.expired
+            assert loop.time() == 3601.0
+            left.append(purgatory.try_complete_else_watch(Wait(None), ["key"]))
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_fixture_that_asks_for_virtual_time_puts_its_test_on_it(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import asyncio
+        import pytest_asyncio
+
+        @pytest_asyncio.fixture
+        async def an_hour_later(virtual_time):
+            await asyncio.sleep(3600)
+
+        async def test_later(an_hour_later):
+            assert asyncio.get_running_loop().time() == 3600.0
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_test_that_hangs_fails_at_once_with_an_error_that_says_where(suite: pytest.Pytester) -> None:
+    begun = time.monotonic()
+    result = run(
+        suite,
+        """
+        import asyncio
+
+        async def test_hangs(virtual_time):
+            helper = asyncio.create_task(asyncio.Event().wait(), name="helper")
+            await asyncio.Event().wait()
+
+        async def test_the_next_one_is_not_harmed(virtual_time):
+            await asyncio.sleep(1)
+        """,
+    )
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*WouldWaitForever: nothing is left to run, and no timer to wait for; *",
+            "*test_a_test_that_hangs_fails_at_once_with_an_error_that_says_where.py:5 in test_hangs",
+            "*helper: *locks.py:* in wait",
+        ]
+    )
+    assert time.monotonic() - begun < 60
+
+
+def test_a_fixture_that_hangs_fails_at_once(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import asyncio
+        import pytest_asyncio
+
+        @pytest_asyncio.fixture
+        async def hanging(virtual_time):
+            await asyncio.Event().wait()
+
+        async def test_with_it(hanging):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*WouldWaitForever*"])
+
+
+@pytest.mark.parametrize("scope", ["class", "module", "session"])
+def test_a_loop_shared_by_several_tests_is_refused_with_a_clear_error(
+    suite: pytest.Pytester, scope: str
+) -> None:
+    result = run(
+        suite,
+        f"""
+        import asyncio
+        import pytest
+
+        class TestShared:
+            @pytest.mark.asyncio(loop_scope="{scope}")
+            async def test_virtual(self, virtual_time):
+                await asyncio.sleep(1)
+        """,
+    )
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("passed", 0) == 0, outcomes
+    assert re.search(r"virtual_time .*loop_scope", result.stdout.str())
+
+
+def test_a_test_that_is_not_async_is_told_that_it_has_no_loop(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        def test_not_async(virtual_time):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*Failed: virtual_time needs a loop of the test's own: *"])
+
+
+def test_in_strict_mode_a_marked_test_gets_virtual_time_too(suite: pytest.Pytester) -> None:
+    suite.makefile(".ini", pytest=INI.replace("auto", "strict"))
+    result = run(
+        suite,
+        """
+        import asyncio
+        import pytest
+
+        @pytest.mark.asyncio
+        async def test_marked(virtual_time):
+            await asyncio.sleep(3600)
+            assert virtual_time.time() == 3600.0
+        """,
+    )
+    result.assert_outcomes(passed=1)

@@ -1,0 +1,197 @@
+"""Checking a key that very many watch, with pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from purgatory import OperationState, Purgatory
+from purgatory.testing import VirtualTimeLoop
+from tests.operations import Gate
+
+
+def virtual_loop() -> VirtualTimeLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    return loop
+
+
+def park(purgatory: Purgatory, many: int, *, opened: bool = True, seconds: float = 0.001) -> list[Gate]:
+    """Operations on one key, each of which takes so long to look at its condition."""
+    gates = [purgatory.try_complete_else_watch(Gate(), ["key", n]) for n in range(many)]
+    for gate in gates:
+        gate.trying = partial(virtual_loop().jump, seconds)
+        gate.opened = opened
+    return gates
+
+
+async def test_it_completes_what_can_be_and_counts_it(purgatory: Purgatory) -> None:
+    gates = [purgatory.try_complete_else_watch(Gate(), ["key"]) for _ in range(100)]
+    for gate in gates[::3]:
+        gate.opened = True
+    assert await purgatory.sweep("key") == 34
+    assert [gate.done for gate in gates] == [n % 3 == 0 for n in range(100)]
+    assert await purgatory.sweep("key") == 0
+    assert await purgatory.sweep("nobody watches") == 0
+
+
+async def test_it_does_nothing_before_the_purgatory_is_open() -> None:
+    assert await Purgatory().sweep("key") == 0
+
+
+async def test_an_unhashable_key_cannot_be_swept(purgatory: Purgatory) -> None:
+    with pytest.raises(TypeError):
+        await purgatory.sweep([])  # type: ignore[arg-type]
+
+
+async def test_a_small_key_is_swept_without_a_pause(purgatory: Purgatory) -> None:
+    purgatory.try_complete_else_watch(Gate(), ["key"])
+    sweep = purgatory.sweep("key")
+    with pytest.raises(StopIteration) as caught:
+        sweep.send(None)
+    assert caught.value.value == 0
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_it_pauses_when_a_slice_is_over() -> None:
+    async with Purgatory(slice_seconds=0.01) as purgatory:
+        park(purgatory, 100)
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        done_at: list[int] = []
+        while not sweep.done():
+            await asyncio.sleep(0)
+            done_at.append(purgatory.statistics().completed)
+        assert sweep.result() == 100
+        stops = sorted(set(done_at))
+        assert len(stops) >= 5
+        assert all(later - earlier < 40 for earlier, later in zip([0, *stops], stops, strict=False))
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_operations_added_meanwhile_are_not_visited() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 100)
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        added: list[Gate] = []
+        while not sweep.done():
+            await asyncio.sleep(0)
+            added.append(purgatory.try_complete_else_watch(Gate(), ["key"]))
+            added[-1].opened = True
+        assert sweep.result() == 100
+        assert all(gate.done for gate in gates)
+        assert len(added) > 5
+        assert {tuple(gate.ran) for gate in added} == {("try_complete",)}
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_operations_added_by_hooks_are_not_visited() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        added: list[Gate] = []
+
+        def add() -> None:
+            virtual_loop().jump(0.001)
+            added.append(purgatory.try_complete_else_watch(Gate(), ["key"]))
+            added[-1].opened = True
+
+        for gate in park(purgatory, 50):
+            gate.trying = add
+        assert await purgatory.sweep("key") == 50
+        assert [gate.ran for gate in added] == [["try_complete"]] * 50
+        assert purgatory.operations("key") == added
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("where", ["ahead", "behind", "everywhere", "all"])
+async def test_the_list_may_change_between_slices(where: str) -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 200, opened=False)
+        for gate in gates[::2]:
+            gate.opened = True
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        while not sweep.done():
+            await asyncio.sleep(0)
+            left = purgatory.operations("key")
+            if where == "ahead":
+                withdrawn = left[-7:]
+            elif where == "behind":
+                withdrawn = left[:7]
+            elif where == "everywhere":
+                withdrawn = left[::11]
+            else:
+                withdrawn = left
+            for operation in withdrawn:
+                operation.cancel()
+        assert sweep.result() == purgatory.statistics().completed
+        assert all(gate.done for gate in gates[::2])
+        # Each was tried when it was offered, and once at most by the sweep.
+        assert {gate.ran.count("try_complete") for gate in gates} <= {1, 2}
+        untouched = [gate for gate in gates[1::2] if not gate.done]
+        assert all(gate.ran.count("try_complete") == 2 for gate in untouched)
+        figures = purgatory.statistics()
+        assert figures.completed + figures.cancelled + figures.pending == 200
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_key_that_empties_and_fills_again_while_it_pauses() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 60, opened=False)
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        await asyncio.sleep(0)
+        assert not sweep.done()
+        purgatory.cancel_for_key("key")
+        assert purgatory.operations("key") == []
+        newcomers = park(purgatory, 60)
+        assert await sweep == 0
+        assert {gate.state for gate in gates} == {OperationState.CANCELLED}
+        assert {tuple(gate.ran) for gate in newcomers} == {("try_complete",)}
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_cancelled_sweep_stops_where_it_was() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 100)
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        await asyncio.sleep(0)
+        sweep.cancel()
+        await asyncio.wait([sweep])
+        assert sweep.cancelled()
+        done = purgatory.statistics().completed
+        assert 0 < done < 100
+        assert [gate.done for gate in gates] == [True] * done + [False] * (100 - done)
+        assert purgatory.check_and_complete("key") == 100 - done
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_the_purgatory_may_close_while_it_pauses() -> None:
+    purgatory = Purgatory(slice_seconds=0.005)
+    purgatory.start()
+    gates = park(purgatory, 100)
+    sweep = asyncio.create_task(purgatory.sweep("key"))
+    await asyncio.sleep(0)
+    await purgatory.aclose()
+    figures = purgatory.statistics()
+    assert await sweep == figures.completed
+    assert figures.completed + figures.expired == 100
+    assert all(gate.ran.count("on_complete") == 1 for gate in gates)
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_two_sweeps_of_one_key_complete_each_operation_once() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 100)
+        assert sum(await asyncio.gather(purgatory.sweep("key"), purgatory.sweep("key"))) == 100
+        assert all(gate.ran.count("on_complete") == 1 for gate in gates)
+
+
+async def test_checks_made_by_its_hooks_are_run_and_counted(purgatory: Purgatory) -> None:
+    def light(key: str) -> None:
+        others[key].opened = True
+        assert purgatory.check_and_complete(key) == 0
+
+    others = {key: purgatory.try_complete_else_watch(Gate(), [key]) for key in ("x", "y")}
+    for key in others:
+        gate = purgatory.try_complete_else_watch(Gate(completing=partial(light, key)), ["key"])
+        gate.opened = True
+    assert await purgatory.sweep("key") == 4

@@ -1,0 +1,1017 @@
+"""The timer: seconds, one armed timer of the loop, and a reaper that works in slices."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from purgatory import Timer, TimerTask
+from purgatory.testing import VirtualTimeLoop
+
+Ts = TypeVarTuple("Ts")
+
+
+class Task(TimerTask):
+    """Writes down when it was run, and then does what it was made for."""
+
+    __slots__ = ("action", "loop", "name", "ran_at")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str = "task",
+        action: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self.loop = loop
+        self.name = name
+        self.action = action
+        self.ran_at: list[float] = []
+
+    def run(self) -> None:
+        self.ran_at.append(self.loop.time())
+        if self.action is not None:
+            self.action()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+if TYPE_CHECKING:
+    # What an abstract loop lacks is not needed here, but a type checker wants it all.
+    Loop = asyncio.SelectorEventLoop
+else:
+    Loop = asyncio.AbstractEventLoop
+
+
+class Clock(Loop):
+    """An event loop as far as a timer knows one; its time stands still until somebody moves it."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+        self.handles: list[asyncio.TimerHandle] = []
+        self.reported: list[dict[str, Any]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        self.handles.append(handle)
+        return handle
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.reported.append(context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Expected by TimerHandle."""
+
+    @property
+    def armed(self) -> list[float]:
+        """The times of the handles that are neither cancelled nor over."""
+        return [handle.when() for handle in self.handles if not handle.cancelled()]
+
+    def spend(self, seconds: float) -> None:
+        """What code that takes long does."""
+        self.now += seconds
+
+    def advance_to(self, now: float, timer: Timer) -> None:
+        """Let time pass, waking `timer` whenever it wants to be woken."""
+        while self.armed and min(self.armed) <= now:
+            handle = min((h for h in self.handles if not h.cancelled()), key=lambda h: h.when())
+            self.handles.remove(handle)
+            self.now = max(self.now, handle.when())
+            handle._run()
+            timer.drive()
+        self.now = max(self.now, now)
+
+
+def started(clock: Clock, **options: Any) -> Timer:
+    timer = Timer(**options)
+    timer.start(clock)
+    return timer
+
+
+def scheduled(timer: Timer, clock: Clock, *delays: float) -> list[Task]:
+    """New tasks in `timer`, one for each delay."""
+    tasks = [Task(clock, name=f"after {delay}") for delay in delays]
+    for task, delay in zip(tasks, delays, strict=True):
+        assert timer.add(task, delay)
+    return tasks
+
+
+@asynccontextmanager
+async def running(timer: Timer) -> AsyncIterator[asyncio.Task[None]]:
+    """The timer's reaper, already waiting; it is stopped in the end."""
+    reaper = asyncio.create_task(timer.run())
+    await asyncio.sleep(0)
+    try:
+        yield reaper
+    finally:
+        timer.stop()
+        await asyncio.wait([reaper])
+
+
+# Never early, barely late
+
+TICKS = [0.1, 0.001, 1 / 3, 0.0007, 0.25, 7.0]
+PAUSES = st.one_of(st.just(0.0), st.floats(0, 3), st.sampled_from([0.1, 0.001, 1 / 3]))
+DELAYS = st.one_of(
+    st.floats(1e-6, 30),
+    st.sampled_from([0.1, 0.2, 0.3, 0.6, 0.7, 1 / 3, 2 / 3, 0.001, 0.003, 0.0021, 1.1]),
+)
+
+
+@given(
+    tick=st.sampled_from(TICKS),
+    wheel_size=st.sampled_from([2, 3, 20, 64]),
+    plan=st.lists(st.tuples(PAUSES, DELAYS), min_size=1, max_size=15),
+)
+def test_nothing_runs_before_its_deadline_nor_a_tick_after_it(
+    tick: float, wheel_size: int, plan: list[tuple[float, float]]
+) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        timer = Timer(tick=tick, wheel_size=wheel_size)
+        timer.start(loop)
+        ran: list[Task] = []
+        expected: list[tuple[Task, float]] = []
+        slots = 0
+        async with running(timer):
+            for pause, delay in plan:
+                await asyncio.sleep(pause)
+                task = Task(loop)
+                task.action = partial(ran.append, task)
+                deadline = loop.time() + delay
+                assert timer.add(task, delay)
+                assert task.deadline == deadline
+                expected.append((task, deadline))
+                slots += timer.wheel.locate(task)[0] + 1
+            await asyncio.sleep(30 + 2 * tick)
+        for task, deadline in expected:
+            (ran_at,) = task.ran_at
+            assert deadline <= ran_at < deadline + tick + 1e-9
+        # Of those that ran at the same time the one added first comes first.
+        order = {task: number for number, (task, _) in enumerate(expected)}
+        assert ran == sorted(ran, key=lambda task: (task.ran_at, order[task]))
+        # A task on a higher level occupies, one after the other, a slot of every level below.
+        assert timer.wakeups <= slots
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+
+
+@given(
+    tick=st.sampled_from(TICKS),
+    start=st.sampled_from([0.0, 0.1, 1e6 + 1 / 3]),
+    now=st.floats(0, 50),
+    delay=st.one_of(st.floats(1e-6, 1e5), st.sampled_from([0.3, 0.7, 2 / 3])),
+)
+def test_deadlines_round_up_to_a_tick_wherever_the_clock_starts(
+    tick: float, start: float, now: float, delay: float
+) -> None:
+    clock = Clock(start)
+    timer = started(clock, tick=tick)
+    clock.now += now
+    deadline = clock.now + delay
+    (task,) = scheduled(timer, clock, delay)
+    clock.advance_to(deadline + tick + 1, timer)
+    (ran_at,) = task.ran_at
+    # A clock that shows a million seconds no longer shows a tenth of a nanosecond.
+    assert deadline <= ran_at < deadline + tick + 1e-9
+
+
+def test_ten_tasks_a_tick_apart_run_at_ten_times_a_tick_apart() -> None:
+    clock = Clock()
+    timer = started(clock, tick=0.1)
+    tasks = scheduled(timer, clock, *[n / 10 for n in range(1, 11)])
+    clock.advance_to(2.0, timer)
+    assert [round(task.ran_at[0], 9) for task in tasks] == [n / 10 for n in range(1, 11)]
+
+
+@pytest.mark.parametrize("spent", [0.002, 0.05, 1.0])
+def test_a_task_that_takes_long_and_then_adds_another_does_not_make_that_one_run_early(spent: float) -> None:
+    # The wheel's time may catch up when the others are added; it must not fall back again after that.
+    clock = Clock()
+    timer = started(clock, wheel_size=64)
+    others = [Task(clock) for _ in range(40)]
+    deadlines = []
+
+    def take_long_and_add() -> None:
+        clock.spend(spent)
+        for number, other in enumerate(others):
+            delay = 0.040 + number * 0.001
+            deadlines.append(clock.now + delay)
+            timer.add(other, delay)
+
+    timer.add(Task(clock, action=take_long_and_add), 0.010)
+    clock.advance_to(3.0, timer)
+    late = [other.ran_at[0] - deadline for other, deadline in zip(others, deadlines, strict=True)]
+    assert min(late) >= 0
+    assert max(late) < 0.001 + 1e-9
+
+
+def test_an_operation_due_soon_is_put_on_the_lowest_level_however_long_nothing_has_expired() -> None:
+    clock = Clock()
+    timer = started(clock)
+    scheduled(timer, clock, 3600.0)
+    clock.now = 1800.0
+    (task,) = scheduled(timer, clock, 0.005)
+    assert timer.wheel.locate(task)[0] == 0
+    assert timer.wheel.now == 1_800_000
+
+
+def test_tasks_due_at_the_same_instant_run_in_the_order_in_which_they_were_added() -> None:
+    clock = Clock()
+    timer = started(clock)
+    ran: list[int] = []
+    for number in range(100):
+        clock.now = number * 0.1
+        timer.add(Task(clock, action=partial(ran.append, number)), 30.0 - clock.now)
+    clock.advance_to(30.001, timer)
+    assert ran == list(range(100))
+
+
+# Nothing pending, nothing running
+
+
+def test_an_idle_timer_has_armed_nothing() -> None:
+    clock = Clock()
+    timer = started(clock)
+    timer.drive()
+    assert not timer.armed
+    assert clock.handles == []
+    tasks = scheduled(timer, clock, 1.0, 2.0)
+    assert timer.armed
+    for task in tasks:
+        assert timer.remove(task)
+    assert not timer.armed
+    assert clock.armed == []
+
+
+def test_when_its_last_task_has_run_a_timer_has_armed_nothing() -> None:
+    clock = Clock()
+    timer = started(clock)
+    scheduled(timer, clock, 1.0, 2.0)
+    clock.advance_to(2.0, timer)
+    assert len(timer) == 0
+    assert not timer.armed
+    assert clock.armed == []
+
+
+@pytest.mark.parametrize("delay", [math.inf, 1e300, 0.0, -1.0])
+def test_when_its_last_task_has_been_put_off_for_ever_a_timer_has_armed_nothing(delay: float) -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 1.0)
+    timer.reschedule(task, delay)
+    assert len(timer) == 0
+    assert not timer.armed
+    assert clock.armed == []
+
+
+def test_a_busy_timer_has_armed_a_single_handle_for_the_next_occupied_slot() -> None:
+    clock = Clock()
+    timer = started(clock)
+    for number in range(200):
+        delay = (number * 37 % 101 + 1) / 10
+        scheduled(timer, clock, delay)
+        assert len(clock.armed) == 1
+    assert clock.armed[0] <= 0.1
+    for number in range(1, 120):
+        clock.advance_to(number / 10, timer)
+        assert len(clock.armed) == min(1, len(timer))
+
+
+def test_a_later_deadline_leaves_the_armed_handle_alone_and_an_earlier_one_replaces_it() -> None:
+    clock = Clock()
+    timer = started(clock)
+    scheduled(timer, clock, 0.020)
+    (first,) = clock.handles
+    scheduled(timer, clock, 0.030, 0.020)
+    assert clock.handles == [first]
+    scheduled(timer, clock, 0.010)
+    assert len(clock.handles) == 2
+    assert first.cancelled()
+    assert clock.armed == [0.010]
+
+
+def test_there_is_one_wake_up_for_each_occupied_slot() -> None:
+    clock = Clock()
+    timer = started(clock)
+    tasks = scheduled(timer, clock, *[slot / 1000 for slot in range(5, 60, 5) for _ in range(30)])
+    clock.advance_to(1.0, timer)
+    assert all(len(task.ran_at) == 1 for task in tasks)
+    assert timer.wakeups == 11
+
+
+def test_slots_emptied_by_removal_cost_no_wake_up_but_the_one_that_was_armed() -> None:
+    clock = Clock()
+    timer = started(clock)
+    *withdrawn, last = scheduled(timer, clock, *[slot / 1000 for slot in range(1, 61)])
+    for task in withdrawn:
+        timer.remove(task)
+    clock.advance_to(1.0, timer)
+    assert last.ran_at == [0.060]
+    assert timer.wakeups == 2
+
+
+async def test_on_a_loop_there_is_one_wake_up_for_each_slot_and_none_while_idle(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    async with running(timer):
+        await asyncio.sleep(100)
+        assert (timer.wakeups, timer.armed) == (0, False)
+        tasks = [Task(virtual_time) for _ in range(50)]
+        for number, task in enumerate(tasks):
+            timer.add(task, (number % 5 + 1) / 100)
+        await asyncio.sleep(100)
+    assert all(len(task.ran_at) == 1 for task in tasks)
+    assert timer.wakeups == 5
+
+
+@given(
+    delays=st.lists(st.floats(0.0001, 0.9), min_size=1, max_size=8),
+    tick=st.sampled_from([0.001, 0.0009, 1 / 900]),
+)
+def test_on_a_loop_with_virtual_time_no_slot_wakes_the_timer_twice(delays: list[float], tick: float) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        timer = Timer(tick=tick, wheel_size=2000)
+        timer.start(loop)
+        tasks = [Task(loop) for _ in delays]
+        async with running(timer):
+            for task, delay in zip(tasks, delays, strict=True):
+                assert timer.add(task, delay)
+            await asyncio.sleep(1)
+        assert timer.wakeups == len({task.ran_at[0] for task in tasks})
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+
+
+# Rescheduling and removing
+
+
+@pytest.mark.parametrize(("delay", "ran_at"), [(3.0, 3.5), (0.1, 0.6)])
+def test_a_rescheduled_task_runs_once_at_its_new_time(delay: float, ran_at: float) -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 1.0)
+    clock.advance_to(0.5, timer)
+    assert timer.reschedule(task, delay)
+    assert task.deadline == ran_at
+    assert len(timer) == 1
+    clock.advance_to(10.0, timer)
+    assert task.ran_at == [ran_at]
+
+
+def test_rescheduling_a_task_that_is_not_scheduled_adds_it() -> None:
+    clock = Clock()
+    timer = started(clock)
+    task = Task(clock)
+    assert timer.reschedule(task, 1.0)
+    clock.advance_to(1.0, timer)
+    assert timer.reschedule(task, 1.0)
+    clock.advance_to(2.0, timer)
+    assert task.ran_at == [1.0, 2.0]
+
+
+def test_a_task_kept_alive_by_rescheduling_never_runs_and_wakes_the_timer_once_a_timeout_at_most() -> None:
+    clock = Clock()
+    timer = started(clock)
+    (session,) = scheduled(timer, clock, 10.0)
+    for beat in range(1, 1000):
+        clock.advance_to(float(beat), timer)
+        assert timer.reschedule(session, 10.0)
+    assert session.ran_at == []
+    # One for the slot it was in, and then one for each slot on the way down: the deadline is never reached.
+    assert timer.wakeups <= 999 / 10 * timer.wheel.levels + 1
+    clock.advance_to(1010.0, timer)
+    assert session.ran_at == [1009.0]
+
+
+def test_a_removed_task_does_not_run_and_is_removed_but_once() -> None:
+    clock = Clock()
+    timer = started(clock)
+    task, other = scheduled(timer, clock, 1.0, 1.0)
+    assert timer.remove(task) is True
+    assert timer.remove(task) is False
+    clock.advance_to(2.0, timer)
+    assert (task.ran_at, other.ran_at) == ([], [1.0])
+    assert timer.remove(other) is False
+
+
+@pytest.mark.parametrize("delay", [0.0005, 5.0, math.inf, 1e300])
+def test_a_task_rescheduled_by_one_that_is_due_before_it_at_the_same_instant_waits_anew(delay: float) -> None:
+    clock = Clock()
+    timer = started(clock)
+    second = Task(clock, name="second")
+    first = Task(clock, name="first", action=lambda: timer.reschedule(second, delay))
+    third = Task(clock, name="third")
+    for task in (first, second, third):
+        timer.add(task, 1.0)
+    clock.advance_to(1.0, timer)
+    assert (first.ran_at, second.ran_at, third.ran_at) == ([1.0], [], [1.0])
+    clock.advance_to(10.0, timer)
+    expected = [] if delay > 10 else [math.ceil((1 + delay) * 1000) / 1000]
+    assert [round(at, 9) for at in second.ran_at] == expected
+
+
+def test_a_task_removed_by_one_that_is_due_before_it_at_the_same_instant_does_not_run() -> None:
+    clock = Clock()
+    timer = started(clock)
+    second = Task(clock, name="second")
+    removed = []
+    first = Task(clock, name="first", action=lambda: removed.append(timer.remove(second)))
+    timer.add(first, 1.0)
+    timer.add(second, 1.0)
+    clock.advance_to(2.0, timer)
+    assert removed == [True]
+    assert second.ran_at == []
+
+
+def test_a_task_can_add_itself_again_while_it_runs() -> None:
+    clock = Clock()
+    timer = started(clock)
+    task = Task(clock)
+    task.action = lambda: timer.add(task, 1.0)
+    timer.add(task, 1.0)
+    clock.advance_to(5.0, timer)
+    assert task.ran_at == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert len(clock.armed) == 1
+
+
+# What is due already, and what never is
+
+
+@pytest.mark.parametrize("delay", [0, 0.0, -0.001, -1e300, -math.inf])
+def test_what_is_due_already_is_not_kept(delay: float) -> None:
+    clock = Clock(5.0)
+    timer = started(clock)
+    clock.now = 7.0
+    task = Task(clock)
+    assert timer.add(task, delay) is False
+    assert not task.scheduled
+    assert (len(timer), timer.armed) == (0, False)
+    clock.advance_to(10.0, timer)
+    assert task.ran_at == []
+
+
+@pytest.mark.parametrize(("delay", "deadline"), [(math.inf, None), (1e300, 1e300), (2.0**53, 2.0**53)])
+def test_what_is_too_far_away_is_never_due_and_not_kept(delay: float, deadline: float | None) -> None:
+    clock = Clock()
+    timer = started(clock)
+    task = Task(clock)
+    assert timer.add(task, delay) is True
+    assert task.deadline == deadline
+    assert not task.scheduled
+    assert (len(timer), timer.armed) == (0, False)
+
+
+def test_a_deadline_a_hundred_thousand_years_away_is_kept() -> None:
+    clock = Clock()
+    timer = started(clock)
+    century = 100 * 365.25 * 86_400
+    (task,) = scheduled(timer, clock, 1000 * century)
+    assert len(timer) == 1
+    clock.advance_to(1000 * century - 1, timer)
+    assert task.ran_at == []
+    clock.advance_to(1000 * century, timer)
+    assert task.ran_at == [1000 * century]
+
+
+# Slices
+
+
+def test_what_is_due_at_one_instant_is_run_in_slices() -> None:
+    clock = Clock()
+    timer = started(clock, slice_seconds=0.005)
+    ran: list[int] = []
+
+    def run(number: int) -> None:
+        ran.append(number)
+        clock.spend(0.0001)
+
+    for number in range(500):
+        timer.add(Task(clock, action=partial(run, number)), 1.0)
+    clock.now = 1.0
+    slices = []
+    more = True
+    while more:
+        before = clock.now
+        more = timer.run_due()
+        slices.append(clock.now - before)
+    assert ran == list(range(500))
+    # 500 tasks of a tenth of a millisecond, in slices of 5 ms. The clock need not be read after each of them.
+    assert 5 <= len(slices) <= 12
+    assert max(slices) < 0.010
+
+
+def test_moving_many_tasks_to_a_lower_level_is_done_in_slices_too() -> None:
+    class SlowClock(Clock):
+        """Every look at it takes a millisecond."""
+
+        def time(self) -> float:
+            self.now += 0.001
+            return self.now
+
+    clock = SlowClock()
+    timer = started(clock, slice_seconds=0.005)
+    tasks = scheduled(timer, clock, *[100.0 + number / 1000 for number in range(1000)])
+    due = timer.wheel.next_expiration()
+    assert due is not None
+    clock.now = due / 1000 + 0.5
+    assert timer.run_due()
+    assert len(timer) == 1000
+    assert not any(task.ran_at for task in tasks)
+    levels = [timer.wheel.locate(task)[0] for task in tasks]
+    # Some have moved, the rest waits for the next slice.
+    assert min(levels) < max(levels)
+
+
+def test_driving_a_timer_by_hand_runs_everything_that_is_due_and_arms_for_the_next() -> None:
+    clock = Clock()
+    timer = started(clock, slice_seconds=0.005)
+    due = [Task(clock, action=lambda: clock.spend(0.0001)) for _ in range(500)]
+    for task in due:
+        timer.add(task, 1.0)
+    scheduled(timer, clock, 1.2)
+    clock.now = 1.0
+    timer.drive()
+    assert all(len(task.ran_at) == 1 for task in due)
+    assert len(timer) == 1
+    assert len(clock.armed) == 1
+    assert 1.1 < clock.armed[0] <= 1.2
+
+
+async def test_the_reaper_lets_the_loop_run_other_things_between_slices() -> None:
+    class BusyLoop(VirtualTimeLoop):
+        """Virtual time that passes also while code runs, as much as that says."""
+
+        spent = 0.0
+
+        def time(self) -> float:
+            return super().time() + self.spent
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BusyLoop)
+        timer = Timer(slice_seconds=0.005)
+        timer.start(loop)
+        ran = turns = 0
+
+        def run() -> None:
+            nonlocal ran
+            ran += 1
+            loop.spent += 0.001
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while ran < 100:
+                await asyncio.sleep(0)
+                turns += 1 if ran else 0
+
+        for _ in range(100):
+            timer.add(Task(loop, action=run), 1.0)
+        async with running(timer):
+            await asyncio.sleep(1.0)
+            await count_turns()
+        assert turns >= 5
+
+    def run_on_a_loop_of_its_own() -> None:
+        with asyncio.Runner(loop_factory=BusyLoop) as runner:
+            runner.run(main())
+
+    await asyncio.get_running_loop().run_in_executor(None, run_on_a_loop_of_its_own)
+
+
+# Tasks that raise
+
+
+def test_an_exception_goes_to_the_loops_exception_handler_and_the_others_run() -> None:
+    clock = Clock()
+    timer = started(clock)
+    error = OSError("no such thing")
+
+    def fail() -> None:
+        raise error
+
+    tasks = [Task(clock, name=f"task {n}", action=fail if n % 2 else None) for n in range(6)]
+    for task in tasks:
+        timer.add(task, 1.0)
+    scheduled(timer, clock, 2.0)
+    clock.advance_to(1.0, timer)
+    assert all(task.ran_at == [1.0] for task in tasks)
+    assert [context["exception"] for context in clock.reported] == [error] * 3
+    assert clock.reported[0]["message"] == "task 1 raised an exception when it was due"
+    assert len(timer) == 1
+    assert timer.armed
+
+
+async def test_on_a_loop_an_exception_of_a_task_does_not_end_the_reaper(
+    virtual_time: VirtualTimeLoop, reported: list[dict[str, Any]]
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+
+    def fail() -> None:
+        raise LookupError("nowhere")
+
+    bad, good = Task(virtual_time, action=fail), Task(virtual_time)
+    async with running(timer) as reaper:
+        timer.add(bad, 1.0)
+        timer.add(good, 2.0)
+        await asyncio.sleep(3.0)
+        assert not reaper.done()
+    assert (bad.ran_at, good.ran_at) == ([1.0], [2.0])
+    assert [str(context["exception"]) for context in reported] == ["nowhere"]
+
+
+class Stop(BaseException):
+    """Not an Exception, so nobody may keep it back."""
+
+
+def stop() -> None:
+    raise Stop
+
+
+def test_a_base_exception_goes_up_and_none_of_the_others_due_is_lost() -> None:
+    clock = Clock()
+    timer = started(clock)
+    tasks = [Task(clock, action=stop if n == 2 else None) for n in range(40)]
+    for task in tasks:
+        timer.add(task, 1.0)
+    clock.now = 1.0
+    with pytest.raises(Stop):
+        timer.run_due()
+    assert clock.reported == []
+    timer.drive()
+    assert [task.ran_at for task in tasks] == [[1.0]] * 40
+
+
+async def test_a_base_exception_ends_the_reaper_which_can_be_run_again(virtual_time: VirtualTimeLoop) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    bad, other, later = Task(virtual_time, action=stop), Task(virtual_time), Task(virtual_time)
+    timer.add(bad, 1.0)
+    timer.add(other, 1.0)
+    timer.add(later, 2.0)
+    with pytest.raises(Stop):
+        await timer.run()
+    assert virtual_time.time() == 1.0
+    async with running(timer):
+        await asyncio.sleep(5.0)
+    assert (bad.ran_at, other.ran_at, later.ran_at) == ([1.0], [1.0], [2.0])
+
+
+# Starting and stopping
+
+
+def test_a_timer_that_was_not_started_says_so() -> None:
+    timer = Timer()
+    task = Task(Clock())
+    add, reschedule = partial(timer.add, task, 1.0), partial(timer.reschedule, task, 1.0)
+    for call in (add, reschedule, timer.run_due, timer.drive):
+        with pytest.raises(RuntimeError, match=r"has not been started: call start\(loop\) first"):
+            call()
+    assert timer.remove(task) is False
+    assert (len(timer), timer.armed, task.deadline) == (0, False, None)
+
+
+async def test_running_a_timer_that_was_not_started_says_so() -> None:
+    timer = Timer()
+    with pytest.raises(RuntimeError, match=r"has not been started"):
+        await timer.run()
+
+
+def test_a_timer_is_started_once() -> None:
+    clock = Clock(3.0)
+    timer = started(clock)
+    with pytest.raises(RuntimeError, match="has been started already"):
+        timer.start(Clock(99.0))
+    (task,) = scheduled(timer, clock, 1.0)
+    assert task.deadline == 4.0
+
+
+async def test_a_timer_is_run_by_one_reaper_at_a_time(virtual_time: VirtualTimeLoop) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    task = Task(virtual_time)
+    async with running(timer) as reaper:
+        with pytest.raises(RuntimeError, match="is being run already"):
+            await timer.run()
+        assert not reaper.done()
+        timer.add(task, 1.0)
+        await asyncio.sleep(2.0)
+    assert task.ran_at == [1.0]
+
+
+async def test_stopping_a_timer_ends_its_reaper_and_leaves_the_tasks_where_they_are(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    task, late = Task(virtual_time), Task(virtual_time)
+    reaper = asyncio.create_task(timer.run())
+    timer.add(task, 1.0)
+    await asyncio.sleep(0.5)
+    timer.stop()
+    await reaper
+    assert virtual_time.time() == 0.5
+    assert task.scheduled
+    assert not timer.armed
+    assert timer.add(late, 1.0)
+    assert not timer.armed
+    await asyncio.sleep(5.0)
+    assert (task.ran_at, late.ran_at, timer.wakeups) == ([], [], 0)
+
+
+async def test_stopping_it_twice_or_after_the_end_is_harmless(virtual_time: VirtualTimeLoop) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    async with running(timer) as reaper:
+        timer.stop()
+        timer.stop()
+        await reaper
+    timer.stop()
+    assert not timer.armed
+
+
+async def test_a_timer_stopped_before_it_is_run_returns_at_once(virtual_time: VirtualTimeLoop) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    task = Task(virtual_time)
+    timer.add(task, 1.0)
+    timer.stop()
+    await timer.run()
+    assert (virtual_time.time(), timer.armed, task.ran_at) == (0.0, False, [])
+
+
+async def test_a_timer_stopped_by_one_of_its_tasks_arms_nothing_any_more(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    stopper = Task(virtual_time, action=timer.stop)
+    same_instant, later = Task(virtual_time), Task(virtual_time)
+    timer.add(stopper, 1.0)
+    timer.add(same_instant, 1.0)
+    timer.add(later, 2.0)
+    await timer.run()
+    assert virtual_time.time() == 1.0
+    assert not timer.armed
+    timer.add(Task(virtual_time), 1.0)
+    assert not timer.armed
+    wakeups = timer.wakeups
+    await asyncio.sleep(5.0)
+    assert later.ran_at == []
+    assert timer.wakeups == wakeups
+
+
+async def test_a_cancelled_reaper_leaves_no_timer_armed_and_can_be_run_again(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    task = Task(virtual_time)
+    timer.add(task, 1.0)
+    reaper = asyncio.create_task(timer.run())
+    await asyncio.sleep(0.5)
+    reaper.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reaper
+    assert not timer.armed
+    async with running(timer):
+        await asyncio.sleep(1.0)
+    assert task.ran_at == [1.0]
+
+
+async def test_what_is_added_while_the_reaper_sleeps_wakes_it_in_time(virtual_time: VirtualTimeLoop) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    far, near = Task(virtual_time), Task(virtual_time)
+    async with running(timer):
+        timer.add(far, 100.0)
+        await asyncio.sleep(1.0)
+        timer.add(near, 1.0)
+        await asyncio.sleep(10.0)
+        assert (near.ran_at, far.ran_at) == ([2.0], [])
+
+
+async def test_time_that_passes_before_the_reaper_first_runs_makes_nothing_early_or_lost(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    timer = Timer()
+    timer.start(virtual_time)
+    overdue, waiting = Task(virtual_time), Task(virtual_time)
+    timer.add(overdue, 1.0)
+    timer.add(waiting, 7.0)
+    await asyncio.sleep(5.0)
+    async with running(timer):
+        assert overdue.ran_at == [5.0]
+        await asyncio.sleep(5.0)
+    assert waiting.ran_at == [7.0]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -0.001, math.inf, -math.inf, math.nan])
+def test_a_tick_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="tick must be a positive number of seconds"):
+        Timer(tick=seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan])
+def test_a_slice_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="slice_seconds must be a positive number of seconds"):
+        Timer(slice_seconds=seconds)
+
+
+def test_a_wheel_of_fewer_than_two_slots_is_refused() -> None:
+    with pytest.raises(ValueError, match="wheel_size must be an integer of at least 2"):
+        Timer(wheel_size=1)
+
+
+def test_a_delay_that_is_not_a_number_is_refused_and_nothing_is_kept() -> None:
+    clock = Clock()
+    timer = started(clock)
+    task = Task(clock)
+    with pytest.raises(ValueError, match="NaN"):
+        timer.add(task, math.nan)
+    assert (len(timer), timer.armed, task.scheduled, task.deadline) == (0, False, False, None)
+
+
+@pytest.mark.parametrize("delay", [0.5, 5.0, 0.0, math.inf, 1e300])
+def test_adding_a_scheduled_task_again_is_refused_and_changes_nothing_of_it(delay: float) -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 1.0)
+    with pytest.raises(RuntimeError, match="is in a timing wheel already"):
+        timer.add(task, delay)
+    assert task.deadline == 1.0
+    assert len(timer) == 1
+    clock.advance_to(10.0, timer)
+    assert task.ran_at == [1.0]
+
+
+@pytest.mark.parametrize("method", ["add", "reschedule"])
+def test_a_task_of_another_timer_is_refused_and_stays_there(method: str) -> None:
+    clock = Clock()
+    here, there = started(clock), started(clock)
+    (task,) = scheduled(there, clock, 1.0)
+    with pytest.raises(RuntimeError, match="is in a timing wheel already"):
+        getattr(here, method)(task, 5.0)
+    assert here.remove(task) is False
+    assert task.deadline == 1.0
+    assert (len(here), len(there)) == (0, 1)
+    clock.now = 1.0
+    there.drive()
+    assert task.ran_at == [1.0]
+
+
+# For inspection
+
+
+def test_it_shows_its_wheel_its_length_and_itself_in_one_line() -> None:
+    clock = Clock()
+    timer = started(clock, wheel_size=20)
+    (task,) = scheduled(timer, clock, 0.350)
+    assert timer.wheel.locate(task) == (1, 17)
+    assert len(timer) == len(timer.wheel) == 1
+    assert repr(timer) == "<Timer tick=0.001 tasks=1 wakeups=0>"
+
+
+# Loops whose time() is cut to milliseconds, as uvloop's is
+
+
+class MillisecondClock(Clock):
+    """A loop whose time() is the monotonic clock, cut to whole milliseconds."""
+
+    def __init__(self, exact: float) -> None:
+        super().__init__(exact)
+        self.looks = 0
+        # The instant that the clock jumps to while it is being read for the n-th time.
+        self.jumps: dict[int, float] = {}
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        self.now = self.jumps.get(self.looks, self.now)
+        self.looks += 1
+        return math.floor(self.now * 1000 + 1e-7) / 1000
+
+
+@contextmanager
+def monotonic_time_of(clock: MillisecondClock) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", clock.monotonic)
+        yield
+
+
+def test_on_a_loop_with_a_cut_clock_timeouts_count_from_the_exact_time_and_end_by_the_loops() -> None:
+    clock = MillisecondClock(1000.0009)
+    with monotonic_time_of(clock):
+        timer = started(clock)
+        (task,) = scheduled(timer, clock, 0.005)
+        assert task.deadline == pytest.approx(1000.0059, abs=1e-9)
+        clock.now = 1000.0058
+        timer.drive()
+        assert task.ran_at == []
+        clock.now = 1000.0061
+        timer.drive()
+        assert task.ran_at == [1000.006]
+
+
+@pytest.mark.parametrize("look", [0, 1, 2])
+def test_timeouts_count_from_the_exact_time_even_if_the_millisecond_turned_during_start(look: int) -> None:
+    clock = MillisecondClock(1000.0009999)
+    clock.jumps = {look: 1000.0010001}
+    with monotonic_time_of(clock):
+        timer = started(clock)
+        clock.now = 1000.0029
+        (task,) = scheduled(timer, clock, 0.005)
+        assert task.deadline == pytest.approx(1000.0079, abs=1e-9)
+
+
+# Counted from the second start, every other whole millisecond is a rounding error before the tick it begins.
+@pytest.mark.parametrize("start", [1000.0, 3456.789])
+@pytest.mark.parametrize("tick", [0.001, 0.0001, 0.0007, 1 / 3000])
+def test_the_reaper_bears_a_loops_clock_that_lags_behind_the_exact_one(tick: float, start: float) -> None:
+    clock = MillisecondClock(start)
+    with monotonic_time_of(clock):
+        timer = started(clock, tick=tick)
+        tasks: list[tuple[float, Task]] = []
+        for step in range(3000):
+            clock.now = start + step * 0.0003
+            task = Task(clock)
+            tasks.append((clock.now + 0.002, task))
+            timer.add(task, 0.002)
+            timer.drive()
+        clock.now += 0.010
+        timer.drive()
+        assert all(len(task.ran_at) == 1 for _, task in tasks)
+        assert min(task.ran_at[0] - deadline for deadline, task in tasks) > -1e-9
+
+
+# Real time, on asyncio's loop and on uvloop: the one thing that virtual time cannot show
+
+
+class Waiting(TimerTask):
+    def __init__(self, done: asyncio.Event | None = None) -> None:
+        super().__init__()
+        self.ran_at = math.nan
+        self.done = done
+
+    def run(self) -> None:
+        self.ran_at = time.monotonic()
+        if self.done is not None:
+            self.done.set()
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("tick", [0.001, 0.0007, 0.0001])
+async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keeps_the_loop_spinning(
+    tick: float,
+) -> None:
+    loop = asyncio.get_running_loop()
+    timer = Timer(tick=tick)
+    timer.start(loop)
+    done = asyncio.Event()
+    expected: list[tuple[float, Waiting]] = []
+    slots = 0
+    async with running(timer):
+        for number in range(25):
+            # Spread over the millisecond, so that a clock that is cut shows.
+            begun = time.monotonic()
+            while time.monotonic() < begun + 0.00037:
+                pass
+            task, delay = Waiting(), 0.002 + number * 0.0013
+            expected.append((time.monotonic() + delay, task))
+            assert timer.add(task, delay)
+            slots += timer.wheel.locate(task)[0] + 1
+            await asyncio.sleep(0)
+        timer.add(Waiting(done), 0.06)
+        await done.wait()
+    assert min(task.ran_at - deadline for deadline, task in expected) >= 0
+    # And one for the last; a rounding error of the loop may double one or the other.
+    assert timer.wakeups <= slots + 5

@@ -1,0 +1,495 @@
+"""The timing wheel, case by case. test_wheel_machine.py compares it with a sorted list."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, cast
+
+import pytest
+
+from purgatory import TimerTask, TimingWheel
+
+SIZES = [2, 3, 20, 64, 1000]
+FAR = [10**15, 2**70]
+
+
+class Task(TimerTask):
+    __slots__ = ("name",)
+
+    def __init__(self, name: str = "task") -> None:
+        super().__init__()
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def added(wheel: TimingWheel, *expirations: int) -> list[Task]:
+    """New tasks in `wheel`, one for each expiration, named after it."""
+    tasks = [Task(str(expiration)) for expiration in expirations]
+    for task, expiration in zip(tasks, expirations, strict=True):
+        assert wheel.add(task, expiration)
+    return tasks
+
+
+def in_steps(wheel: TimingWheel, now: int, limit: int) -> list[list[TimerTask]]:
+    """What each call of `advance` with that limit returns, until the wheel has reached `now`."""
+    steps = []
+    while wheel.now < now or (wheel.next_expiration() or now + 1) <= now:
+        steps.append(wheel.advance(now, limit))
+        assert len(steps) < 10_000
+    return steps
+
+
+# The worked cases of the design
+
+
+@pytest.mark.parametrize(
+    ("now", "expiration", "location"),
+    [
+        pytest.param(0, 2, (0, 2), id="now 0, expiration 2: level 0, slot 2"),
+        pytest.param(2, 10, (0, 10), id="now 2, expiration 10: level 0, slot 10"),
+        pytest.param(2, 21, (0, 1), id="now 2, expiration 21: level 0, slot 1, which has passed"),
+        pytest.param(0, 350, (1, 17), id="now 0, expiration 350: level 1, slot 17"),
+        pytest.param(0, 450, (2, 1), id="now 0, expiration 450: level 2, slot 1"),
+        pytest.param(0, 446, (2, 1), id="now 0, expiration 446: level 2, slot 1"),
+        pytest.param(0, 455, (2, 1), id="now 0, expiration 455: level 2, slot 1"),
+        pytest.param(0, 473, (2, 1), id="now 0, expiration 473: level 2, slot 1"),
+    ],
+)
+def test_worked_case_of_a_wheel_of_20_slots(now: int, expiration: int, location: tuple[int, int]) -> None:
+    wheel = TimingWheel(20)
+    wheel.advance(now)
+    (task,) = added(wheel, expiration)
+    assert wheel.locate(task) == location
+    assert wheel.advance(expiration - 1) == []
+    assert wheel.advance(expiration) == [task]
+
+
+def test_worked_case_in_one_wheel_a_passed_slot_is_used_again_beside_those_still_ahead() -> None:
+    wheel = TimingWheel(20)
+    (two,) = added(wheel, 2)
+    assert wheel.advance(2) == [two]
+    ten, twenty_one = added(wheel, 10, 21)
+    assert [wheel.locate(task) for task in (ten, twenty_one)] == [(0, 10), (0, 1)]
+    assert wheel.advance(10) == [ten]
+    assert wheel.next_expiration() == 21
+    assert wheel.advance(21) == [twenty_one]
+
+
+def test_worked_case_tasks_of_one_slot_of_level_2_move_down_and_each_fires_at_its_own_tick() -> None:
+    wheel = TimingWheel(20)
+    a450, a446, a455, a473 = tasks = added(wheel, 450, 446, 455, 473)
+    assert {wheel.locate(task) for task in tasks} == {(2, 1)}
+    assert wheel.next_expiration() == 400
+
+    assert wheel.advance(400) == []
+    assert [wheel.locate(task) for task in tasks] == [(1, 2), (1, 2), (1, 2), (1, 3)]
+    assert wheel.next_expiration() == 440
+
+    assert wheel.advance(440) == []
+    assert [wheel.locate(task) for task in tasks] == [(0, 10), (0, 6), (0, 15), (1, 3)]
+    fired = {}
+    for now in range(441, 480):
+        for task in wheel.advance(now):
+            fired[task] = now
+    assert fired == {a446: 446, a450: 450, a455: 455, a473: 473}
+
+
+def test_one_long_jump_returns_the_worked_case_of_level_2_in_order_of_expiration() -> None:
+    wheel = TimingWheel(20)
+    a450, a446, a455, a473 = added(wheel, 450, 446, 455, 473)
+    assert wheel.advance(10_000) == [a446, a450, a455, a473]
+    assert wheel.now == 10_000
+
+
+# Adding, removing, looking
+
+
+def test_a_new_wheel_is_empty_has_one_level_and_starts_at_tick_zero() -> None:
+    wheel = TimingWheel(20)
+    assert (len(wheel), wheel.levels, wheel.now, wheel.next_expiration()) == (0, 1, 0, None)
+
+
+@pytest.mark.parametrize("start", [-1001, -1, 1, 1234, 2**70])
+def test_a_wheel_can_start_at_any_tick(start: int) -> None:
+    wheel = TimingWheel(20, start)
+    assert wheel.now == start
+    near, far = added(wheel, start + 1, start + 1000)
+    assert wheel.locate(near) == (0, (start + 1) % 20)
+    assert not wheel.add(Task(), start)
+    assert wheel.advance(start + 1) == [near]
+    assert wheel.advance(start + 999) == []
+    assert wheel.advance(start + 1000) == [far]
+
+
+@pytest.mark.parametrize("expiration", [10, 9, 0, -5])
+def test_a_task_that_is_due_already_is_not_stored(expiration: int) -> None:
+    wheel = TimingWheel(20, 10)
+    task = Task()
+    assert wheel.add(task, expiration) is False
+    assert not task.scheduled
+    assert (len(wheel), wheel.next_expiration()) == (0, None)
+    assert wheel.add(task, 11) is True
+
+
+def test_its_length_is_the_number_of_tasks_stored() -> None:
+    wheel = TimingWheel(20)
+    first, *_ = added(wheel, 5, 5, 900)
+    assert len(wheel) == 3
+    wheel.remove(first)
+    assert len(wheel) == 2
+    wheel.advance(5)
+    assert len(wheel) == 1
+    wheel.advance(900)
+    assert len(wheel) == 0
+
+
+def test_a_removed_task_is_never_returned_and_can_be_added_again() -> None:
+    wheel = TimingWheel(20)
+    gone, stays = added(wheel, 30, 30)
+    assert wheel.remove(gone) is True
+    assert not gone.scheduled
+    assert wheel.remove(gone) is False
+    assert wheel.add(gone, 40)
+    assert wheel.advance(39) == [stays]
+    assert wheel.advance(40) == [gone]
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_task_can_be_removed_from_anywhere_in_its_slot(position: int) -> None:
+    wheel = TimingWheel(20)
+    tasks = added(wheel, 7, 7, 7)
+    removed = tasks.pop(position)
+    assert wheel.remove(removed)
+    assert wheel.advance(7) == tasks
+
+
+def test_levels_are_added_when_an_expiration_lies_beyond_them_all_and_stay() -> None:
+    wheel = TimingWheel(20)
+    levels = []
+    for expiration in (19, 20, 399, 400, 7999, 8000):
+        added(wheel, expiration)
+        levels.append(wheel.levels)
+    assert levels == [1, 2, 2, 3, 3, 4]
+    wheel.advance(8000)
+    assert wheel.levels == 4
+
+
+def test_from_the_middle_of_a_slot_the_last_slot_of_a_level_is_not_used_twice() -> None:
+    # 409 is within 400 ticks of 10, but in the slot of level 1 in which 10 itself lies.
+    wheel = TimingWheel(20, 10)
+    before, beyond = added(wheel, 399, 409)
+    assert wheel.locate(before) == (1, 19)
+    assert wheel.locate(beyond) == (2, 1)
+    assert wheel.advance(408) == [before]
+    assert wheel.advance(409) == [beyond]
+
+
+def test_next_expiration_is_where_the_next_occupied_slot_starts_and_follows_what_is_removed() -> None:
+    wheel = TimingWheel(20)
+    near, middle, far = added(wheel, 7, 25, 450)
+    assert wheel.next_expiration() == 7
+    wheel.remove(near)
+    assert wheel.next_expiration() == 20
+    wheel.remove(middle)
+    assert wheel.next_expiration() == 400
+    wheel.remove(far)
+    assert wheel.next_expiration() is None
+
+
+def test_a_slot_counts_as_occupied_until_its_last_task_has_left() -> None:
+    wheel = TimingWheel(20)
+    first, second, later = added(wheel, 7, 7, 9)
+    wheel.remove(first)
+    assert wheel.next_expiration() == 7
+    wheel.remove(second)
+    assert wheel.next_expiration() == 9
+    assert wheel.advance(9) == [later]
+
+
+def test_advancing_to_the_present_is_harmless() -> None:
+    wheel = TimingWheel(20, 3)
+    (task,) = added(wheel, 4)
+    assert wheel.advance(3) == []
+    assert wheel.advance(4) == [task]
+    assert wheel.advance(4) == []
+
+
+def test_it_says_in_one_line_what_it_holds() -> None:
+    wheel = TimingWheel(20, 5)
+    added(wheel, 6, 900)
+    assert repr(wheel) == "<TimingWheel now=5 tasks=2 levels=3>"
+
+
+# Order
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_tasks_are_returned_by_expiration_and_first_in_first_out_among_equals(size: int) -> None:
+    wheel = TimingWheel(size)
+    expirations = [8, 700, 3, 8, 64, 3, 65, 700, 8, 1000, 64, 7, 1001]
+    tasks = added(wheel, *expirations)
+    expected = [task for _, _, task in sorted(zip(expirations, range(13), tasks, strict=True))]
+    assert wheel.advance(2000) == expected
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 3])
+def test_an_earlier_task_on_a_higher_level_goes_before_a_later_one_on_a_lower_level(
+    limit: int | None,
+) -> None:
+    wheel = TimingWheel(20)
+    (first,) = added(wheel, 405)
+    wheel.advance(100)
+    (second,) = added(wheel, 405)
+    wheel.advance(390)
+    (third,) = added(wheel, 405)
+    assert [wheel.locate(task)[0] for task in (first, second, third)] == [2, 1, 0]
+    if limit is None:
+        assert wheel.advance(405) == [first, second, third]
+    else:
+        assert [*chain(*in_steps(wheel, 405, limit))] == [first, second, third]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 3])
+def test_slots_of_all_levels_that_start_at_one_instant_are_taken_together(limit: int | None) -> None:
+    wheel = TimingWheel(20)
+    first = added(wheel, 400, 401, 400, 425)
+    wheel.advance(150)
+    second = added(wheel, 400, 401, 400, 425)
+    wheel.advance(390)
+    third = added(wheel, 400, 401, 400, 425)
+    assert [wheel.locate(group[0])[0] for group in (first, second, third)] == [2, 1, 0]
+    groups = (first, second, third)
+    expected = [group[i] for group in groups for i in (0, 2)]
+    expected += [group[1] for group in groups]
+    expected += [group[3] for group in groups]
+    if limit is None:
+        assert wheel.advance(1000) == expected
+    else:
+        assert [*chain(*in_steps(wheel, 1000, limit))] == expected
+
+
+# Advancing in parts
+
+
+def test_with_a_limit_every_move_to_a_lower_level_counts_like_a_task_returned() -> None:
+    wheel = TimingWheel(20)
+    a450, a446, a455, a473 = added(wheel, 450, 446, 455, 473)
+    steps = in_steps(wheel, 500, 1)
+    # Each of the four moves from level 2 to level 1, from there to level 0, and is returned.
+    assert len([step for step in steps if step]) == 4
+    assert len(steps) in (12, 13)
+    assert [*chain(*steps)] == [a446, a450, a455, a473]
+    assert wheel.now == 500
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 11, 12, 13, 100])
+def test_whatever_the_limit_the_parts_together_are_what_one_call_returns(limit: int) -> None:
+    expirations = [450, 446, 20, 455, 19, 473, 450, 20, 8000, 1]
+    whole, parted = TimingWheel(20), TimingWheel(20)
+    added(whole, *expirations)
+    added(parted, *expirations)
+    steps = in_steps(parted, 8000, limit)
+    assert all(len(step) <= limit for step in steps)
+    assert [str(task) for step in steps for task in step] == [str(task) for task in whole.advance(8000)]
+    assert (parted.now, len(parted)) == (8000, 0)
+
+
+def test_a_partial_advance_stays_where_the_work_stopped_and_shows_that_something_is_left() -> None:
+    wheel = TimingWheel(20)
+    first, second, later = added(wheel, 5, 5, 9)
+    assert wheel.advance(12, 1) == [first]
+    assert (wheel.now, wheel.next_expiration(), len(wheel)) == (5, 5, 2)
+    assert wheel.advance(12, 1) == [second]
+    assert (wheel.now, wheel.next_expiration()) == (5, 9)
+    assert wheel.advance(12, 2) == [later]
+    assert (wheel.now, wheel.next_expiration()) == (12, None)
+
+
+def test_between_the_parts_of_an_advance_tasks_can_be_added_removed_and_added_again() -> None:
+    wheel = TimingWheel(20)
+    a, b, c, d = added(wheel, 5, 5, 5, 25)
+    assert wheel.advance(30, 1) == [a]
+    # At tick 5 still: what is due by then is refused, what is due before 30 is not.
+    assert not wheel.add(a, 5)
+    assert wheel.add(a, 25)
+    assert wheel.remove(b)
+    assert not wheel.add(b, 5)
+    (e,) = added(wheel, 6)
+    assert wheel.advance(30, 2) == [c, e]
+    # d has been on a higher level since before a came.
+    assert wheel.advance(30) == [d, a]
+
+
+def test_when_a_slot_is_half_moved_down_the_order_among_equals_is_kept() -> None:
+    wheel = TimingWheel(20)
+    tasks = added(wheel, 45, 45, 45, 45)
+    assert wheel.advance(45, 2) == []
+    assert sorted(wheel.locate(task)[0] for task in tasks) == [0, 0, 1, 1]
+    tasks += added(wheel, 45)
+    assert wheel.remove(tasks.pop(1))
+    assert wheel.advance(45, 1) == []
+    tasks += added(wheel, 45)
+    assert wheel.remove(tasks.pop(2))
+    assert wheel.advance(45) == tasks
+
+
+def test_limit_zero_lets_time_pass_until_something_would_have_to_move() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 450)
+    assert wheel.advance(399, 0) == []
+    assert (wheel.now, wheel.locate(task)) == (399, (2, 1))
+    assert wheel.advance(1000, 0) == []
+    assert (wheel.now, wheel.locate(task)) == (400, (2, 1))
+    assert wheel.advance(1000, 0) == []
+    assert (wheel.now, wheel.next_expiration()) == (400, 400)
+    assert wheel.advance(1000) == [task]
+
+
+def test_limit_zero_returns_nothing_that_is_due() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 5)
+    assert wheel.advance(5, 0) == []
+    assert (wheel.now, len(wheel), task.scheduled) == (5, 1, True)
+    assert wheel.advance(5, 1) == [task]
+
+
+def test_on_an_empty_wheel_limit_zero_goes_all_the_way() -> None:
+    wheel = TimingWheel(20)
+    assert wheel.advance(10**15, 0) == []
+    assert wheel.now == 10**15
+
+
+# Time jumps
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("expiration", FAR)
+def test_a_task_however_far_away_is_returned_at_its_own_tick(size: int, expiration: int) -> None:
+    wheel = TimingWheel(size)
+    (task,) = added(wheel, expiration)
+    assert wheel.levels == wheel.locate(task)[0] + 1
+    assert size ** (wheel.levels - 1) <= expiration < size**wheel.levels
+    assert wheel.advance(expiration - 1) == []
+    assert wheel.next_expiration() == expiration
+    assert wheel.advance(expiration) == [task]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_empty_slots_are_never_visited(size: int) -> None:
+    wheel = TimingWheel(size)
+    expirations = [10**12 - 1, 123_456_789_012, 7]
+    tasks = added(wheel, *expirations)
+    starts = {
+        expiration - expiration % size**level for expiration in expirations for level in range(wheel.levels)
+    }
+    visited = set()
+    calls = 0
+    returned: list[TimerTask] = []
+    while len(wheel):
+        returned += wheel.advance(10**12, 1)
+        visited.add(wheel.now)
+        calls += 1
+        # One move or return a call: a task sinks at most once from every level.
+        assert calls <= 3 * wheel.levels
+    assert returned == tasks[::-1]
+    # Time has stood still only where the slot of a task starts.
+    assert visited <= starts
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_empty_wheel_jumps_any_distance_at_once(size: int) -> None:
+    wheel = TimingWheel(size)
+    assert wheel.advance(2**70) == []
+    assert wheel.now == 2**70
+    (task,) = added(wheel, 2**70 + 1)
+    assert wheel.locate(task) == (0, (2**70 + 1) % size)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("size", [1, 0, -20, True])
+def test_a_wheel_of_fewer_than_two_slots_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="wheel_size must be an integer of at least 2"):
+        TimingWheel(size)
+
+
+@pytest.mark.parametrize("size", [2.5, 20.0, "20", None])
+def test_a_number_of_slots_that_is_no_integer_is_refused(size: object) -> None:
+    # The compiled build checks the type before the first line runs, and says so in its own words.
+    with pytest.raises((ValueError, TypeError), match=r"wheel_size must be an integer|int object expected"):
+        TimingWheel(cast(Any, size))
+
+
+@pytest.mark.parametrize("expiration", [2.5, 700.0, float("nan"), "7", None])
+def test_an_expiration_that_is_no_integer_is_refused_and_nothing_is_stored(expiration: object) -> None:
+    wheel = TimingWheel(20)
+    task = Task()
+    with pytest.raises(TypeError):
+        wheel.add(task, cast(Any, expiration))
+    assert (len(wheel), wheel.next_expiration(), task.scheduled) == (0, None, False)
+    assert wheel.add(task, 7)
+
+
+def test_time_cannot_go_back() -> None:
+    wheel = TimingWheel(20, 10)
+    (task,) = added(wheel, 12)
+    with pytest.raises(ValueError, match="time cannot go back from tick 10 to 9"):
+        wheel.advance(9)
+    assert wheel.now == 10
+    assert wheel.advance(12) == [task]
+
+
+def test_a_negative_limit_is_refused_and_no_time_passes() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 2)
+    with pytest.raises(ValueError, match="limit must not be negative, got -1"):
+        wheel.advance(5, -1)
+    assert (wheel.now, wheel.locate(task)) == (0, (0, 2))
+
+
+def test_adding_a_task_twice_is_refused_and_it_stays_where_it_was() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 7)
+    for expiration in (7, 300, 0):
+        with pytest.raises(RuntimeError, match="is in a timing wheel already: remove it first"):
+            wheel.add(task, expiration)
+    assert (len(wheel), wheel.levels, wheel.locate(task)) == (1, 1, (0, 7))
+    assert wheel.advance(300) == [task]
+
+
+def test_adding_a_task_of_another_wheel_is_refused_and_it_stays_there() -> None:
+    here, there = TimingWheel(20), TimingWheel(20)
+    (task,) = added(there, 7)
+    with pytest.raises(RuntimeError, match="is in a timing wheel already"):
+        here.add(task, 9)
+    assert (len(here), len(there), there.locate(task)) == (0, 1, (0, 7))
+    assert there.advance(7) == [task]
+    assert here.add(task, 9)
+
+
+def test_a_task_that_is_not_stored_cannot_be_located() -> None:
+    wheel, other = TimingWheel(20), TimingWheel(20)
+    never = Task("never")
+    removed, elsewhere, expired = added(wheel, 30, 7, 1)[0], added(other, 7)[0], Task("expired")
+    wheel.remove(removed)
+    wheel.add(expired, 1)
+    wheel.advance(1)
+    for task in (never, removed, elsewhere, expired):
+        with pytest.raises(ValueError, match=rf"{task} is not in this timing wheel"):
+            wheel.locate(task)
+
+
+def test_removing_what_is_not_stored_changes_nothing() -> None:
+    wheel, other = TimingWheel(20), TimingWheel(20)
+    (here,) = added(wheel, 7)
+    (there,) = added(other, 7)
+    assert wheel.remove(Task()) is False
+    assert wheel.remove(there) is False
+    assert (len(wheel), len(other)) == (1, 1)
+    assert wheel.advance(7) == [here]
+    assert wheel.remove(here) is False
+    assert (len(wheel), len(other)) == (0, 1)
+    assert other.advance(7) == [there]

@@ -1,0 +1,209 @@
+"""The timing wheel against a sorted list, in random histories."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from purgatory import TimerTask, TimingWheel
+
+SIZES = [2, 3, 5, 20, 64]
+
+# Ways to choose an instant, worked out when the wheel and its tasks are known. Numbers drawn at random hardly
+# ever meet the edge of a slot or each other, and that is where an order can go wrong.
+Choice: TypeAlias = tuple[str, int, int]
+CHOICES: st.SearchStrategy[Choice] = st.one_of(
+    # A few ticks from now.
+    st.tuples(st.just("ahead"), st.integers(0, 30), st.just(0)),
+    # On the start of a slot of some level, or next to it.
+    st.tuples(st.just("edge of level 1"), st.integers(1, 6), st.integers(-1, 1)),
+    st.tuples(st.just("edge of level 2"), st.integers(1, 3), st.integers(-1, 1)),
+    st.tuples(st.just("edge of level 3"), st.integers(1, 2), st.integers(-1, 1)),
+    # When a task that is stored is due, or next to it.
+    st.tuples(st.just("task"), st.integers(0, 50), st.sampled_from([0, 0, 0, -1, 1])),
+)
+
+
+class Task(TimerTask):
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def __repr__(self) -> str:
+        return f"Task({self.number})"
+
+
+class WheelMachine(RuleBasedStateMachine):
+    """`stored` is the naive model: every task with its expiration and its place in the order of adding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+        self.wheel = TimingWheel(2)
+        self.stored: dict[Task, tuple[int, int]] = {}
+        self.removed: list[Task] = []
+        self.adds = 0
+        # How far a call of advance, whose limit has stopped it, was to go.
+        self.unreached: int | None = None
+
+    @initialize(size=st.sampled_from(SIZES), start=st.sampled_from([0, 0, 7, 399, 10**15]))
+    def make(self, size: int, start: int) -> None:
+        self.size = size
+        self.wheel = TimingWheel(size, start)
+
+    # What can happen
+
+    @rule(choice=CHOICES)
+    def add(self, choice: Choice) -> None:
+        self._add(Task(self.adds), self._instant(choice))
+
+    @rule(choice=CHOICES, number=st.integers(2, 5))
+    def add_several_at_once(self, choice: Choice, number: int) -> None:
+        for _ in range(number):
+            self._add(Task(self.adds), self._instant(choice))
+
+    @precondition(lambda self: self.removed)
+    @rule(choice=CHOICES)
+    def add_again(self, choice: Choice) -> None:
+        self._add(self.removed.pop(), self._instant(choice))
+
+    @precondition(lambda self: self.stored)
+    @rule(index=st.integers(0, 50))
+    def remove(self, index: int) -> None:
+        task = list(self.stored)[index % len(self.stored)]
+        assert self.wheel.remove(task) is True
+        assert self.wheel.remove(task) is False
+        del self.stored[task]
+        self.removed.append(task)
+
+    @rule(choice=CHOICES)
+    def advance(self, choice: Choice) -> None:
+        now = max(self.wheel.now, self._instant(choice))
+        due = self._due(now)
+        assert self.wheel.advance(now) == due
+        self._forget(due)
+        assert self.wheel.now == now
+        self.unreached = None
+
+    @rule(choice=CHOICES, limit=st.integers(0, 4))
+    def advance_in_part(self, choice: Choice, limit: int) -> None:
+        self._advance_in_part(max(self.wheel.now, self._instant(choice)), limit)
+
+    @precondition(lambda self: self.unreached is not None)
+    @rule(limit=st.integers(1, 4))
+    def go_on_with_the_advance(self, limit: int) -> None:
+        assert self.unreached is not None
+        self._advance_in_part(self.unreached, limit)
+
+    @precondition(lambda self: self.stored)
+    @rule()
+    def jump_to_the_next_expiration(self) -> None:
+        now = self.wheel.next_expiration()
+        assert now is not None
+        due = self._due(now)
+        assert self.wheel.advance(now) == due
+        self._forget(due)
+        assert self.wheel.now == now
+        self.unreached = None
+
+    # What must hold after each of them
+
+    @invariant()
+    def it_counts_what_it_stores(self) -> None:
+        assert len(self.wheel) == len(self.stored)
+        assert all(task.scheduled for task in self.stored)
+        assert not any(task.scheduled for task in self.removed)
+
+    @invariant()
+    def every_task_is_where_its_expiration_belongs(self) -> None:
+        for task, (expiration, _) in self.stored.items():
+            level, slot = self.wheel.locate(task)
+            assert level < self.wheel.levels
+            width = self.size**level
+            position = expiration // width
+            assert slot == position % self.size
+            # Within the window that starts with the slot of now; that one has been emptied, unless a limit
+            # has stopped just there.
+            ahead = position - self.wheel.now // width
+            assert ahead < self.size
+            assert ahead > 0 or (self.unreached is not None and position * width == self.wheel.now)
+
+    @invariant()
+    def next_expiration_is_the_start_of_the_next_occupied_slot(self) -> None:
+        starts = [
+            expiration - expiration % self.size ** self.wheel.locate(task)[0]
+            for task, (expiration, _) in self.stored.items()
+        ]
+        next_expiration = self.wheel.next_expiration()
+        assert next_expiration == min(starts, default=None)
+        if next_expiration is not None:
+            assert next_expiration <= min(expiration for expiration, _ in self.stored.values())
+            assert next_expiration > self.wheel.now or self.unreached is not None
+
+    # How the model does it
+
+    def _instant(self, choice: Choice) -> int:
+        kind, number, offset = choice
+        if kind == "ahead":
+            return self.wheel.now + number
+        if kind == "task":
+            expirations = [expiration for expiration, _ in self.stored.values()]
+            return (expirations[number % len(expirations)] if expirations else self.wheel.now) + offset
+        width: int = self.size ** int(kind[-1])
+        return (self.wheel.now // width + number) * width + offset
+
+    def _add(self, task: Task, expiration: int) -> None:
+        stored = self.wheel.add(task, expiration)
+        assert stored is (expiration > self.wheel.now)
+        if stored:
+            self.stored[task] = (expiration, self.adds)
+            self.adds += 1
+            level = 0
+            while expiration // self.size**level - self.wheel.now // self.size**level >= self.size:
+                level += 1
+            # The lowest level whose window reaches it.
+            assert self.wheel.locate(task)[0] == level
+        else:
+            assert not task.scheduled
+
+    def _due(self, now: int) -> list[Task]:
+        return sorted(
+            (task for task in self.stored if self.stored[task][0] <= now), key=self.stored.__getitem__
+        )
+
+    def _forget(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            assert not task.scheduled
+            del self.stored[task]
+
+    def _advance_in_part(self, now: int, limit: int) -> None:
+        due = self._due(now)
+        levels = {task: self.wheel.locate(task)[0] for task in self.stored}
+        returned = self.wheel.advance(now, limit)
+        count = len(returned)
+        assert returned == due[:count]
+        self._forget(due[:count])
+
+        sunk = {task: levels[task] - self.wheel.locate(task)[0] for task in self.stored}
+        assert all(down >= 0 for down in sunk.values())
+        assert count + sum(down > 0 for down in sunk.values()) <= limit
+
+        next_expiration = self.wheel.next_expiration()
+        if self.wheel.now == now and (next_expiration is None or next_expiration > now):
+            assert count == len(due)
+            self.unreached = None
+        else:
+            # It stopped because of the limit, and not a move earlier. (One move may span several levels.)
+            assert limit <= sum(levels[task] + 1 for task in due[:count]) + sum(sunk.values())
+            self.unreached = now
+
+
+WheelMachine.TestCase.settings = settings(
+    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+TestWheelAgainstASortedList = WheelMachine.TestCase
