@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import anyio
 import pytest
 import pytest_asyncio
 
-from purgatory import OperationState, Purgatory, PurgatoryClosed
+from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
 from tests.operations import Gate, Stop, raising
 
@@ -597,6 +597,31 @@ def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
         runner.run(purgatory.aclose())
 
 
+def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
+    class Slow:
+        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+            loop.jump(1)
+
+        def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+            raise NotImplementedError
+
+    async def main() -> Purgatory:
+        purgatory = Purgatory(observers=[Slow()])
+        purgatory.start()
+        for number in range(100):
+            purgatory.try_complete_else_watch(Gate(60), ["all", number])
+        await asyncio.sleep(0)
+        return purgatory
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        running = runner.get_loop()
+        assert isinstance(running, VirtualTimeLoop)
+        loop = running
+        purgatory = runner.run(main())
+    assert purgatory.statistics().cancelled == 100
+    assert nothing_is_left(purgatory)
+
+
 def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopFactory) -> None:
     async def main() -> weakref.ref[Gate]:
         purgatory = Purgatory()
@@ -621,6 +646,64 @@ def test_a_purgatory_whose_operations_are_all_linked_is_freed_without_a_stack() 
 
 
 # Nothing is left behind
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("method", ["run", "aclose", "sweep", "wait_until", "await"])
+async def test_what_was_cancelled_once_does_not_haunt_the_next_call(method: str) -> None:
+    def call(purgatory: Purgatory, gate: Gate) -> Awaitable[object]:
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "run": purgatory.run,
+            "aclose": purgatory.aclose,
+            "sweep": lambda: purgatory.sweep("a"),
+            "wait_until": lambda: purgatory.wait_until(lambda: gate.done, ["a"]),
+            "await": lambda: gate,
+        }
+        return calls[method]()
+
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    slow = partial(loop.jump, 1)
+    # Several, because what is compiled may use the memory of one call for the next.
+    for cancelled in (True, False) * 3:
+        purgatory = Purgatory()
+        gate = Gate(60)
+        if method != "run":
+            purgatory.start()
+            purgatory.try_complete_else_watch(gate, ["a"])
+            for _ in range(5):
+                purgatory.try_complete_else_watch(Gate(60, completing=slow), ["a"]).trying = slow
+        task = asyncio.ensure_future(call(purgatory, gate))
+        await asyncio.sleep(0)
+        assert not task.done()
+        if cancelled:
+            task.cancel()
+        elif method == "run":
+            await purgatory.aclose()
+        else:
+            gate.force_complete()
+            purgatory.check_and_complete("a")
+        await asyncio.wait([task])
+        assert task.cancelled() == cancelled
+        assert cancelled or task.exception() is None
+        await purgatory.aclose()
+
+
+@pytest.mark.parametrize("use_uvloop", [False, True], ids=["asyncio", "uvloop"])
+def test_it_lives_in_what_anyio_runs(use_uvloop: bool) -> None:
+    async def main() -> tuple[str, str]:
+        async with Purgatory() as purgatory:
+            first = await purgatory.try_complete_else_watch(Gate(0.001, "block"), ["a"])
+        structured = Purgatory()
+        async with anyio.create_task_group() as group:
+            await group.start(structured.run)
+            second = await structured.try_complete_else_watch(Gate(0.001, "group"), ["a"])
+            group.cancel_scope.cancel()
+        return first, second
+
+    if use_uvloop:
+        pytest.importorskip("uvloop")
+    assert anyio.run(main, backend_options={"use_uvloop": use_uvloop}) == ("block", "group")
 
 
 def test_a_closed_purgatory_leaves_no_timer_and_no_task_behind() -> None:

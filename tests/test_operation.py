@@ -8,7 +8,7 @@ import math
 import traceback
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory.operation import Keeper
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 
@@ -414,6 +415,22 @@ async def test_shielded_it_outlives_the_task_that_waits(purgatory: Purgatory) ->
     assert gate.state is OperationState.PENDING
     gate.force_complete()
     assert await gate == "survivor"
+
+
+# What it expects of the one that keeps it
+
+
+def test_a_keeper_has_to_be_extended() -> None:
+    gate = Gate()
+    calls: list[Callable[[Keeper], object]] = [
+        lambda keeper: keeper.ending(gate),
+        lambda keeper: keeper.ended(gate),
+        lambda keeper: keeper.rescheduled(gate),
+        lambda keeper: keeper.run_check("key"),
+    ]
+    for call in calls:
+        with pytest.raises(NotImplementedError):
+            call(Keeper())
 
 
 # Subclasses

@@ -1062,3 +1062,5 @@ async def test_promise_13_a_key_that_cannot_be_compared_is_refused_whole(purgato
         purgatory.try_complete_else_watch(gate, ["other", Partition(1)])
     assert purgatory.statistics() == before
     assert purgatory.operations("other") == []
+    assert gate.state.name == "NEW"
+    assert purgatory.try_complete_else_watch(gate, ["other"]).state is OperationState.PENDING

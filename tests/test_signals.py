@@ -187,6 +187,30 @@ async def test_a_signal_after_the_loop_is_gone_is_an_error_and_no_deadlock() -> 
             purgatory.check_and_complete_threadsafe("key")
 
 
+def test_a_signal_in_the_middle_of_a_signal_is_no_deadlock() -> None:
+    class Key:
+        """Signals when it is hashed, as a finalizer might, which may be run at any moment."""
+
+        def __hash__(self) -> int:
+            if not inside:
+                inside.append("signalled")
+                purgatory.check_and_complete_threadsafe("inner")
+            return 1
+
+    inside: list[str] = []
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    gate = purgatory.try_complete_else_watch(Gate(), ["inner"])
+    gate.opened = True
+    thread = threading.Thread(target=purgatory.check_and_complete_threadsafe, args=[Key()], daemon=True)
+    thread.start()
+    thread.join(timeout=5)
+    assert not thread.is_alive()
+    assert inside == ["signalled"]
+    clock.advance(0)
+    assert gate.done
+
+
 async def test_hooks_run_in_the_loops_thread(purgatory: Purgatory) -> None:
     threads: list[int] = []
     gate = purgatory.try_complete_else_watch(Gate(60), ["key"])

@@ -95,6 +95,24 @@ async def test_years_of_sleep_pass_at_once(virtual_time: VirtualTimeLoop) -> Non
     assert virtual_time.time() == 10 * 365 * 86_400
 
 
+def test_time_jumps_to_a_timer_that_is_ages_away_as_fast_as_to_a_near_one() -> None:
+    async def main() -> float:
+        await asyncio.sleep(1e12)
+        return asyncio.get_running_loop().time()
+
+    assert on_virtual_time(main, ImpatientLoop) == 1e12
+
+
+def test_virtual_time_passes_in_debug_mode_too() -> None:
+    async def main() -> float:
+        await asyncio.sleep(3600)
+        await asyncio.to_thread(int)
+        return asyncio.get_running_loop().time()
+
+    with asyncio.Runner(debug=True, loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(main()) == 3600.0
+
+
 async def test_time_stands_still_while_code_runs(virtual_time: VirtualTimeLoop) -> None:
     before = virtual_time.time()
     for _ in range(1000):
@@ -520,6 +538,19 @@ def test_what_failed_before_the_step_is_raised_by_it_unless_somebody_has_seen_it
     with pytest.raises(ExceptionGroup) as caught:
         clock.advance(0)
     assert caught.value.exceptions == (unseen.exception(),)
+
+
+def test_a_hook_that_looked_at_something_cancelled_is_among_the_errors() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    withdrawn = purgatory.try_complete_else_watch(Wait(None), ["key"])
+    withdrawn.cancel()
+    looking = purgatory.try_complete_else_watch(Wait(1.0, action=withdrawn.result), ["key"])
+    with pytest.raises(BaseExceptionGroup) as caught:
+        clock.advance(2.0)
+    assert caught.group_contains(asyncio.CancelledError)
+    assert looking.state is OperationState.FAILED
+    assert clock.time() == 2.0
 
 
 def test_an_observer_that_raises_is_among_the_errors() -> None:

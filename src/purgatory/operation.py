@@ -212,11 +212,10 @@ class Operation(TimerTask):
             raise replacement from error
 
     def _abandon(self, waiter: asyncio.Future[None]) -> None:
-        waiters = self._waiters
-        if waiters is not None:
-            waiters.remove(waiter)
-            if not waiters:
-                self.cancel()
+        waiters = cast(list[asyncio.Future[None]], self._waiters)
+        waiters.remove(waiter)
+        if not waiters:
+            self.cancel()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"

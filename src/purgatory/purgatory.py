@@ -217,8 +217,8 @@ class Purgatory(Keeper):
         if reaper.cancelled():
             # Not by us: the loop is being torn down around an open purgatory.
             self._shut()
-            for _ in self._end_all(CANCELLED):
-                pass
+            for operation in self.operations():
+                operation.cancel()
             return
         error = reaper.exception()
         if error is not None:

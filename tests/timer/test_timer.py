@@ -475,6 +475,19 @@ def test_what_is_due_already_is_not_kept(delay: float) -> None:
     assert task.ran_at == []
 
 
+def test_a_delay_too_short_for_the_clock_to_tell_is_due_already_when_a_tick_has_just_begun() -> None:
+    clock = Clock(5.0)
+    timer = started(clock)
+    task = Task(clock)
+    clock.now = 7.0
+    assert timer.add(task, 1e-300) is False
+    assert (len(timer), timer.armed, task.deadline) == (0, False, None)
+    clock.now = 7.0004
+    assert timer.add(task, 1e-300) is True
+    clock.advance_to(8.0, timer)
+    assert task.ran_at == [pytest.approx(7.001)]
+
+
 @pytest.mark.parametrize(("delay", "deadline"), [(math.inf, None), (1e300, 1e300), (2.0**53, 2.0**53)])
 def test_what_is_too_far_away_is_never_due_and_not_kept(delay: float, deadline: float | None) -> None:
     clock = Clock()
@@ -624,6 +637,21 @@ def test_an_exception_goes_to_the_loops_exception_handler_and_the_others_run() -
     assert clock.reported[0]["message"] == "task 1 raised an exception when it was due"
     assert len(timer) == 1
     assert timer.armed
+
+
+def test_a_task_that_looks_at_something_cancelled_stops_nothing_else() -> None:
+    clock = Clock()
+    timer = started(clock)
+
+    def look() -> None:
+        raise asyncio.CancelledError("it was withdrawn")
+
+    tasks = [Task(clock, action=look), Task(clock)]
+    for task in tasks:
+        timer.add(task, 1.0)
+    clock.advance_to(1.0, timer)
+    assert [task.ran_at for task in tasks] == [[1.0], [1.0]]
+    assert [str(context["exception"]) for context in clock.reported] == ["it was withdrawn"]
 
 
 async def test_on_a_loop_an_exception_of_a_task_does_not_end_the_reaper(
@@ -858,6 +886,17 @@ def test_a_delay_that_is_not_a_number_is_refused_and_nothing_is_kept() -> None:
     with pytest.raises(ValueError, match="NaN"):
         timer.add(task, math.nan)
     assert (len(timer), timer.armed, task.scheduled, task.deadline) == (0, False, False, None)
+
+
+def test_rescheduling_by_what_is_not_a_number_is_refused_and_the_task_stays_where_it_was() -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        timer.reschedule(task, math.nan)
+    assert (len(timer), timer.armed, task.scheduled, task.deadline) == (1, True, True, 1.0)
+    clock.advance_to(1.0, timer)
+    assert task.ran_at == [1.0]
 
 
 @pytest.mark.parametrize("delay", [0.5, 5.0, 0.0, math.inf, 1e300])

@@ -361,6 +361,34 @@ def test_on_an_empty_wheel_limit_zero_goes_all_the_way() -> None:
     assert wheel.now == 10**15
 
 
+def test_the_steps_of_an_advance_taken_one_by_one_return_the_same() -> None:
+    wheel = TimingWheel(20)
+    late, early, equal = added(wheel, 450, 446, 450)
+    assert not wheel.reach(399)
+    assert wheel.now == 399
+    assert wheel.reach(500)
+    assert (wheel.now, wheel.pop()) == (400, None)
+    assert (wheel.sink(2), wheel.sink(0), wheel.sink(2), wheel.sink(2)) == (2, 0, 1, 0)
+    assert wheel.reach(500)
+    assert (wheel.now, wheel.sink(9)) == (440, 3)
+    assert wheel.reach(500)
+    assert (wheel.now, wheel.sink(9), wheel.pop(), wheel.pop()) == (446, 0, early, None)
+    assert wheel.reach(500)
+    assert (wheel.now, wheel.pop()) == (450, late)
+    # Until the slot is empty that is where it stays.
+    assert wheel.reach(500)
+    assert (wheel.now, wheel.pop(), wheel.pop()) == (450, equal, None)
+    assert not wheel.reach(500)
+    assert (wheel.now, len(wheel)) == (500, 0)
+
+
+def test_a_step_to_the_past_leaves_time_where_it_is() -> None:
+    wheel = TimingWheel(20, 100)
+    (task,) = added(wheel, 119)
+    assert not wheel.reach(90)
+    assert (wheel.now, wheel.next_expiration(), wheel.locate(task)) == (100, 119, (0, 19))
+
+
 # Time jumps
 
 
