@@ -1,0 +1,181 @@
+"""Awaited style with what asyncio offers: a task each, an event or a future, and a timeout."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from benchmarks.constructs.construct import Key, Tally, TaskConstruct
+
+
+class WaitForEvent(TaskConstruct[Key]):
+    """The one that most people write."""
+
+    name = "asyncio.wait_for(event.wait(), t)"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._events: dict[Key, asyncio.Event] = {}
+
+    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
+        event = self._events.get(target)
+        if event is None:
+            event = self._events[target] = asyncio.Event()
+        self.tally.parked += 1
+        try:
+            await asyncio.wait_for(event.wait(), next(timeouts))
+        except TimeoutError:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._events.pop(key).set()
+
+
+class FutureBuckets(TaskConstruct[Key]):
+    """A list of futures for each key."""
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.buckets: dict[Key, list[asyncio.Future[None]]] = {}
+
+    def add(self, key: Key) -> asyncio.Future[None]:
+        future = self.loop.create_future()
+        bucket = self.buckets.get(key)
+        if bucket is None:
+            bucket = self.buckets[key] = []
+        bucket.append(future)
+        return future
+
+    def remove(self, key: Key, future: asyncio.Future[None]) -> None:
+        """After a timeout; a key that has been signalled has no bucket any more."""
+        bucket = self.buckets.get(key)
+        if bucket is not None:
+            bucket.remove(future)
+            if not bucket:
+                del self.buckets[key]
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for future in self.buckets.pop(key):
+                if not future.done():
+                    future.set_result(None)
+
+
+class TimeoutFuture(FutureBuckets):
+    """The modern way, without the event."""
+
+    name = "asyncio.timeout + Future"
+
+    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
+        future = self.add(target)
+        self.tally.parked += 1
+        try:
+            async with asyncio.timeout(next(timeouts)):
+                await future
+        except TimeoutError:
+            self.remove(target, future)
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+
+
+class CallLaterFuture(FutureBuckets):
+    """The cheapest that asyncio's own parts give."""
+
+    name = "Future + call_later"
+
+    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
+        future = self.add(target)
+        handle = self.loop.call_later(next(timeouts), self._expire, target, future)
+        self.tally.parked += 1
+        try:
+            await future
+        except TimeoutError:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+        finally:
+            handle.cancel()
+
+    def _expire(self, key: Key, future: asyncio.Future[None]) -> None:
+        if not future.done():
+            self.remove(key, future)
+            future.set_exception(TimeoutError())
+
+
+class WaitFirstOfEvents(TaskConstruct[tuple[Key, ...]]):
+    """Several keys, as asyncio's documentation suggests: a task for each event, and the first one wins."""
+
+    name = "asyncio.wait over three events"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._events: dict[Key, asyncio.Event] = {}
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        events = self._events
+        tasks = []
+        for key in target:
+            event = events.get(key)
+            if event is None:
+                event = events[key] = asyncio.Event()
+            tasks.append(self.loop.create_task(event.wait()))
+        self.tally.parked += 1
+        done, pending = await asyncio.wait(tasks, timeout=next(timeouts), return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        if done:
+            self.tally.completed += 1
+        else:
+            self.tally.expire(request)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._events.pop(key).set()
+
+
+class SharedFuture(TaskConstruct[tuple[Key, ...]]):
+    """Several keys by hand: one future in the lists of all of them."""
+
+    name = "Future in each list + call_later"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        buckets = self._buckets
+        future = self.loop.create_future()
+        for key in target:
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = []
+            bucket.append(future)
+        handle = self.loop.call_later(next(timeouts), self._expire, future)
+        self.tally.parked += 1
+        try:
+            await future
+        except TimeoutError:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+        finally:
+            handle.cancel()
+            for key in target:
+                bucket = buckets[key]
+                bucket.remove(future)
+                if not bucket:
+                    del buckets[key]
+
+    def _expire(self, future: asyncio.Future[None]) -> None:
+        if not future.done():
+            future.set_exception(TimeoutError())
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for future in self._buckets.get(key, ()):
+                if not future.done():
+                    future.set_result(None)

@@ -1,0 +1,114 @@
+"""Purgatory, in both styles, on one key and on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from benchmarks.constructs.construct import Construct, K, Key, Style, Tally, TaskConstruct
+from purgatory import DelayedOperation, Purgatory
+
+
+class Wait(DelayedOperation[None]):
+    """What a user writes: an operation with a condition, something to do, and a field or two of its own."""
+
+    __slots__ = ("request", "tally")
+
+    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
+        super().__init__(timeout)
+        self.request = request
+        self.tally = tally
+
+    def try_complete(self) -> bool:
+        return self.tally.ready and self.force_complete()
+
+
+class CountedWait(Wait):
+    """The same in callback style: its hooks count how it ended."""
+
+    __slots__ = ()
+
+    def on_complete(self) -> None:
+        self.tally.completed += 1
+
+    def on_expiration(self) -> None:
+        # After on_complete, which runs in either case.
+        self.tally.completed -= 1
+        self.tally.expire(self.request)
+
+
+class PurgatoryConstruct(Construct[K]):
+    """What both styles and both kinds of target share."""
+
+    name = "purgatory"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.purgatory = Purgatory("benchmark")
+
+    async def __aenter__(self) -> Self:
+        self.purgatory.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.purgatory.aclose(cancel_pending=True)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        check_and_complete = self.purgatory.check_and_complete
+        for key in keys:
+            check_and_complete(key)
+
+
+class PurgatoryCallback(PurgatoryConstruct[Key]):
+    """Fire and forget: the operation's own hooks are the callback."""
+
+    style = Style.CALLBACK
+
+    def park(self, requests: Sequence[int], targets: Sequence[Key], timeouts: Iterable[float]) -> None:
+        tally, watch = self.tally, self.purgatory.try_complete_else_watch
+        for request, key, timeout in zip(requests, targets, timeouts, strict=False):
+            watch(CountedWait(timeout, request, tally), (key,))
+
+
+class PurgatorySeveralKeysCallback(PurgatoryConstruct[tuple[Key, ...]]):
+    """Fire and forget, on several keys."""
+
+    style = Style.CALLBACK
+
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
+        tally, watch = self.tally, self.purgatory.try_complete_else_watch
+        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
+            watch(CountedWait(timeout, request, tally), keys)
+
+
+class PurgatoryTask(PurgatoryConstruct[Key], TaskConstruct[Key]):
+    """A task awaits the operation."""
+
+    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
+        operation = Wait(next(timeouts), request, self.tally)
+        self.purgatory.try_complete_else_watch(operation, (target,))
+        self.tally.parked += 1
+        await operation
+        if operation.expired:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+
+
+class PurgatorySeveralKeysTask(PurgatoryConstruct[tuple[Key, ...]], TaskConstruct[tuple[Key, ...]]):
+    """A task awaits the operation, which watches several keys."""
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        operation = Wait(next(timeouts), request, self.tally)
+        self.purgatory.try_complete_else_watch(operation, target)
+        self.tally.parked += 1
+        await operation
+        if operation.expired:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
