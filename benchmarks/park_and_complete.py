@@ -50,8 +50,8 @@ def one_key(loop: str) -> Question:
             Table(
                 title="A wait on one key with a timeout of 30 s, parked and completed: microseconds each",
                 columns=COLUMNS,
-                note=f"Processor time; {ONE_KEY:,} waits, {WAITS_PER_KEY} per key. Includes creating the user's "
-                "object, waking tasks, clearing cancelled timers. The slow ones are measured fewer times.",
+                note=f"Processor time; {ONE_KEY:,} waits, {WAITS_PER_KEY} per key. Includes making the "
+                "user's object, waking tasks, clearing cancelled timers. Slow ones are measured fewer times.",
             ),
         ),
         patience=7.0,

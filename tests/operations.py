@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -61,3 +62,9 @@ def raising(error: BaseException) -> Callable[[], NoReturn]:
         raise error
 
     return raise_it
+
+
+async def a_few_turns() -> None:
+    """Let the loop get round to whatever is ready, and to what that leads to."""
+    for _ in range(5):
+        await asyncio.sleep(0)

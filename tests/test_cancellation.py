@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from purgatory import OperationState, Purgatory
-from tests.operations import Gate, Stop, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 class Waiter:
@@ -142,7 +142,7 @@ async def test_the_exception_of_an_operation_whose_only_waiter_was_cancelled_in_
         gate.force_complete()
         waiter.task.cancel()
     assert await waiter.end() == ["cancelled"]
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert [context["exception"] for context in reported] == [error]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed, PurgatoryFull
 from purgatory.testing import ManualClock
-from tests.operations import Gate, Stop, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 ORDINARY = [
     ValueError("bad"),
@@ -213,7 +213,7 @@ async def test_a_failure_is_reported_when_nobody_awaits_the_operation(
     error = ValueError("bad")
     bad = purgatory.try_complete_else_watch(Gate(60, trying=raising(error)), ["a"])
     assert reported == []
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert [context["exception"] for context in reported] == [error]
     assert repr(bad) in reported[0]["message"]
 
@@ -223,7 +223,30 @@ async def test_a_failure_is_not_reported_when_it_is_awaited_right_away(
 ) -> None:
     with pytest.raises(ValueError, match="bad"):
         await purgatory.try_complete_else_watch(Gate(60, trying=raising(ValueError("bad"))), ["a"])
-    await asyncio.sleep(0)
+    await a_few_turns()
+    assert reported == []
+
+
+Await = Callable[[Gate], Awaitable[object]]
+
+AWAITING: dict[str, Await] = {
+    "gather": lambda gate: asyncio.gather(gate, return_exceptions=True),
+    "wait_for": lambda gate: asyncio.wait_for(gate, 60),
+    "shield": asyncio.shield,
+    "ensure_future": asyncio.ensure_future,
+}
+
+
+@pytest.mark.parametrize("wait", AWAITING.values(), ids=AWAITING.keys())
+async def test_a_failure_is_not_reported_when_a_task_made_right_away_awaits_it(
+    purgatory: Purgatory, reported: list[dict[str, Any]], wait: Await
+) -> None:
+    bad = purgatory.try_complete_else_watch(Gate(60, trying=raising(ValueError("bad"))), ["a"])
+    with suppress(ValueError):
+        await wait(bad)
+    await a_few_turns()
+    with pytest.raises(ValueError, match="bad"):
+        bad.result()
     assert reported == []
 
 
@@ -234,8 +257,7 @@ async def test_a_failure_is_not_reported_when_somebody_looks(
     bad = purgatory.try_complete_else_watch(Gate(60, trying=raising(ValueError("bad"))), ["a"])
     with suppress(ValueError):
         look(bad)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert reported == []
 
 
@@ -245,8 +267,7 @@ async def test_a_failure_is_reported_once_however_many_looked_away(
     bad = purgatory.try_complete_else_watch(Gate(60, completing=raising(ValueError("bad"))), ["a"])
     bad.force_complete()
     bad.force_complete()
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await a_few_turns()
     assert len(reported) == 1
 
 
@@ -255,7 +276,7 @@ async def test_an_awaited_failure_reaches_a_task_that_comes_later(
 ) -> None:
     bad = purgatory.try_complete_else_watch(Gate(60, completing=raising(ValueError("bad"))), ["a"])
     bad.force_complete()
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert len(reported) == 1
     with pytest.raises(ValueError, match="bad"):
         await bad
@@ -406,7 +427,7 @@ async def test_a_base_exception_in_a_sweep_goes_up_and_those_behind_it_are_check
     gates[20].trying = raising(Stop())
     with pytest.raises(Stop):
         await purgatory.sweep("a")
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert [gate.state for gate in gates].count(OperationState.COMPLETED) == 49
     assert books_are_right(purgatory, completed=49, failed=1, pending=0, keys=0)
 

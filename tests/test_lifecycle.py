@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
-from tests.operations import Gate, Stop, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -324,7 +324,7 @@ async def test_hooks_that_raise_do_not_stop_the_close(reported: list[dict[str, A
     ]
     await purgatory.aclose()
     assert [gate.state.name for gate in gates] == ["EXPIRED", "FAILED"] * 5
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert len(reported) == 5
     assert nothing_is_left(purgatory)
 

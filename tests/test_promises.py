@@ -26,7 +26,7 @@ from purgatory import (
     PurgatoryStatistics,
 )
 from purgatory.testing import ManualClock, VirtualTimeLoop
-from tests.operations import Gate, Stop, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 Ts = TypeVarTuple("Ts")
 
@@ -302,7 +302,7 @@ async def test_promise_03_a_failed_operation_is_held_by_its_own_traceback_alone(
     assert gate.state is OperationState.FAILED
     figures = purgatory.statistics()
     assert (figures.pending, figures.watched, figures.keys, figures.failed) == (0, 0, 0, 1)
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert len(reported) == 1
     # As with every exception that somebody keeps, its traceback keeps the frames, and these keep `self`.
     clear_frames(error)
@@ -656,6 +656,7 @@ async def test_promise_07_a_bad_operation_does_not_keep_the_others_from_expiring
     good = [gate for number, gate in enumerate(gates) if number % 3]
     assert [gate.state for gate in good] == [OperationState.EXPIRED] * 66
     # Nobody awaited them, so the loop's exception handler is told, once for each.
+    await a_few_turns()
     assert [str(context["exception"]) for context in reported] == [gate.name for gate in gates[::3]]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory.testing import ManualClock
-from tests.operations import Gate
+from tests.operations import Gate, a_few_turns
 
 Ts = TypeVarTuple("Ts")
 
@@ -150,7 +150,7 @@ async def test_after_the_end_nothing_happens(reported: list[dict[str, Any]]) -> 
         pass
     purgatory.check_and_complete_threadsafe("key")
     await asyncio.to_thread(purgatory.check_and_complete_threadsafe, "key")
-    await asyncio.sleep(0)
+    await a_few_turns()
     assert checked.keys == []
     assert reported == []
 

@@ -20,7 +20,8 @@ class Signals:
     def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
         self._loop = loop
         self._wake = wake
-        self._lock = threading.Lock()
+        # Re-entrant: hashing a key, or a finalizer run at that moment, may itself signal.
+        self._lock = threading.RLock()
         self._keys: dict[Hashable, None] = {}
 
     def signal(self, key: Hashable) -> None:

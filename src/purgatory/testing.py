@@ -51,17 +51,24 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Virtual seconds since the loop was made."""
         return self._now
 
+    def idle_for(self) -> float | None:
+        """The seconds until the next timer rings; None when there is none, or it never will."""
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
+        if not timers or timers[0].when() == math.inf:
+            return None
+        return timers[0].when() - self._now
+
     def jump(self, seconds: float | None) -> bool:
         """Nothing can run for so many seconds, or ever: let them pass. False when a thread will see to it."""
         if self._threads:
             return False
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
-        if seconds is None or (timers and timers[0].when() == math.inf):
+        if seconds is None:
             raise WouldWaitForever(_where_they_wait(self))
         self._now += seconds
         # The sum may miss the timer by a rounding error, and asyncio would run it that much too early.
-        if timers and abs(timers[0].when() - self._now) < 1e-9:
-            self._now = timers[0].when()
+        short_of_it = self.idle_for()
+        if short_of_it is not None and abs(short_of_it) < 1e-9:
+            self._now += short_of_it
         # A timer rings when it is due before now and this; after some months the usual 1e-9 adds nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
         return True
@@ -94,7 +101,8 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if ready or timeout == 0 or self._loop.jump(timeout):
+        # Not for `timeout`, which is a day at most.
+        if ready or timeout == 0 or self._loop.jump(self._loop.idle_for()):
             return ready
         return super().select(None)
 
@@ -124,7 +132,7 @@ class ManualClock:
         self._armed = 0
         self._ready: list[asyncio.Handle] = []
         self._purgatories: list[Purgatory] = []
-        self._errors: list[Exception] = []
+        self._errors: list[BaseException] = []
 
     def purgatory(
         self,
@@ -171,7 +179,7 @@ class ManualClock:
         self._now = max(self._now, self._nanoseconds / 1e9)
         if self._errors:
             errors, self._errors = self._errors, []
-            raise ExceptionGroup("raised while the clock was advanced, or before", errors)
+            raise BaseExceptionGroup("raised while the clock was advanced, or before", errors)
 
     def time(self) -> float:
         """Seconds since the clock was made."""

@@ -1050,7 +1050,8 @@ async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keep
             slots += timer.wheel.locate(task)[0] + 1
             await asyncio.sleep(0)
         timer.add(Waiting(done), 0.06)
-        await done.wait()
+        async with asyncio.timeout(10):
+            await done.wait()
     assert min(task.ran_at - deadline for deadline, task in expected) >= 0
     # And one for the last; a rounding error of the loop may double one or the other.
     assert timer.wakeups <= slots + 5

@@ -136,6 +136,8 @@ class Timer:
 
     def reschedule(self, task: TimerTask, delay: float) -> bool:
         """`add` it with a new delay, whether it is scheduled or not."""
+        if delay != delay:
+            raise ValueError("delay must be a number of seconds, not NaN")
         self._wheel.remove(task)
         added = self.add(task, delay)
         if not self._wheel._tasks:
