@@ -287,11 +287,23 @@ async def test_a_cancelled_close_of_a_large_purgatory_leaves_nobody_hanging(canc
 
 @pytest.mark.usefixtures("virtual_time")
 async def test_an_anyio_scope_cancelled_during_the_close_lets_it_finish_first() -> None:
+    async def beat() -> None:
+        while not closed:
+            beats.append(purgatory.statistics().pending)
+            await asyncio.sleep(0)
+
+    closed: list[bool] = []
+    beats: list[int] = []
     purgatory, gates = await slow_to_close()
+    beating = asyncio.create_task(beat())
     with anyio.CancelScope() as scope:
         scope.cancel()
         await purgatory.aclose()
-    assert all(gate.expired for gate in gates)
+        closed.append(all(gate.expired for gate in gates))
+    assert closed == [True]
+    await beating
+    # In slices, as ever, and not in one go.
+    assert len(set(beats)) > 10
     assert nothing_is_left(purgatory)
     assert other_tasks() == set()
 

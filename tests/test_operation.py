@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import math
 import traceback
@@ -418,6 +419,18 @@ async def test_shielded_it_outlives_the_task_that_waits(purgatory: Purgatory) ->
 
 
 # What it expects of the one that keeps it
+
+
+@pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
+def test_a_done_operation_keeps_no_purgatory_alive(end: Callable[[Gate], object]) -> None:
+    purgatory = ManualClock().purgatory()
+    kept = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+    ref = weakref.ref(purgatory.try_complete_else_watch(Gate(60), ["a"]))
+    end(kept)
+    del purgatory
+    gc.collect()
+    assert ref() is None
+    assert kept.keys == ("a", "b")
 
 
 def test_a_keeper_has_to_be_extended() -> None:

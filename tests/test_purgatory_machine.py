@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -78,6 +79,9 @@ def perform(side: Side, number: int, step: Step) -> None:
         outcome = side.check(step.where, step.key)
     elif step.act == "open":
         side.open(target)
+    elif step.act == "light":
+        side.open(target)
+        outcome = side.check(step.where, step.key)
     elif step.act == "force":
         outcome = side.force(target)
     elif step.act == "cancel":
@@ -395,7 +399,19 @@ WHERE = st.sampled_from([0, 0, 0, 1])
 KEYS = st.sampled_from("aaabcd")
 NUMBERS = st.integers(0, 40)
 TIMEOUTS = st.sampled_from([None, None, None, -1, 0, 0.25, 1, 1, 1.5, 2, 2, 2, 3, 5, 17, 64, 65, 300])
-ACTS = ["check", "check", "open", "force", "cancel", "reschedule", "cancel for key", "park", "park", "raise"]
+ACTS = [
+    "check",
+    "light",
+    "light",
+    "open",
+    "force",
+    "cancel",
+    "reschedule",
+    "cancel for key",
+    "park",
+    "park",
+    "raise",
+]
 STEPS = st.lists(st.builds(Step, st.sampled_from(ACTS), NUMBERS, WHERE, KEYS, TIMEOUTS), max_size=3)
 PLANS = st.builds(
     Plan,
@@ -547,5 +563,6 @@ class PurgatoryMachine(RuleBasedStateMachine):
                 assert not purgatory.timer.armed
 
 
-TestPurgatoryMachine = PurgatoryMachine.TestCase
+# Longer than usual, because Hypothesis may take five minutes to simplify what it has found.
+TestPurgatoryMachine = pytest.mark.timeout(600)(PurgatoryMachine.TestCase)
 TestPurgatoryMachine.settings = settings(max_examples=400, stateful_step_count=40)

@@ -102,6 +102,28 @@ def test_each_key_object_is_kept_once() -> None:
     assert len(watchers) == 0
 
 
+def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
+    watchers = Watchers()
+    watched = watch_many(watchers, 4 * STRETCH_LENGTH)
+    first, second, third, fourth = (watched[n * STRETCH_LENGTH][1] for n in range(4))
+    for gate, stretch in watched[STRETCH_LENGTH : 2 * STRETCH_LENGTH]:
+        watchers.unwatch(gate, stretch)
+    assert second.following is third
+    assert second.previous is None
+    assert first.following is third
+    assert third.previous is first
+    for gate, stretch in watched[:STRETCH_LENGTH]:
+        watchers.unwatch(gate, stretch)
+    assert first.following is third
+    assert first.previous is None
+    assert watchers.first("key") is third
+    for gate, stretch in watched[3 * STRETCH_LENGTH :]:
+        watchers.unwatch(gate, stretch)
+    assert third.following is None
+    assert fourth.previous is None
+    assert names(watchers) == [gate.name for gate, _ in watched[2 * STRETCH_LENGTH : 3 * STRETCH_LENGTH]]
+
+
 ACTIONS = st.lists(
     st.tuples(st.sampled_from(["watch", "watch", "watch", "unwatch", "unwatch burst"]), st.integers(0, 999)),
     max_size=300,

@@ -47,10 +47,9 @@ class Ledger:
             failure = cast(Failure, operation._outcome)
             # What is no Exception goes up, and is seen there.
             if isinstance(failure.exception, Exception):
-                # A turn later, when the tasks just woken have seen it, or been cancelled before they could,
-                # and when who called try_complete_else_watch has come to await what it returned.
-                loop = cast(asyncio.AbstractEventLoop, self._loop)
-                loop.call_soon(self._report_unseen, operation, failure)
+                # Two turns later. In the first the tasks just woken see it, or are cancelled before they
+                # can, and so does a task that is made to await what try_complete_else_watch returns.
+                cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_soon, operation, failure)
         if self._observers:
             for observer in self._observers:
                 try:
@@ -70,6 +69,9 @@ class Ledger:
         """Hand what nobody else will see to the loop's exception handler."""
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         loop.call_exception_handler({"message": message, "exception": error})
+
+    def _report_soon(self, operation: Operation, failure: Failure) -> None:
+        cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
 
     def _report_unseen(self, operation: Operation, failure: Failure) -> None:
         if not failure.seen:

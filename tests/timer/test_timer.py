@@ -313,7 +313,7 @@ def test_a_later_deadline_leaves_the_armed_handle_alone_and_an_earlier_one_repla
 
 def test_there_is_one_wake_up_for_each_occupied_slot() -> None:
     clock = Clock()
-    timer = started(clock)
+    timer = started(clock, wheel_size=64)
     tasks = scheduled(timer, clock, *[slot / 1000 for slot in range(5, 60, 5) for _ in range(30)])
     clock.advance_to(1.0, timer)
     assert all(len(task.ran_at) == 1 for task in tasks)
@@ -322,7 +322,7 @@ def test_there_is_one_wake_up_for_each_occupied_slot() -> None:
 
 def test_slots_emptied_by_removal_cost_no_wake_up_but_the_one_that_was_armed() -> None:
     clock = Clock()
-    timer = started(clock)
+    timer = started(clock, wheel_size=64)
     *withdrawn, last = scheduled(timer, clock, *[slot / 1000 for slot in range(1, 61)])
     for task in withdrawn:
         timer.remove(task)
@@ -334,7 +334,7 @@ def test_slots_emptied_by_removal_cost_no_wake_up_but_the_one_that_was_armed() -
 async def test_on_a_loop_there_is_one_wake_up_for_each_slot_and_none_while_idle(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    timer = Timer()
+    timer = Timer(wheel_size=64)
     timer.start(virtual_time)
     async with running(timer):
         await asyncio.sleep(100)
