@@ -21,6 +21,9 @@ class DelayedOperation(Operation, Generic[R]):
     less means that the condition is tried once and the operation expires at once if it does not hold.
     Raises ValueError for NaN, TypeError for what is not a number.
 
+    Names that begin with an underscore are not free: its own fields are `_state`, `_timeout`, `_waiters` and
+    the like.
+
     After Kafka's `DelayedOperation`, with two differences: what ends an operation also takes it off every
     list it is on, and an exception in a hook ends that operation (FAILED) and nothing else. (Like any
     exception that is kept, that of a FAILED operation keeps the frames it came through, and so itself,

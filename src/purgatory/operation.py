@@ -162,7 +162,7 @@ class Operation(TimerTask):
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
-        """The distinct keys it was offered for, in the order given; empty while it is NEW."""
+        """The distinct keys it was offered for, in the order given; empty before that."""
         return tuple([w.key for w in self._watched]) if self._state is PENDING else self._watched
 
     def result(self) -> Any:

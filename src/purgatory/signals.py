@@ -35,6 +35,6 @@ class Signals:
     def take(self) -> list[Hashable]:
         """The keys signalled since the last call, in the order of their first signal."""
         with self._lock:
-            keys = list(self._keys)
-            self._keys.clear()
-        return keys
+            # At one stroke, because a signal from a finalizer may come in the middle of this.
+            keys, self._keys = self._keys, {}
+        return list(keys)
