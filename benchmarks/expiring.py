@@ -76,8 +76,8 @@ class Expiring:
             construct.park(range(len(some)), some, repeat(TIMEOUT))
             await turns(TURNS_TO_PARK)
             parking = (time.monotonic() - start) * 50
-        # Many take longer each than some do, not least because of the collector.
-        self.lead = 0.1 + 2.5 * parking
+        # Many take longer each than some do, because of the collector; a microsecond each for freezing.
+        self.lead = 0.1 + 2.5 * parking + 1e-6 * len(self.targets)
 
     async def _attempt(self, tally_for: Callable[[Sequence[float]], T]) -> Expiration[T] | None:
         """None, and a longer lead from now on, when the first deadline came before all were parked."""
@@ -97,12 +97,12 @@ class Expiring:
                 gc.freeze()
             ahead = first - time.monotonic()
             if ahead < 0:
-                self.lead = 1.5 * (self.lead - ahead)
+                self.lead = 2 * (self.lead - ahead)
                 # What is abandoned here would complain when the loop is closed.
                 construct.loop.set_exception_handler(lambda _loop, _context: None)
                 return None
             # Next time what it really takes, and some more.
-            self.lead = 0.1 + 1.3 * (self.lead - ahead)
+            self.lead = 0.1 + 1.5 * (self.lead - ahead)
             heartbeat = Heartbeat()
             with CollectorPauses() as pauses:
                 await heartbeat.until(lambda: tally.expired == len(deadlines), pauses)

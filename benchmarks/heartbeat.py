@@ -44,8 +44,8 @@ class Heartbeat:
     """The worst stalls: by how much a beat came later than a millisecond after the last one, in seconds.
 
     `worst` is what a user of the loop sees; `worst_apart` leaves out the collector's pauses, beat by beat.
-    `worst_busy` is the processor time that the thread used in the gap of `worst_apart`, these left out again:
-    when it is much less than the gap, the machine had given the processor to somebody else.
+    `worst_busy` is the most processor time that the thread used between two beats, these left out again:
+    where it is much less than the stall, the machine had given the processor to somebody else.
     """
 
     def __init__(self) -> None:
@@ -61,11 +61,10 @@ class Heartbeat:
             await asyncio.sleep(INTERVAL)
             now = time.perf_counter()
             stall = now - last - INTERVAL
-            apart = stall - (pauses.total - paused)
+            paused = pauses.total - paused
             self.worst = max(self.worst, stall)
-            if apart > self.worst_apart:
-                self.worst_apart = apart
-                self.worst_busy = time.thread_time() - busy - (pauses.total - paused)
+            self.worst_apart = max(self.worst_apart, stall - paused)
+            self.worst_busy = max(self.worst_busy, time.thread_time() - busy - paused)
             last, paused, busy = now, pauses.total, time.thread_time()
             if now - start > LIMIT:
                 raise TimeoutError(f"not over after {LIMIT} seconds")

@@ -65,12 +65,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if seconds is None:
             raise WouldWaitForever(_where_they_wait(self))
         self._now += seconds
-        # The sum may miss the timer by a rounding error, and asyncio would run it that much too early.
-        short_of_it = self.idle_for()
-        if short_of_it is not None and abs(short_of_it) < 1e-9:
-            self._now += short_of_it
         # A timer rings when it is due before now and this; after some months the usual 1e-9 adds nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
+        # The sum may miss the timer by a rounding error, and it would ring that much too early or too late.
+        short_of_it = self.idle_for()
+        if short_of_it is not None and abs(short_of_it) <= self._clock_resolution:
+            self._now += short_of_it
         return True
 
     def run_in_executor(
