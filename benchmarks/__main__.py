@@ -28,7 +28,7 @@ those that win included. Questions: {questions}.
 """
 EXAMPLES = """\
 examples:
-  python -m benchmarks                               everything, three to four minutes
+  python -m benchmarks                               everything, some four minutes
   python -m benchmarks --quick one-key memory        a first look at two questions
   python -m benchmarks --loop uvloop --json run.json
 """

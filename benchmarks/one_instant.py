@@ -54,7 +54,7 @@ def one_instant(loop: str) -> Question:
                 "without gc.freeze() may happen at any time.",
             ),
         ),
-        patience=18.0,
+        patience=22.0,
     )
 
 
