@@ -79,15 +79,18 @@ class Operation(TimerTask):
     __slots__ = ("_keeper", "_outcome", "_parked", "_state", "_timeout", "_waiters", "_watched")
 
     def __init__(self, timeout: float | None) -> None:
-        TimerTask.__init__(self)
+        # What TimerTask's own __init__ does, without the call.
+        self._bucket = None
+        self._deadline = inf
         self._state = NEW
         # What _seconds does with a float, without the call.
         self._timeout = timeout if type(timeout) is float and timeout == timeout else _seconds(timeout)
         self._keeper: Keeper | None = None
         # How many operations its purgatory had parked before it, itself included.
         self._parked = 0
-        # Its keys; while PENDING, in their place, the stretches of their watch lists that it is on.
-        self._watched: tuple[Any, ...] = ()
+        # Its keys; while PENDING, in their place, the stretches of their watch lists that it is on. For one
+        # key just that stretch: a tuple for it would be 48 bytes, and one more object for the collector.
+        self._watched: Any = ()
         self._waiters: list[asyncio.Future[None]] | None = None
         # What on_complete returned, or a Failure; the operation itself says that there is none yet.
         self._outcome: object = _NONE_YET
@@ -163,7 +166,10 @@ class Operation(TimerTask):
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """The distinct keys it was offered for, in the order given; empty before that."""
-        return tuple([w.key for w in self._watched]) if self._state is PENDING else self._watched
+        watched = self._watched
+        if self._state is not PENDING:
+            return cast(tuple[Hashable, ...], watched)
+        return tuple([stretch.key for stretch in watched]) if type(watched) is tuple else (watched.key,)
 
     def result(self) -> Any:
         """What `on_complete` returned, or raise what ended the operation otherwise.

@@ -305,7 +305,7 @@ class Purgatory(Keeper):
         if self._max_pending is not None and ledger.pending >= self._max_pending:
             raise PurgatoryFull(f"purgatory {self.name!r} holds {ledger.pending} operations already")
         if len(keys) == 1:
-            operation._watched = (self._watchers.watch(operation, keys[0]),)
+            operation._watched = self._watchers.watch(operation, keys[0])
         else:
             operation._watched = self._watchers.watch_all(operation, keys)
         ledger.parked += 1
@@ -343,7 +343,7 @@ class Purgatory(Keeper):
             # Even if nobody watches it now: the operation that is just being tried may be about to.
             actions.ask(self, key)
             return 0
-        if key not in self._watchers:
+        if self._watchers.first(key) is None:
             if self._observed:
                 self._ledger.checked(key, 0, 0)
             return 0
@@ -484,13 +484,16 @@ class Purgatory(Keeper):
         self._actions.depth += 1
         if operation._parked:
             watchers = self._watchers
-            stretches: tuple[Stretch, ...] = operation._watched
-            for stretch in stretches:
-                watchers.unwatch(operation, stretch)
-            if len(stretches) == 1:
-                operation._watched = (stretches[0].key,)
-            else:
+            watched = operation._watched
+            if type(watched) is tuple:
+                stretches: tuple[Stretch, ...] = watched
+                for stretch in stretches:
+                    watchers.unwatch(operation, stretch)
                 operation._watched = tuple([stretch.key for stretch in stretches])
+            else:
+                only: Stretch = watched
+                watchers.unwatch(operation, only)
+                operation._watched = (only.key,)
             if operation._bucket is not None:
                 self.timer.remove(operation)
             self._ledger.pending -= 1
