@@ -124,7 +124,8 @@ async def running(timer: Timer) -> AsyncIterator[asyncio.Task[None]]:
         yield reaper
     finally:
         timer.stop()
-        await asyncio.wait([reaper])
+        done, _ = await asyncio.wait([reaper], timeout=10)
+        assert done, "stop() has not ended the reaper"
 
 
 # Never early, barely late
