@@ -169,6 +169,17 @@ async def test_after_years_timers_still_ring_at_exactly_their_times(
     assert rung == times
 
 
+async def test_a_jump_that_ends_before_the_next_timer_does_not_ring_it(virtual_time: VirtualTimeLoop) -> None:
+    rung: list[float] = []
+    virtual_time.call_at(100.0, lambda: rung.append(virtual_time.time()))
+    assert virtual_time.jump(99.0) is True
+    assert virtual_time.time() == 99.0
+    await asyncio.sleep(0)
+    assert rung == []
+    await asyncio.sleep(1.0)
+    assert rung == [100.0]
+
+
 async def test_operations_expire_by_virtual_time(virtual_time: VirtualTimeLoop) -> None:
     async with Purgatory() as purgatory:
         operation = purgatory.try_complete_else_watch(Wait(3600.0), ["key"])
