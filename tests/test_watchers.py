@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.watchers import STRETCH_LENGTH, Stretch, Watchers
+from purgatory.watchers import STRETCH_LENGTH, Stretch, Watchers, keys_at
 from tests.operations import Gate
 
-Watched = tuple[Gate, Stretch]
 
-
-def watch_many(watchers: Watchers, many: int, key: str = "key") -> list[Watched]:
+def watch_many(watchers: Watchers, many: int, key: str = "key") -> list[Gate]:
     gates = [Gate(name=str(number)) for number in range(many)]
-    return [(gate, watchers.watch(gate, key)) for gate in gates]
+    for gate in gates:
+        watchers.watch(gate, (key,))
+    return gates
+
+
+def stretch_of(gate: Gate) -> Stretch:
+    stretch = gate._watched
+    assert isinstance(stretch, Stretch)
+    return stretch
 
 
 def names(watchers: Watchers, key: str = "key") -> list[str]:
@@ -29,7 +35,7 @@ def test_a_key_that_nobody_watches_is_not_there() -> None:
     assert "key" not in watchers
     assert len(watchers) == 0
     assert watchers.watched == 0
-    assert watchers.first("key") is None
+    assert watchers.on("key") is None
     assert watchers.watching("key") == []
     assert watchers.watched_keys() == []
 
@@ -37,10 +43,10 @@ def test_a_key_that_nobody_watches_is_not_there() -> None:
 def test_the_last_one_to_leave_takes_the_key_along() -> None:
     watchers = Watchers()
     gate = Gate()
-    stretch = watchers.watch(gate, "key")
+    watchers.watch(gate, ("key",))
     assert "key" in watchers
     assert (len(watchers), watchers.watched) == (1, 1)
-    watchers.unwatch(gate, stretch)
+    watchers.unwatch(gate)
     assert "key" not in watchers
     assert (len(watchers), watchers.watched) == (0, 0)
 
@@ -54,12 +60,12 @@ def test_they_leave_in_any_order_and_the_others_stay_in_theirs(many: int, order:
     if order == "last to first":
         leaving.reverse()
     elif order == "inside out":
-        leaving.sort(key=lambda pair: abs(int(pair[0].name) - many // 2))
+        leaving.sort(key=lambda gate: abs(int(gate.name) - many // 2))
     elif order == "at random":
         random.Random(many).shuffle(leaving)
-    left = {gate.name for gate, _ in watched}
-    for gate, stretch in leaving:
-        watchers.unwatch(gate, stretch)
+    left = {gate.name for gate in watched}
+    for gate in leaving:
+        watchers.unwatch(gate)
         left.remove(gate.name)
         if len(left) % 37 == 0:
             assert names(watchers) == sorted(left, key=int)
@@ -70,10 +76,10 @@ def test_they_leave_in_any_order_and_the_others_stay_in_theirs(many: int, order:
 def test_a_hundred_thousand_leave_from_the_head_while_others_come() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100_000)
-    for number, (gate, stretch) in enumerate(watched):
-        watchers.unwatch(gate, stretch)
+    for number, gate in enumerate(watched):
+        watchers.unwatch(gate)
         if number % 1_000 == 0:
-            watchers.watch(Gate(name=f"new {number}"), "key")
+            watchers.watch(Gate(name=f"new {number}"), ("key",))
     assert names(watchers) == [f"new {number}" for number in range(0, 100_000, 1_000)]
 
 
@@ -87,41 +93,141 @@ def test_each_key_object_is_kept_once() -> None:
 
     watchers = Watchers()
     first = Key()
-    watched = [(gate, watchers.watch(gate, first)) for gate in [Gate()]]
+    gates = [Gate()]
+    watchers.watch(gates[0], (first,))
     refs = []
     for _ in range(100):
         key, gate = Key(), Gate()
         refs.append(weakref.ref(key))
-        watched.append((gate, watchers.watch(gate, key)))
+        watchers.watch(gate, (key,))
+        gates.append(gate)
     del key
     assert len(watchers) == 1
     assert {ref() for ref in refs} == {None}
-    for gate, stretch in watched:
-        assert stretch.key is first
-        watchers.unwatch(gate, stretch)
+    for gate in gates:
+        [kept] = keys_at(gate._watched)
+        assert kept is first
+        watchers.unwatch(gate)
     assert len(watchers) == 0
+
+
+def test_alone_on_all_its_keys_an_operation_costs_nothing_but_the_entries() -> None:
+    watchers = Watchers()
+    gate = Gate()
+    keys = ("a", "b", "c")
+    watchers.watch(gate, keys)
+    assert [watchers.on(key) for key in keys] == [gate] * 3
+    assert gate._watched is keys
+    watchers.unwatch(gate)
+    assert gate._watched is keys
+    assert (len(watchers), watchers.watched) == (0, 0)
+
+
+def test_the_second_on_a_key_makes_it_a_list_whichever_key_of_the_first_it_is() -> None:
+    for shared in ("a", "b", "c"):
+        watchers = Watchers()
+        one, other = Gate(name="one"), Gate(name="other")
+        watchers.watch(one, ("a", "b", "c"))
+        watchers.watch(other, ("x", shared, "y"))
+        assert names(watchers, shared) == ["one", "other"]
+        assert keys_at(one._watched) == ("a", "b", "c")
+        assert keys_at(other._watched) == ("x", shared, "y")
+        assert (len(watchers), watchers.watched) == (5, 6)
+        watchers.unwatch(one)
+        assert one._watched == ("a", "b", "c")
+        assert names(watchers, shared) == ["other"]
+        watchers.unwatch(other)
+        assert other._watched == ("x", shared, "y")
+        assert (len(watchers), watchers.watched) == (0, 0)
+
+
+def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
+    # Equal, but with other hashes: a dict never compares these.
+    class Key:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __hash__(self) -> int:
+            return self.number
+
+        def __eq__(self, other: object) -> bool:
+            assert isinstance(other, Key), "a dict compares only what has the same hash"
+            return True
+
+    watchers = Watchers()
+    one, other, third = Gate(), Gate(), Gate()
+    first, second = Key(1), Key(2)
+    watchers.watch(one, (first, second))
+    watchers.watch(other, (Key(2),))
+    assert stretch_of(other).key is second
+    # By now the first of them stands on a stretch, which is not a key at all.
+    watchers.watch(third, (Key(1),))
+    assert stretch_of(third).key is first
+    assert keys_at(one._watched) == (first, second)
+    for gate in (one, other, third):
+        watchers.unwatch(gate)
+    assert (len(watchers), watchers.watched) == (0, 0)
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, STRETCH_LENGTH])
+def test_a_key_named_twice_is_watched_once_however_many_watch_it(before: int) -> None:
+    watchers = Watchers()
+    others = watch_many(watchers, before)
+    gate = Gate(name="twice")
+    watchers.watch(gate, ("key", "else", "key", "key"))
+    assert keys_at(gate._watched) == ("key", "else")
+    assert watchers.watched == before + 2
+    assert names(watchers) == [*map(str, range(before)), "twice"]
+    only = Gate(name="only")
+    watchers.watch(only, ("key", "key"))
+    assert keys_at(only._watched) == ("key",)
+    for left in (gate, only, *others):
+        watchers.unwatch(left)
+    assert only._watched == ("key",)
+    assert (len(watchers), watchers.watched) == (0, 0)
+
+
+@pytest.mark.parametrize("shared", [(), ("a",), ("b",), ("a", "b")])
+def test_a_key_that_cannot_be_compared_leaves_it_on_none(shared: tuple[str, ...]) -> None:
+    class Incomparable:
+        def __hash__(self) -> int:
+            return hash("taken")
+
+        def __eq__(self, other: object) -> bool:
+            raise ArithmeticError("not with that")
+
+    watchers = Watchers()
+    taken = Gate()
+    watchers.watch(taken, ("taken", *shared))
+    gate = Gate()
+    with pytest.raises(ArithmeticError):
+        watchers.watch(gate, ("a", "b", Incomparable(), "c"))
+    assert watchers.watched == len(watchers) == 1 + len(shared)
+    assert watchers.watching("a") == ([taken] if "a" in shared else [])
+    watchers.unwatch(taken)
+    assert (len(watchers), watchers.watched) == (0, 0)
 
 
 def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 4 * STRETCH_LENGTH)
-    first, second, third, fourth = (watched[n * STRETCH_LENGTH][1] for n in range(4))
-    for gate, stretch in watched[STRETCH_LENGTH : 2 * STRETCH_LENGTH]:
-        watchers.unwatch(gate, stretch)
+    first, second, third, fourth = (stretch_of(watched[n * STRETCH_LENGTH]) for n in range(4))
+    for gate in watched[STRETCH_LENGTH : 2 * STRETCH_LENGTH]:
+        watchers.unwatch(gate)
     assert second.following is third
     assert second.previous is None
     assert first.following is third
     assert third.previous is first
-    for gate, stretch in watched[:STRETCH_LENGTH]:
-        watchers.unwatch(gate, stretch)
+    for gate in watched[:STRETCH_LENGTH]:
+        watchers.unwatch(gate)
     assert first.following is third
     assert first.previous is None
-    assert watchers.first("key") is third
-    for gate, stretch in watched[3 * STRETCH_LENGTH :]:
-        watchers.unwatch(gate, stretch)
+    assert watchers.on("key") is third
+    for gate in watched[3 * STRETCH_LENGTH :]:
+        watchers.unwatch(gate)
     assert third.following is None
     assert fourth.previous is None
-    assert names(watchers) == [gate.name for gate, _ in watched[2 * STRETCH_LENGTH : 3 * STRETCH_LENGTH]]
+    assert names(watchers) == [gate.name for gate in watched[2 * STRETCH_LENGTH : 3 * STRETCH_LENGTH]]
 
 
 ACTIONS = st.lists(
@@ -134,7 +240,7 @@ ACTIONS = st.lists(
 def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple[str, int]]) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100)
-    walk = watchers.first("key")
+    walk: Stretch | None = stretch_of(watched[0])
     met: list[str] = []
     come = 100
     for action, number in actions:
@@ -142,11 +248,12 @@ def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple
             for _ in range(number % 5):
                 gate = Gate(name=str(come))
                 come += 1
-                watched.append((gate, watchers.watch(gate, "key")))
+                watchers.watch(gate, ("key",))
+                watched.append(gate)
         else:
             for _ in range(min(len(watched), 1 if action == "unwatch" else number % 40)):
-                watchers.unwatch(*watched.pop(number % len(watched)))
-        assert names(watchers) == [gate.name for gate, _ in watched]
+                watchers.unwatch(watched.pop(number % len(watched)))
+        assert names(watchers) == [gate.name for gate in watched]
         assert watchers.watched == len(watched)
         assert ("key" in watchers) == bool(watched)
         if walk is not None and number % 3 == 0:
@@ -160,4 +267,4 @@ def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple
         walk = walk.following
     assert all(int(name) > last for name in ahead)
     # What was there from the start, is there still, and has not been met, lies ahead.
-    assert {gate.name for gate, _ in watched if last < int(gate.name) < 100} <= ahead | set(met)
+    assert {gate.name for gate in watched if last < int(gate.name) < 100} <= ahead | set(met)

@@ -67,6 +67,10 @@ class Keeper:
         """Try the operations that watch `key`; how many of them completed."""
         raise NotImplementedError
 
+    def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
+        """The keys that the pending `operation` watches."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Operation(TimerTask):
@@ -88,8 +92,7 @@ class Operation(TimerTask):
         self._keeper: Keeper | None = None
         # How many operations its purgatory had parked before it, itself included.
         self._parked = 0
-        # Its keys; while PENDING, in their place, the stretches of their watch lists that it is on. For one
-        # key just that stretch: a tuple for it would be 48 bytes, and one more object for the collector.
+        # Its keys; while PENDING, what its Watchers keep there instead.
         self._watched: Any = ()
         self._waiters: list[asyncio.Future[None]] | None = None
         # What on_complete returned, or a Failure; the operation itself says that there is none yet.
@@ -166,10 +169,10 @@ class Operation(TimerTask):
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """The distinct keys it was offered for, in the order given; empty before that."""
-        watched = self._watched
-        if self._state is not PENDING:
-            return cast(tuple[Hashable, ...], watched)
-        return tuple([stretch.key for stretch in watched]) if type(watched) is tuple else (watched.key,)
+        keys = self._watched
+        if self._state is PENDING:
+            keys = cast(Keeper, self._keeper).keys_of(self)
+        return tuple(dict.fromkeys(keys))
 
     def result(self) -> Any:
         """What `on_complete` returned, or raise what ended the operation otherwise.

@@ -31,7 +31,7 @@ from purgatory.operation import (
 from purgatory.signals import Signals
 from purgatory.statistics import PurgatoryStatistics
 from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer, pause
-from purgatory.watchers import Stretch, Watchers, distinct_keys
+from purgatory.watchers import Stretch, Watchers, hashable_keys, keys_at
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -198,18 +198,17 @@ class Purgatory(Keeper):
         first: BaseException | None = None
         until = self._time() + self._slice_seconds
         for key in self._watchers.watched_keys():
-            stretch = self._watchers.first(key)
-            while stretch is not None:
-                while stretch.operations:
-                    try:
-                        end(stretch.operations[0], state)
-                    except BaseException as error:
-                        # It has to go up, but not before everybody has been told.
-                        first = error if first is None else first
-                    if self._time() >= until:
-                        yield
-                        until = self._time() + self._slice_seconds
-                stretch = stretch.following
+            place = self._watchers.on(key)
+            while place is not None:
+                try:
+                    end(place.operations[0] if isinstance(place, Stretch) else place, state)
+                except BaseException as error:
+                    # It has to go up, but not before everybody has been told.
+                    first = error if first is None else first
+                if self._time() >= until:
+                    yield
+                    until = self._time() + self._slice_seconds
+                place = self._watchers.on(key)
         if first is not None:
             raise first
 
@@ -255,7 +254,7 @@ class Purgatory(Keeper):
         hashable, RuntimeError when the operation was offered before, PurgatoryClosed, and PurgatoryFull when
         the operation would have to wait; in all these cases nothing is kept of it.
         """
-        distinct = distinct_keys(keys)
+        given = hashable_keys(keys)
         if not self._open:
             state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
             raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
@@ -268,7 +267,7 @@ class Purgatory(Keeper):
         if not fresh:
             raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
         operation._keeper = self
-        operation._watched = distinct
+        operation._watched = given
         actions = self._actions
         actions.depth += 1
         # Any, because what an override returns does not matter: the operation's state says what happened.
@@ -280,7 +279,7 @@ class Purgatory(Keeper):
                 if self._try_failed(operation, error):
                     raise
             if operation._state is NEW:
-                self._park(operation, distinct)
+                self._park(operation, given)
         except Exception:
             # It is full, or a key cannot be compared with the others.
             operation._keeper = None
@@ -304,10 +303,7 @@ class Purgatory(Keeper):
         ledger = self._ledger
         if self._max_pending is not None and ledger.pending >= self._max_pending:
             raise PurgatoryFull(f"purgatory {self.name!r} holds {ledger.pending} operations already")
-        if len(keys) == 1:
-            operation._watched = self._watchers.watch(operation, keys[0])
-        else:
-            operation._watched = self._watchers.watch_all(operation, keys)
+        self._watchers.watch(operation, keys)
         ledger.parked += 1
         operation._parked = ledger.parked
         operation._state = PENDING
@@ -343,7 +339,7 @@ class Purgatory(Keeper):
             # Even if nobody watches it now: the operation that is just being tried may be about to.
             actions.ask(self, key)
             return 0
-        if self._watchers.first(key) is None:
+        if self._watchers.on(key) is None:
             if self._observed:
                 self._ledger.checked(key, 0, 0)
             return 0
@@ -359,9 +355,10 @@ class Purgatory(Keeper):
         """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`."""
         limit = self._ledger.parked
         tried = completed = latest = 0
-        stretch = self._watchers.first(key)
-        if stretch is None:
+        place = self._watchers.on(key)
+        if not isinstance(place, Stretch):
             return self.check_and_complete(key)
+        stretch: Stretch | None = place
         actions = self._actions
         while True:
             actions.depth += 1
@@ -407,12 +404,17 @@ class Purgatory(Keeper):
         # Operations parked from here on are not of this pass.
         limit = self._ledger.parked
         tried = completed = 0
-        stretch = self._watchers.first(key)
-        while stretch is not None:
-            _, tries, completions = self._try_stretch(stretch, 0, limit, inf)
-            tried += tries
-            completed += completions
-            stretch = stretch.following
+        place = self._watchers.on(key)
+        if isinstance(place, Stretch):
+            stretch: Stretch | None = place
+            while stretch is not None:
+                _, tries, completions = self._try_stretch(stretch, 0, limit, inf)
+                tried += tries
+                completed += completions
+                stretch = stretch.following
+        elif place is not None:
+            tried = 1
+            completed = 1 if self._try(place, key) else 0
         if self._observed:
             self._ledger.checked(key, tried, completed)
         return completed
@@ -432,19 +434,23 @@ class Purgatory(Keeper):
             state: OperationState = operation._state
             if number > after and state is PENDING:
                 tried += 1
-                hooks: Any = operation
-                try:
-                    hooks.try_complete()
-                except BaseException as error:
-                    if self._try_failed(operation, error):
-                        # Those behind it have still to be checked.
-                        self._actions.ask(self, stretch.key)
-                        raise
-                if operation._state is COMPLETED:
+                if self._try(operation, stretch.key):
                     completed += 1
                 if until != inf and self._time() >= until:
                     return number, tried, completed
         return 0, tried, completed
+
+    def _try(self, operation: Operation, key: Hashable) -> bool:
+        """Try one that watches `key`; whether it is completed now."""
+        hooks: Any = operation
+        try:
+            hooks.try_complete()
+        except BaseException as error:
+            if self._try_failed(operation, error):
+                # Those behind it have still to be checked.
+                self._actions.ask(self, key)
+                raise
+        return operation._state is COMPLETED
 
     def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
@@ -483,17 +489,7 @@ class Purgatory(Keeper):
     def ending(self, operation: Operation) -> None:
         self._actions.depth += 1
         if operation._parked:
-            watchers = self._watchers
-            watched = operation._watched
-            if type(watched) is tuple:
-                stretches: tuple[Stretch, ...] = watched
-                for stretch in stretches:
-                    watchers.unwatch(operation, stretch)
-                operation._watched = tuple([stretch.key for stretch in stretches])
-            else:
-                only: Stretch = watched
-                watchers.unwatch(operation, only)
-                operation._watched = (only.key,)
+            self._watchers.unwatch(operation)
             if operation._bucket is not None:
                 self.timer.remove(operation)
             self._ledger.pending -= 1
@@ -515,6 +511,9 @@ class Purgatory(Keeper):
             actions.leave()
         else:
             actions.depth -= 1
+
+    def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
+        return keys_at(operation._watched)
 
     def rescheduled(self, operation: Operation) -> None:
         if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):

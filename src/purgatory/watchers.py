@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import Final, cast, final
 
-if TYPE_CHECKING:
-    from purgatory.operation import Operation
+from purgatory.operation import Operation
 
 # Long enough that a busy key's list costs little more than one pointer an operation, short enough that
 # finding one of them in it is nothing. Of 4, 8, 16, 32 and 64, see benchmarks/watch_lists.py.
@@ -33,42 +32,54 @@ class Stretch:
 
 @final
 class Watchers:
-    """The watch lists of a purgatory: key -> its first stretch. A key nobody watches is not in it.
+    """The watch lists of a purgatory: key -> who watches it. A key nobody watches is not in it.
 
     Watching and unwatching cost O(1) for each key of the operation, whatever the length of the lists and
     wherever in them the operation stands. (A dict of operations per key looks simpler; but after n deletions
     at its head every look at its first entry costs O(n), and a linked node for each operation and key costs
     80 bytes where this costs about 20.)
+
+    Most keys are watched by one operation, so one that is alone stands in the table by itself. The second
+    makes it a list, a chain of stretches, which it stays until nobody is left.
+
+    Where an operation stands is kept in its own `_watched`: for each of its keys the key, where it is alone,
+    or else the stretch it is on. That is a tuple; but for a single stretch just that, because a tuple for it
+    would be 48 bytes, and one more object for the collector.
     """
 
-    __slots__ = ("_lists", "watched")
+    __slots__ = ("_table", "watched")
 
     def __init__(self) -> None:
-        self._lists: dict[Hashable, Stretch] = {}
+        # To the only operation on the key, or to the first stretch of its list.
+        self._table: dict[Hashable, Operation | Stretch] = {}
         # Operation-key pairs.
         self.watched = 0
 
     def __len__(self) -> int:
-        return len(self._lists)
+        return len(self._table)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._lists
+        return key in self._table
 
     def watched_keys(self) -> list[Hashable]:
         """The keys somebody watches, as they are now."""
-        return list(self._lists)
+        return list(self._table)
 
-    def first(self, key: Hashable) -> Stretch | None:
-        """Where the key's watch list begins; None when nobody watches it."""
-        return self._lists.get(key)
+    def on(self, key: Hashable) -> Operation | Stretch | None:
+        """The only operation that watches `key`, or the first stretch of its list, or None."""
+        return self._table.get(key)
 
     def watching(self, key: Hashable) -> list[Operation]:
         """The operations that watch `key`, first come first."""
         found: list[Operation] = []
-        stretch = self._lists.get(key)
-        while stretch is not None:
-            found += stretch.operations
-            stretch = stretch.following
+        place = self._table.get(key)
+        if isinstance(place, Stretch):
+            stretch: Stretch | None = place
+            while stretch is not None:
+                found += stretch.operations
+                stretch = stretch.following
+        elif place is not None:
+            found.append(place)
         return found
 
     def operations(self) -> list[Operation]:
@@ -77,79 +88,156 @@ class Watchers:
             operation
             for key in self.watched_keys()
             for operation in self.watching(key)
-            if operation.keys[0] is key
+            if keys_at(operation._watched)[0] is key
         ]
 
-    def watch(self, operation: Operation, key: Hashable) -> Stretch:
-        """Put `operation` at the end of the key's list; the stretch that it is on from now on."""
-        first = self._lists.get(key)
-        if first is None:
-            stretch = self._lists[key] = Stretch(key)
+    def watch(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
+        """Put `operation` at the end of the list of each of `keys`; once where one is named twice.
+
+        A key that cannot be compared with those in the table raises, and then it is on none.
+        """
+        if len(keys) == 1:
+            place = self._place(operation, keys[0])
+            operation._watched = place if isinstance(place, Stretch) else keys
+            return
+        alone = 0
+        places: list[object] | None = None
+        try:
+            for key in keys:
+                place = self._place(operation, key)
+                if places is None:
+                    if place is key:
+                        alone += 1
+                        continue
+                    places = list(keys[:alone])
+                if place is not _TWICE:
+                    places.append(place)
+        except BaseException:
+            operation._watched = keys[:alone] if places is None else tuple(places)
+            self.unwatch(operation)
+            raise
+        if places is None:
+            # Alone on all: what was given serves, and nothing is made for it.
+            operation._watched = keys
+        elif len(places) == 1 and isinstance(places[0], Stretch):
+            operation._watched = places[0]
         else:
-            stretch = first.previous or first
-            if len(stretch.operations) >= STRETCH_LENGTH:
-                last = stretch
-                # The first one's key object, so that equal keys do not each keep their own alive.
-                stretch = Stretch(first.key)
-                stretch.previous = last
-                last.following = stretch
-                first.previous = stretch
+            operation._watched = tuple(places)
+
+    def _place(self, operation: Operation, key: Hashable) -> object:
+        """Put it on one key; where it stands there, `key` itself when alone, or _TWICE when it did before."""
+        table = self._table
+        size = len(table)
+        found = table.setdefault(key, operation)
+        if found is operation:
+            if len(table) == size:
+                return _TWICE
+            self.watched += 1
+            return key
+        first = found if isinstance(found, Stretch) else self._list_of(found, key)
+        stretch = first.previous or first
+        if stretch.operations[-1] is operation:
+            return _TWICE
+        if len(stretch.operations) >= STRETCH_LENGTH:
+            last = stretch
+            # The first one's key object, so that equal keys do not each keep their own alive.
+            stretch = Stretch(first.key)
+            stretch.previous = last
+            last.following = stretch
+            first.previous = stretch
         stretch.operations.append(operation)
         self.watched += 1
         return stretch
 
-    def watch_all(self, operation: Operation, keys: tuple[Hashable, ...]) -> tuple[Stretch, ...]:
-        """`watch` each of `keys`, or none when one of them cannot be compared with those in the table."""
-        stretches: list[Stretch] = []
-        try:
-            for key in keys:
-                stretches.append(self.watch(operation, key))
-        except BaseException:
-            for stretch in stretches:
-                self.unwatch(operation, stretch)
-            raise
-        return tuple(stretches)
+    def _list_of(self, alone: Operation, key: Hashable) -> Stretch:
+        """Make a list of the operation that has stood alone on `key` until now."""
+        places: tuple[object, ...] = alone._watched
+        # Which of its places that is, by the rules of a dict.
+        index = 0
+        while not (
+            places[index] is key
+            or (
+                not isinstance(places[index], Stretch)
+                and hash(places[index]) == hash(key)
+                and places[index] == key
+            )
+        ):
+            index += 1
+        stretch = Stretch(places[index])
+        stretch.operations.append(alone)
+        self._table[key] = stretch
+        alone._watched = stretch if len(places) == 1 else (*places[:index], stretch, *places[index + 1 :])
+        return stretch
 
-    def unwatch(self, operation: Operation, stretch: Stretch) -> None:
-        """Take `operation` off `stretch`, which `watch` returned."""
+    def unwatch(self, operation: Operation) -> None:
+        """Take `operation` off all its keys; from then on its `_watched` is a tuple of these."""
+        if isinstance(operation._watched, Stretch):
+            stretch: Stretch = operation._watched
+            operation._watched = (stretch.key,)
+            self._leave(operation, stretch)
+            return
+        places: tuple[object, ...] = operation._watched
+        listed = False
+        for place in places:
+            if isinstance(place, Stretch):
+                listed = True
+                self._leave(operation, place)
+            else:
+                self.watched -= 1
+                del self._table[place]
+        if listed:
+            operation._watched = keys_at(places)
+
+    def _leave(self, operation: Operation, stretch: Stretch) -> None:
+        self.watched -= 1
         operations = stretch.operations
         # By identity: users' classes may define what equality they like.
         index = 0
         while operations[index] is not operation:
             index += 1
         del operations[index]
-        self.watched -= 1
         if not operations:
             self._drop(stretch)
 
     def _drop(self, stretch: Stretch) -> None:
         key, following, previous = stretch.key, stretch.following, stretch.previous
-        first = self._lists[key]
+        first = self._table[key]
         if stretch is not first:
             cast(Stretch, previous).following = following
         elif following is not None:
-            self._lists[key] = following
+            self._table[key] = following
         else:
-            del self._lists[key]
+            del self._table[key]
             return
         # Whose `previous` led to it: the one behind it or, from the first, its end of the list.
-        end = first if following is None else following
+        end = cast(Stretch, first) if following is None else following
         end.previous = None if previous is end else previous
         # Nothing leads backward from it, or a walk could keep a whole list alive from behind.
         stretch.previous = None
 
 
-def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys, each once, in order, and all hashable."""
+# What `_place` returns for a key that was named before.
+_TWICE: Final = object()
+
+
+def keys_at(places: object) -> tuple[Hashable, ...]:
+    """The keys of the places that a pending operation has in its `_watched`."""
+    if isinstance(places, Stretch):
+        return (places.key,)
+    every = cast("tuple[Hashable, ...]", places)
+    return tuple([place.key if isinstance(place, Stretch) else place for place in every])
+
+
+def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The keys as a tuple: at least one, and all hashable."""
     if type(keys) is tuple:
         given = keys
     elif isinstance(keys, (str, bytes)):
         raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
     else:
         given = tuple(keys)
-    if len(given) == 1:
-        hash(given[0])
-        return given
     if not given:
         raise ValueError("an operation must watch at least one key")
-    return tuple(dict.fromkeys(given))
+    for key in given:
+        hash(key)
+    return given
