@@ -94,7 +94,8 @@ class Operation(TimerTask):
         self._parked = 0
         # Its keys; while PENDING, what its Watchers keep there instead.
         self._watched: Any = ()
-        self._waiters: list[asyncio.Future[None]] | None = None
+        # What wakes the task that awaits it, or a list of these; None while nobody does.
+        self._waiters: Any = None
         # What on_complete returned, or a Failure; the operation itself says that there is none yet.
         self._outcome: object = _NONE_YET
 
@@ -199,15 +200,19 @@ class Operation(TimerTask):
     def __await__(self) -> Generator[Any, None, Any]:
         """The result, as soon as there is one. When the last task that awaits is cancelled, so is this."""
         if not self.done:
-            # Only a wake-up call, one for each task: cancelling a task cancels what it awaits, and the
-            # operation must outlive that while another task waits for it.
+            # Only a wake-up call, one for each task: cancelling a task cancels what it is suspended on, and
+            # the operation must outlive that while another task waits for it.
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             if self._waiters is None:
-                self._waiters = [waiter]
-            else:
+                self._waiters = waiter
+            elif type(self._waiters) is list:
                 self._waiters.append(waiter)
+            else:
+                self._waiters = [self._waiters, waiter]
+            # What `yield from waiter` does, without making an iterator for it.
+            waiter._asyncio_future_blocking = True
             try:
-                yield from waiter
+                yield waiter
             finally:
                 if not self.done:
                     self._abandon(waiter)
@@ -221,10 +226,13 @@ class Operation(TimerTask):
             raise replacement from error
 
     def _abandon(self, waiter: asyncio.Future[None]) -> None:
-        waiters = cast(list[asyncio.Future[None]], self._waiters)
-        waiters.remove(waiter)
-        if not waiters:
-            self.cancel()
+        if type(self._waiters) is list:
+            waiters: list[asyncio.Future[None]] = self._waiters
+            waiters.remove(waiter)
+            if waiters:
+                return
+        self._waiters = None
+        self.cancel()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
@@ -298,9 +306,9 @@ def fail(operation: Operation, error: BaseException) -> bool:
 
 def _wake(operation: Operation) -> None:
     """Wake the tasks that await `operation`."""
-    waiters = cast(list[asyncio.Future[None]], operation._waiters)
+    waiters = operation._waiters
     operation._waiters = None
-    for waiter in waiters:
+    for waiter in waiters if type(waiters) is list else (waiters,):
         # A task may have been cancelled in this very turn.
         if not waiter.done():
             waiter.set_result(None)
