@@ -199,40 +199,7 @@ class Operation(TimerTask):
 
     def __await__(self) -> Generator[Any, None, Any]:
         """The result, as soon as there is one. When the last task that awaits is cancelled, so is this."""
-        if not self.done:
-            # Only a wake-up call, one for each task: cancelling a task cancels what it is suspended on, and
-            # the operation must outlive that while another task waits for it.
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            if self._waiters is None:
-                self._waiters = waiter
-            elif type(self._waiters) is list:
-                self._waiters.append(waiter)
-            else:
-                self._waiters = [self._waiters, waiter]
-            # What `yield from waiter` does, without making an iterator for it.
-            waiter._asyncio_future_blocking = True
-            try:
-                yield waiter
-            finally:
-                if not self.done:
-                    self._abandon(waiter)
-        try:
-            return self.result()
-        except StopIteration as error:
-            # In a generator it would pass for a result. (Interpreted ones raise just this by themselves; and
-            # what is compiled forgets the cause after `raise from`.)
-            replacement = RuntimeError("a hook raised StopIteration")
-            replacement.__cause__ = error
-            raise replacement from error
-
-    def _abandon(self, waiter: asyncio.Future[None]) -> None:
-        if type(self._waiters) is list:
-            waiters: list[asyncio.Future[None]] = self._waiters
-            waiters.remove(waiter)
-            if waiters:
-                return
-        self._waiters = None
-        self.cancel()
+        return _outcome_of(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
@@ -302,6 +269,46 @@ def fail(operation: Operation, error: BaseException) -> bool:
     operation._keeper = None
     keeper.ended(operation)
     return True
+
+
+def _outcome_of(operation: Operation) -> Generator[Any, None, Any]:
+    """What `await operation` runs. (Of a generator that is no method, mypyc makes one object, not two.)"""
+    if not operation.done:
+        # Only a wake-up call, one for each task: cancelling a task cancels what it is suspended on, and
+        # the operation must outlive that while another task waits for it.
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if operation._waiters is None:
+            operation._waiters = waiter
+        elif type(operation._waiters) is list:
+            operation._waiters.append(waiter)
+        else:
+            operation._waiters = [operation._waiters, waiter]
+        # What `yield from waiter` does, without making an iterator for it.
+        waiter._asyncio_future_blocking = True
+        try:
+            yield waiter
+        finally:
+            if not operation.done:
+                _abandon(operation, waiter)
+    try:
+        return operation.result()
+    except StopIteration as error:
+        # In a generator it would pass for a result. (Interpreted ones raise just this by themselves; and
+        # what is compiled forgets the cause after `raise from`.)
+        replacement = RuntimeError("a hook raised StopIteration")
+        replacement.__cause__ = error
+        raise replacement from error
+
+
+def _abandon(operation: Operation, waiter: asyncio.Future[None]) -> None:
+    """A task gives up awaiting `operation`, which is withdrawn if no other awaits it."""
+    if type(operation._waiters) is list:
+        waiters: list[asyncio.Future[None]] = operation._waiters
+        waiters.remove(waiter)
+        if waiters:
+            return
+    operation._waiters = None
+    operation.cancel()
 
 
 def _wake(operation: Operation) -> None:

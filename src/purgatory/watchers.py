@@ -96,7 +96,9 @@ class Watchers:
 
         A key that cannot be compared with those in the table raises, and then it is on none.
         """
-        if len(keys) == 1:
+        several = len(keys) > 1
+        # Not the comparison itself, from which mypy concludes what makes mypyc copy the tuple.
+        if not several:
             place = self._place(operation, keys[0])
             operation._watched = place if isinstance(place, Stretch) else keys
             return
