@@ -1,0 +1,339 @@
+"""What an operation may cost, counted and not timed: bytes, objects, look-ups, calls, moves, wake-ups.
+
+Counts are the same on any machine and under any load, so a budget that is passed is a change of the code.
+Each is the count as it is, with a little room where interpreters differ. Raise one only knowingly, with a
+look at what `benchmarks` says to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextvars import Context
+from types import FrameType
+from typing import Any, TypeVarTuple
+
+import pytest
+
+from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
+from purgatory.testing import ManualClock, VirtualTimeLoop
+
+Ts = TypeVarTuple("Ts")
+
+MANY = 1_000
+TIMEOUT = 30.0
+
+
+class Ready(DelayedOperation[None]):
+    """As small as a user's operation gets."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        super().__init__(TIMEOUT)
+        self.ready = False
+
+    def try_complete(self) -> bool:
+        return self.ready and self.force_complete()
+
+    def on_complete(self) -> None:
+        pass
+
+
+class CountedKey:
+    """Counts how often it is hashed and compared: each is a look-up in a table that it is in."""
+
+    hashed = compared = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        CountedKey.hashed += 1
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        CountedKey.compared += 1
+        return isinstance(other, CountedKey) and self.number == other.number
+
+
+def look_ups(act: Callable[..., object], *arguments: object) -> int:
+    CountedKey.hashed = CountedKey.compared = 0
+    act(*arguments)
+    assert CountedKey.compared == 0, "the same object is found by identity"
+    return CountedKey.hashed
+
+
+@pytest.fixture
+def held() -> Purgatory:
+    """A purgatory whose time stands still, with one operation in it, so that its timer stays armed."""
+    held = ManualClock().purgatory()
+    held.try_complete_else_watch(Ready(), ("nobody else's",))
+    return held
+
+
+@pytest.fixture
+def traced(collector_off: None) -> Iterator[Callable[[], int]]:
+    """How many bytes have been allocated since, by anything that Python's allocators know of."""
+    tracemalloc.start()
+    start = tracemalloc.get_traced_memory()[0]
+    yield lambda: tracemalloc.get_traced_memory()[0] - start
+    tracemalloc.stop()
+
+
+# Watched keys per operation, operations per key -> bytes of a pending one, user's object included.
+BYTES = {
+    (1, 1): 190 if COMPILED else 255,
+    (1, 10): 184 if COMPILED else 247,
+    (3, 1): 301 if COMPILED else 365,
+    (3, 10): 304 if COMPILED else 370,
+}
+
+
+@pytest.mark.parametrize(("keys", "sharing"), BYTES)
+def test_bytes_of_a_pending_operation(
+    held: Purgatory, keys: int, sharing: int, traced: Callable[[], int]
+) -> None:
+    given = [tuple(range(first, first + keys)) for first in range(0, keys * MANY // sharing, keys)] * sharing
+    before = traced()
+    for watched in given:
+        held.try_complete_else_watch(Ready(), watched)
+    assert held.statistics().pending == MANY + 1
+    assert (traced() - before) / MANY <= BYTES[keys, sharing]
+
+
+def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Callable[[], int]) -> None:
+    keys = (1, 2, 3)
+
+    def round_trip() -> None:
+        operation = held.try_complete_else_watch(Ready(), keys)
+        operation.ready = True
+        held.check_and_complete(2)
+
+    # The first one fills what the interpreter keeps for reuse.
+    round_trip()
+    before = traced()
+    tracemalloc.reset_peak()
+    round_trip()
+    assert tracemalloc.get_traced_memory()[1] - before <= 320
+    # But for the counts themselves.
+    assert traced() - before < 100
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+def test_objects_the_collector_has_to_look_at(held: Purgatory, keys: int, collector_off: None) -> None:
+    given = [tuple(range(first, first + keys)) for first in range(0, keys * MANY, keys)]
+    # Whose tuples of numbers it leaves alone from the first time on.
+    gc.collect()
+    before = len(gc.get_objects())
+    for watched in given:
+        held.try_complete_else_watch(Ready(), watched)
+    # The user's own, and a handful for the wheel, which has grown meanwhile.
+    assert len(gc.get_objects()) - before <= MANY + 20
+
+
+async def test_objects_of_a_task_that_awaits(virtual_time: VirtualTimeLoop, collector_off: None) -> None:
+    async def wait(purgatory: Purgatory) -> None:
+        await purgatory.try_complete_else_watch(Ready(), ("key",))
+
+    async with Purgatory() as purgatory:
+        before = len(gc.get_objects())
+        tasks = {asyncio.create_task(wait(purgatory)) for _ in range(MANY)}
+        await asyncio.sleep(0)
+        assert purgatory.statistics().pending == MANY
+        made = len(gc.get_objects()) - before
+        purgatory.cancel_for_key("key")
+        await asyncio.wait(tasks)
+    # Five are of asyncio's making: the task, its weak reference, context and wake-up method, the coroutine.
+    # Ours are the operation, what `await` makes of it, a future behind that, and two for a stretch of 16.
+    assert made <= (5 + 3 + 2 / 16) * MANY + 50
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+def test_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
+    watched = tuple(CountedKey(number) for number in range(keys))
+    operations = [Ready() for _ in range(40)]
+    parking = [look_ups(held.try_complete_else_watch, operation, watched) for operation in operations]
+    # That it can be hashed is found out before anything happens; then it is looked up once. The second
+    # operation makes a list of the key.
+    assert parking[:1] + parking[2:] == [2 * keys] * 39
+    assert parking[1] == 3 * keys
+
+    leaving = [look_ups(operation.force_complete) for operation in operations]
+    # The last of each of three stretches: to find where the list begins, and to have it begin elsewhere.
+    assert [looks for looks in leaving if looks] == [2 * keys] * 3
+    assert look_ups(held.check_and_complete, watched[0]) == 1
+
+    alone = held.try_complete_else_watch(Ready(), watched)
+    assert look_ups(alone.force_complete) == keys
+
+
+def test_calls_into_the_users_code(held: Purgatory) -> None:
+    calls = calls_of("try_complete", "on_complete", "on_expiration", "__init__")
+    operation = Ready()
+    with calls as seen:
+        held.try_complete_else_watch(operation, (1, 2, 3))
+        operation.ready = True
+        held.check_and_complete(2)
+        held.check_and_complete(1)
+    assert operation.done
+    assert seen == {"try_complete": 2, "on_complete": 1}
+
+
+@pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
+@pytest.mark.parametrize(("keys", "park", "complete"), [((1,), 360, 400), ((1, 2, 3), 505, 440)])
+def test_bytecodes_of_parking_and_completing(
+    held: Purgatory, keys: tuple[int, ...], park: int, complete: int
+) -> None:
+    operation = Ready()
+    assert bytecodes(lambda: held.try_complete_else_watch(operation, keys)) <= park
+    operation.ready = True
+    assert bytecodes(lambda: held.check_and_complete(keys[0])) <= complete
+    assert operation.done
+
+
+@pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
+def test_bytecodes_do_not_grow_with_what_is_pending(held: Purgatory) -> None:
+    def round_trip(number: int) -> int:
+        operation = Ready()
+        parking = bytecodes(lambda: held.try_complete_else_watch(operation, (number, "shared")))
+        return parking + bytecodes(operation.force_complete)
+
+    held.try_complete_else_watch(Ready(), ("shared",))
+    with_one = round_trip(0)
+    for number in range(1, 20 * MANY):
+        held.try_complete_else_watch(Ready(), (number, "shared"))
+    # Searching its stretch, at the most.
+    assert round_trip(20 * MANY) <= with_one + 16 * 25
+
+
+def test_moves_between_levels_on_the_way_to_expiring() -> None:
+    for wheel_size, ahead in ((2, 1_000), (20, 7_999), (32, 30_000)):
+        wheel = TimingWheel(wheel_size)
+        for expiration in range(1, ahead + 1):
+            wheel.add(TimerTask(), expiration)
+        levels, moved, popped = wheel.levels, 0, 0
+        while wheel.reach(ahead):
+            moved += wheel.sink(ahead)
+            while wheel.pop() is not None:
+                popped += 1
+        assert popped == ahead
+        assert moved <= (levels - 1) * ahead
+
+
+def test_no_moves_at_all_for_what_completes_early() -> None:
+    clock = ManualClock()
+    held = clock.purgatory()
+    levels = []
+    for number in range(100):
+        operation = held.try_complete_else_watch(Ready(), ("key",))
+        levels.append(held.timer.wheel.locate(operation))
+        operation.force_complete()
+        clock.advance(1.0 + number / 1_000)
+    assert {level for level, _ in levels} == {held.timer.wheel.levels - 1}
+
+
+class CountingLoop(VirtualTimeLoop):
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.times = self.timers = 0
+        super().__init__()
+
+    def time(self) -> float:
+        self.times += 1
+        return super().time()
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self.timers += 1
+        return super().call_at(when, callback, *args, context=context)
+
+
+def test_what_parking_asks_of_the_loop() -> None:
+    async def park() -> tuple[int, int]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, CountingLoop)
+        async with Purgatory() as purgatory:
+            # The first one finds that a tick has begun, and arms the timer.
+            purgatory.try_complete_else_watch(Ready(), ("key",))
+            loop.times = loop.timers = 0
+            for _ in range(MANY):
+                purgatory.try_complete_else_watch(Ready(), ("key",))
+            asked = loop.times, loop.timers
+            purgatory.cancel_for_key("key")
+            return asked
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        assert runner.run(park()) == (MANY, 0)
+
+
+async def test_wakeups_are_the_slots_in_which_something_expires(virtual_time: VirtualTimeLoop) -> None:
+    async with Purgatory() as purgatory:
+        for number in range(MANY):
+            operation = Ready()
+            operation.reschedule(0.1 + (number % 10) / 1_000)
+            purgatory.try_complete_else_watch(operation, (number,))
+        await asyncio.sleep(1)
+        statistics = purgatory.statistics()
+        assert statistics.expired == MANY
+        # Ten ticks, and those at which a higher level's slot is taken apart on the way there.
+        assert statistics.wakeups <= 10 + 5
+
+
+async def test_no_wakeup_but_the_one_that_was_armed_when_everything_completes(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with Purgatory() as purgatory:
+        for number in range(MANY):
+            purgatory.try_complete_else_watch(Ready(), (number,)).force_complete()
+            await asyncio.sleep(0.01)
+        assert purgatory.statistics().wakeups == 0
+
+
+class calls_of:
+    """Counts the calls of interpreted functions with these names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._seen: dict[str, int] = {}
+
+    def __enter__(self) -> dict[str, int]:
+        sys.setprofile(self._profile)
+        return self._seen
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_code.co_name
+        # Those of the test's own class: interpreted, the core has functions of these names, too.
+        if event == "call" and name in self._names and frame.f_globals["__name__"] == __name__:
+            self._seen[name] = self._seen.get(name, 0) + 1
+
+
+def bytecodes(act: Callable[[], object]) -> int:
+    """How many bytecodes `act` executes, in all that it calls."""
+    executed = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal executed
+        frame.f_trace_opcodes = True
+        executed += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return executed
