@@ -153,7 +153,7 @@ class Watchers:
 
     def _list_of(self, alone: Operation, key: Hashable) -> Stretch:
         """Make a list of the operation that has stood alone on `key` until now."""
-        places: tuple[object, ...] = alone._watched
+        places: list[object] = list(alone._watched)
         # Which of its places that is, by the rules of a dict.
         index = 0
         while not (
@@ -168,7 +168,8 @@ class Watchers:
         stretch = Stretch(places[index])
         stretch.operations.append(alone)
         self._table[key] = stretch
-        alone._watched = stretch if len(places) == 1 else (*places[:index], stretch, *places[index + 1 :])
+        places[index] = stretch
+        alone._watched = stretch if len(places) == 1 else tuple(places)
         return stretch
 
     def unwatch(self, operation: Operation) -> None:
