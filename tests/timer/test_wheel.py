@@ -451,7 +451,7 @@ def test_a_number_of_slots_that_is_no_integer_is_refused(size: object) -> None:
         TimingWheel(cast(Any, size))
 
 
-@pytest.mark.parametrize("expiration", [2.5, 700.0, float("nan"), "7", None])
+@pytest.mark.parametrize("expiration", [2.5, 700.0, float("inf"), float("nan"), "7", None])
 def test_an_expiration_that_is_no_integer_is_refused_and_nothing_is_stored(expiration: object) -> None:
     wheel = TimingWheel(20)
     task = Task()
@@ -468,6 +468,15 @@ def test_time_cannot_go_back() -> None:
         wheel.advance(9)
     assert wheel.now == 10
     assert wheel.advance(12) == [task]
+
+
+@pytest.mark.parametrize("now", [12.0, float("inf"), float("nan"), "12", None])
+def test_a_time_that_is_no_integer_is_refused_and_no_time_passes(now: object) -> None:
+    wheel = TimingWheel(20, 10)
+    (task,) = added(wheel, 12)
+    with pytest.raises(TypeError, match=r"whole number of ticks|int object expected"):
+        wheel.advance(cast(Any, now))
+    assert (wheel.now, task.scheduled) == (10, True)
 
 
 def test_a_negative_limit_is_refused_and_no_time_passes() -> None:

@@ -63,7 +63,7 @@ class TimingWheel:
     def add(self, task: TimerTask, expiration: int) -> bool:
         """Store `task` until tick `expiration`; False, and nothing stored, when that has been reached.
 
-        Raises RuntimeError for a task that is in a wheel already.
+        Raises RuntimeError for a task that is in a wheel already, TypeError when `expiration` is no int.
         """
         if task._bucket is not None:
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first")
@@ -146,8 +146,10 @@ class TimingWheel:
         stops it, the wheel's `now` stays where the work stopped and the next call goes on from there.
         Limit 0 only lets time pass, as far as nothing has to move for it.
 
-        Raises ValueError when `now` is in the past or the limit is negative.
+        Raises ValueError when `now` is in the past or the limit is negative, TypeError when `now` is no int.
         """
+        if not isinstance(now, int):
+            raise TypeError(f"now must be a whole number of ticks, not {now!r}")
         if now < self._now:
             raise ValueError(f"time cannot go back from tick {self._now} to {now}")
         if limit is not None and limit < 0:
@@ -222,6 +224,8 @@ class TimingWheel:
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
+        if not isinstance(expiration, int):
+            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}")
         now = self._now
         ahead = expiration - now
         level = self._levels[0]
