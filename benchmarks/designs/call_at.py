@@ -1,0 +1,42 @@
+"""One timer of the event loop for each entry."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks.designs.timer import Entry, Timer
+
+
+class CallAt(Timer):
+    """`loop.call_at` for each entry: asyncio keeps them in a lazy heap of its own, uvloop in libuv's.
+
+    It keeps no list of what is pending, so before `close` its owner cancels what it still holds.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._added = 0
+        self._cancelled = 0
+
+    def __len__(self) -> int:
+        return self._added - self._cancelled - self.wakeups
+
+    def close(self) -> None:
+        """Nothing is armed but for the entries that have not been cancelled."""
+
+    def add(self, entry: Entry, delay: float) -> None:
+        loop = self.loop
+        entry.place = loop.call_at(loop.time() + delay, self._ring, entry)
+        self._added += 1
+
+    def cancel(self, entry: Entry) -> None:
+        handle = entry.place
+        if handle is not None:
+            entry.place = None
+            handle.cancel()
+            self._cancelled += 1
+
+    def _ring(self, entry: Entry) -> None:
+        self.wakeups += 1
+        entry.place = None
+        entry.expire()

@@ -1,0 +1,169 @@
+"""Kafka's present purgatory: watch lists that are purged of completed operations now and then.
+
+After `DelayedOperationPurgatory` and `DelayedOperation` in org.apache.kafka.server.purgatory (Kafka 4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from types import TracebackType
+from typing import Self
+
+from benchmarks.designs.kafka_timer import SystemTimer, cancel
+from benchmarks.designs.timer import Entry
+
+PURGE_INTERVAL = 1000
+
+# Seconds for which the JVM's reaper polls its timer before it sees whether to purge.
+POLL = 0.2
+
+
+class DelayedOperation(Entry):
+    """Waits for its condition, or for `delay` seconds: subclass it and override the hooks."""
+
+    __slots__ = ("completed", "delay")
+
+    def __init__(self, delay: float) -> None:
+        self.place = None
+        self.delay = delay
+        self.completed = False
+
+    @abstractmethod
+    def try_complete(self) -> bool:
+        """Look at the condition; when it holds, return `force_complete()`."""
+
+    @abstractmethod
+    def on_complete(self) -> None:
+        """Called once, when it is completed or has expired."""
+
+    @abstractmethod
+    def on_expiration(self) -> None:
+        """Called after that if it has expired."""
+
+    def force_complete(self) -> bool:
+        """Complete it, unless it is; whether this call did."""
+        if self.completed:
+            return False
+        self.completed = True
+        cancel(self)
+        self.on_complete()
+        return True
+
+    def expire(self) -> None:
+        """For the timer."""
+        if self.force_complete():
+            self.on_expiration()
+
+
+class DelayedOperationPurgatory:
+    """Operations by the keys they watch, and a timer: between `start` and `close`, which ``with`` does, too.
+
+    A completed operation leaves the timer at once. The watch lists it leaves only when somebody checks
+    the key, or when a purge finds it: once more than `purge_interval` are estimated to have completed
+    since the last one. Whether they have is looked at when the timer has advanced, and every 200 ms. (The
+    JVM's reaper does both in one thread, which polls the timer for so long.)
+
+    Without the locks of the original, on one event loop: an operation's own, and those of the 512 shards
+    of the table of watch lists, which is one dict here.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, purge_interval: int = PURGE_INTERVAL) -> None:
+        self.timer = SystemTimer(loop, after_advance=self._purge_if_worthwhile)
+        self._purge_interval = purge_interval
+        self._watchers: dict[Hashable, list[DelayedOperation]] = {}
+        # Those pending at the last purge, and all that have been watched since.
+        self.estimated_total_operations = 0
+        self.purges = 0
+        # How many entries the purges have looked at.
+        self.walked = 0
+        # How often the loop has called, other than the timer.
+        self.polls = 0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the reaper."""
+        self._handle = self.timer.loop.call_later(POLL, self._poll)
+
+    def close(self) -> None:
+        """Leave nothing armed; as in Kafka, pending operations stay so for ever."""
+        self.timer.close()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def watched(self) -> int:
+        """How many entries are on the watch lists, those of completed operations included."""
+        return sum(map(len, self._watchers.values()))
+
+    def delayed(self) -> int:
+        """How many operations are pending."""
+        return len(self.timer)
+
+    def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
+        """Try; watch the keys; try again; then start the timeout. Whether it has been completed here."""
+        if operation.try_complete():
+            return True
+        lists = self._watchers
+        for key in keys:
+            if not operation.completed:
+                watchers = lists.get(key)
+                if watchers is None:
+                    lists[key] = [operation]
+                else:
+                    watchers.append(operation)
+        self.estimated_total_operations += 1
+        # Nothing can have happened in between here, but the second try is part of the design.
+        if operation.try_complete():
+            return True
+        if not operation.completed:
+            self.timer.add(operation, operation.delay)
+        return False
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try those that watch `key`, and forget those that have completed; how many did so here."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
+        completed = stale = 0
+        for operation in watchers:
+            if operation.completed:
+                stale += 1
+            elif operation.try_complete():
+                completed += 1
+        if completed or stale:
+            # Looked up again: a hook may have checked or watched the key.
+            self._purge_completed(key, self._watchers.get(key, []))
+        return completed
+
+    def _purge_completed(self, key: Hashable, watchers: list[DelayedOperation]) -> None:
+        """Drop the completed from the key's list, and with the last one the key."""
+        pending = [operation for operation in watchers if not operation.completed]
+        if pending:
+            self._watchers[key] = pending
+        else:
+            self._watchers.pop(key, None)
+
+    def _poll(self) -> None:
+        self.polls += 1
+        self._purge_if_worthwhile()
+        self.start()
+
+    def _purge_if_worthwhile(self) -> None:
+        pending = len(self.timer)
+        if self.estimated_total_operations - pending > self._purge_interval:
+            self.estimated_total_operations = pending
+            self.purges += 1
+            for key, watchers in list(self._watchers.items()):
+                self.walked += len(watchers)
+                self._purge_completed(key, watchers)

@@ -1,0 +1,241 @@
+"""Kafka's present timer: hierarchical timing wheels, driven by a delay queue of their buckets.
+
+After `TimingWheel`, `TimerTaskList` and `SystemTimer` in org.apache.kafka.server.util.timer. Without their
+locks: on one event loop nothing else runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from benchmarks.designs.timer import Entry, Timer
+
+TICK_MS = 1
+WHEEL_SIZE = 20
+
+# In milliseconds: by how much the loop may ring early, and rounding errors.
+TOLERANCE = 1e-5
+
+
+class TimerTaskEntry:
+    """One task in a bucket. It has been cancelled when it is no longer its task's place."""
+
+    __slots__ = ("bucket", "expiration", "following", "previous", "task")
+
+    # While it is in a bucket.
+    previous: TimerTaskEntry
+    following: TimerTaskEntry
+
+    def __init__(self, task: Entry | None, expiration: int) -> None:
+        self.task = task
+        self.expiration = expiration
+        self.bucket: TimerTaskList | None = None
+
+
+class TimerTaskList:
+    """One bucket: a doubly linked ring of entries around a root, and the time when it is due."""
+
+    __slots__ = ("count", "expiration", "number", "root")
+
+    def __init__(self, number: int, count: TaskCount) -> None:
+        self.number = number
+        self.count = count
+        # -1 when it is not in the delay queue.
+        self.expiration = -1
+        self.root = root = TimerTaskEntry(None, -1)
+        root.previous = root.following = root
+
+    def add(self, entry: TimerTaskEntry) -> None:
+        """At the end."""
+        root = self.root
+        last = root.previous
+        entry.bucket = self
+        entry.previous = last
+        entry.following = root
+        last.following = root.previous = entry
+        self.count.tasks += 1
+
+    def remove(self, entry: TimerTaskEntry) -> None:
+        """O(1); the bucket stays in the delay queue, even when this was the last one in it."""
+        previous, following = entry.previous, entry.following
+        previous.following = following
+        following.previous = previous
+        del entry.previous, entry.following
+        entry.bucket = None
+        self.count.tasks -= 1
+
+    def flush(self) -> list[TimerTaskEntry]:
+        """Take all of them out, in order."""
+        entries = []
+        root = self.root
+        entry = root.following
+        while entry is not root:
+            entries.append(entry)
+            following = entry.following
+            del entry.previous, entry.following
+            entry.bucket = None
+            entry = following
+        root.previous = root.following = root
+        self.count.tasks -= len(entries)
+        self.expiration = -1
+        return entries
+
+
+class TaskCount:
+    """What all the buckets of a timer count together."""
+
+    __slots__ = ("buckets", "tasks")
+
+    def __init__(self) -> None:
+        self.buckets = 0
+        self.tasks = 0
+
+
+class TimingWheel:
+    """One level of the hierarchy, with a clock of its own, which moves in steps of its tick."""
+
+    __slots__ = ("buckets", "count", "current", "interval", "overflow", "queue", "tick", "wheel_size")
+
+    def __init__(
+        self, tick: int, wheel_size: int, start: int, queue: list[DelayedBucket], count: TaskCount
+    ) -> None:
+        self.tick = tick
+        self.wheel_size = wheel_size
+        self.interval = tick * wheel_size
+        self.current = start - start % tick
+        self.queue = queue
+        self.count = count
+        self.buckets = [TimerTaskList(count.buckets + number, count) for number in range(wheel_size)]
+        count.buckets += wheel_size
+        self.overflow: TimingWheel | None = None
+
+    def add(self, entry: TimerTaskEntry) -> bool:
+        """Put it into its bucket, here or on a level above; False when it is due already."""
+        expiration = entry.expiration
+        wheel = self
+        if expiration < wheel.current + wheel.tick:
+            return False
+        while expiration >= wheel.current + wheel.interval:
+            wheel = wheel.overflow or wheel._add_overflow()
+        number = expiration // wheel.tick
+        bucket = wheel.buckets[number % wheel.wheel_size]
+        bucket.add(entry)
+        due = number * wheel.tick
+        if bucket.expiration != due:
+            bucket.expiration = due
+            heappush(wheel.queue, (due, bucket.number, bucket))
+        return True
+
+    def _add_overflow(self) -> TimingWheel:
+        self.overflow = TimingWheel(self.interval, self.wheel_size, self.current, self.queue, self.count)
+        return self.overflow
+
+    def advance_clock(self, now: int) -> None:
+        """Let time pass, on the levels above, too."""
+        if now >= self.current + self.tick:
+            self.current = now - now % self.tick
+            if self.overflow is not None:
+                self.overflow.advance_clock(self.current)
+
+
+# When it is due; a number to compare where that is equal; the bucket.
+DelayedBucket = tuple[int, int, TimerTaskList]
+
+
+class SystemTimer(Timer):
+    """Adds and cancels in O(1), and wakes for the next bucket that has been used, empty or not by then.
+
+    A bucket that is due puts its entries a level down, again and again until they are due themselves.
+
+    As in Kafka, time is cut to whole milliseconds when an entry is added, so that it expires up to one
+    early. The JVM's reaper is a thread that polls the delay queue, for 200 ms at most each time; here a
+    timer of the loop is armed for the head of the queue. What is due runs on another thread there; here,
+    once all the buckets that are due have been emptied, which also lets it be cancelled until then.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, after_advance: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(loop)
+        self._after_advance = after_advance
+        self._queue: list[DelayedBucket] = []
+        self._count = TaskCount()
+        self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._milliseconds(), self._queue, self._count)
+        # What would be in the executor's queue.
+        self._due: list[TimerTaskEntry] = []
+        self._handle: asyncio.TimerHandle | None = None
+        # The millisecond for which the handle is armed.
+        self._armed = math.inf
+
+    def __len__(self) -> int:
+        return self._count.tasks
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def add(self, entry: Entry, delay: float) -> None:
+        now = self._milliseconds()
+        task_entry = entry.place = TimerTaskEntry(entry, now + math.ceil(delay * 1000))
+        if not self._wheel.add(task_entry):
+            self._due.append(task_entry)
+            if now < self._armed:
+                self._arm(now)
+        elif self._queue[0][0] < self._armed:
+            self._arm(self._queue[0][0])
+
+    def cancel(self, entry: Entry) -> None:
+        cancel(entry)
+
+    def _milliseconds(self) -> int:
+        return int(self.loop.time() * 1000 + TOLERANCE)
+
+    def _arm(self, milliseconds: int) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = milliseconds
+        self._handle = self.loop.call_at(milliseconds / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self.wakeups += 1
+        # Awake: whatever is added while tasks run, nothing needs arming before the end.
+        self._armed = -math.inf
+        self._handle = None
+        self._advance_clock()
+        due, self._due = self._due, []
+        for entry in due:
+            task = entry.task
+            if task is not None and task.place is entry:
+                task.place = None
+                task.expire()
+        if self._after_advance is not None:
+            self._after_advance()
+        self._armed = math.inf
+        if self._due:
+            self._arm(self._milliseconds())
+        elif self._queue:
+            self._arm(self._queue[0][0])
+
+    def _advance_clock(self) -> None:
+        """Empty the buckets that are due, in order."""
+        queue, wheel, due = self._queue, self._wheel, self._due
+        now = self._milliseconds()
+        while queue and queue[0][0] <= now:
+            expiration, _, bucket = heappop(queue)
+            wheel.advance_clock(expiration)
+            for entry in bucket.flush():
+                if not wheel.add(entry):
+                    due.append(entry)
+
+
+def cancel(task: Entry) -> None:
+    """Take `task` out of its bucket. That needs no timer, because its entry knows the bucket."""
+    entry = task.place
+    if entry is not None:
+        task.place = None
+        if entry.bucket is not None:
+            entry.bucket.remove(entry)

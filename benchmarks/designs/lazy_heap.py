@@ -1,0 +1,92 @@
+"""A binary heap of deadlines, from which cancelled entries are only taken when they come to the top."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from heapq import heapify, heappop, heappush
+
+from benchmarks.designs.timer import Entry, Timer, whole_milliseconds
+
+# Below this many it is not worth it; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
+LEAST_TO_COMPACT = 100
+
+# By how much the loop may ring early: the resolution of its clock, and rounding errors.
+TOLERANCE = 1e-8
+
+
+class LazyHeap(Timer):
+    """What asyncio itself does with its timers, under a single timer of the event loop.
+
+    Adding costs O(log n). Cancelling leaves a tombstone: the item stays in the heap, and keeps its entry
+    alive, until its deadline. With `compact`, as in asyncio, the heap is rebuilt without the tombstones as
+    soon as they are more than half of it, which holds the loop for as long as that takes.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, compact: bool = True) -> None:
+        super().__init__(loop)
+        self._compact = compact
+        # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry,
+        # whose place is that number as long as this is the item that counts.
+        self._heap: list[tuple[float, int, Entry]] = []
+        self._added = 0
+        self.tombstones = 0
+        self.compactions = 0
+        self._handle: asyncio.TimerHandle | None = None
+        # The deadline for which the handle is armed.
+        self._armed = math.inf
+
+    def __len__(self) -> int:
+        return len(self._heap) - self.tombstones
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._heap.clear()
+        self.tombstones = 0
+
+    def add(self, entry: Entry, delay: float) -> None:
+        deadline = self.loop.time() + delay
+        self._added = entry.place = number = self._added + 1
+        heappush(self._heap, (deadline, number, entry))
+        if deadline < self._armed:
+            self._arm(deadline)
+
+    def cancel(self, entry: Entry) -> None:
+        if entry.place is not None:
+            entry.place = None
+            self.tombstones += 1
+            if self._compact and self.tombstones * 2 > len(self._heap) > LEAST_TO_COMPACT:
+                self._rebuild()
+
+    def _rebuild(self) -> None:
+        heap = self._heap
+        heap[:] = [item for item in heap if item[2].place == item[1]]
+        heapify(heap)
+        self.tombstones = 0
+        self.compactions += 1
+
+    def _arm(self, deadline: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = deadline
+        self._handle = self.loop.call_at(whole_milliseconds(deadline), self._wake)
+
+    def _wake(self) -> None:
+        self.wakeups += 1
+        # Awake: whatever is added while entries expire, nothing needs arming before the end.
+        self._armed = -math.inf
+        self._handle = None
+        heap = self._heap
+        due = self.loop.time() + TOLERANCE
+        while heap and heap[0][0] <= due:
+            _, number, entry = heappop(heap)
+            if entry.place == number:
+                entry.place = None
+                entry.expire()
+            else:
+                self.tombstones -= 1
+        self._armed = math.inf
+        if heap:
+            self._arm(heap[0][0])

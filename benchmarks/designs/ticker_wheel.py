@@ -1,0 +1,92 @@
+"""The single-level timing wheel: an array of slots, one of which is scanned at every tick."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from benchmarks.designs.timer import Entry, Timer
+
+# The least fraction of a tick by which a loop that rings early, or a rounding error, is told from a tick.
+TOLERANCE = 1e-5
+
+
+class TickerWheel(Timer):
+    """The hashed timing wheel with unsorted lists (scheme 6) of Varghese and Lauck, 1987.
+
+    In the manner of Netty's `HashedWheelTimer`, whose size it has; its tick, though, is 100 ms. An entry
+    goes to the slot of its tick, modulo the size, together with the round in which it is due. (Netty
+    counts down the rounds that are left; an absolute number need not be written when it is passed by.)
+
+    Adding and cancelling cost O(1). But the ticker rings at every tick, whether anything is due or pending
+    or not; and each time it looks at all the entries of a slot, however many rounds away they are.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, tick: float = 0.001, wheel_size: int = 512
+    ) -> None:
+        super().__init__(loop)
+        # How many wake-ups found nothing due, and how many entries all of them have looked at.
+        self.idle_wakeups = 0
+        self.visited = 0
+        self._tick = tick
+        self._wheel_size = wheel_size
+        self._slots: list[dict[Entry, int]] = [{} for _ in range(wheel_size)]
+        self._origin = loop.time()
+        # The tick whose slot has been scanned last.
+        self._now = 0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._slots))
+
+    def start(self) -> None:
+        """Set the ticker going."""
+        self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._ring)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        for slot in self._slots:
+            slot.clear()
+
+    def add(self, entry: Entry, delay: float) -> None:
+        tick = math.ceil((self.loop.time() - self._origin + delay) / self._tick)
+        if tick <= self._now:
+            tick = self._now + 1
+        slot = self._slots[tick % self._wheel_size]
+        slot[entry] = tick // self._wheel_size
+        entry.place = slot
+
+    def cancel(self, entry: Entry) -> None:
+        slot = entry.place
+        if slot is not None:
+            entry.place = None
+            del slot[entry]
+
+    def _ring(self) -> None:
+        self.wakeups += 1
+        expired = 0
+        reached = int((self.loop.time() - self._origin) / self._tick + TOLERANCE)
+        # More than one when something else has held the loop.
+        while self._now < reached:
+            self._now += 1
+            slot = self._slots[self._now % self._wheel_size]
+            if slot:
+                expired += self._scan(slot, self._now // self._wheel_size)
+        if not expired:
+            self.idle_wakeups += 1
+        self.start()
+
+    def _scan(self, slot: dict[Entry, int], current: int) -> int:
+        """Expire what is due in the `current` round; how many those were."""
+        self.visited += len(slot)
+        due = [entry for entry, round_due in slot.items() if round_due <= current]
+        for entry in due:
+            # Unless one before it has cancelled it, or added it anew for a later round.
+            if slot.get(entry, math.inf) <= current:
+                del slot[entry]
+                entry.place = None
+                entry.expire()
+        return len(due)

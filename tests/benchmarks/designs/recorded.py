@@ -1,0 +1,31 @@
+"""An entry that writes down when it expired."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from benchmarks.designs.timer import Entry
+
+
+class Recorded(Entry):
+    """Appends itself to a log, with the loop's time, and then does what it was made for."""
+
+    __slots__ = ("action", "expired_at", "log", "loop")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        log: list[Recorded] | None = None,
+        action: Callable[[], object] | None = None,
+    ) -> None:
+        self.loop = loop
+        self.log = [] if log is None else log
+        self.action = action
+        self.expired_at: list[float] = []
+
+    def expire(self) -> None:
+        self.expired_at.append(self.loop.time())
+        self.log.append(self)
+        if self.action is not None:
+            self.action()

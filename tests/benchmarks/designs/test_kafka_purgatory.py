@@ -1,0 +1,204 @@
+"""Kafka's present purgatory: what it does, and what it holds on to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+
+from benchmarks.designs.kafka_purgatory import DelayedOperation, DelayedOperationPurgatory
+from purgatory.testing import VirtualTimeLoop
+
+
+class Operation(DelayedOperation):
+    """Completes once it is `ready`, or at the `ready_at`-th try; writes down the hooks that ran."""
+
+    __slots__ = ("hooks", "ready", "ready_at", "then", "tries")
+
+    def __init__(
+        self, delay: float = 30.0, *, ready_at: int = 0, then: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__(delay)
+        self.ready = False
+        self.ready_at = ready_at
+        self.tries = 0
+        self.hooks: list[str] = []
+        self.then = then
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        return (self.ready or self.tries == self.ready_at) and self.force_complete()
+
+    def on_complete(self) -> None:
+        self.hooks.append("completed")
+        if self.then is not None:
+            self.then()
+
+    def on_expiration(self) -> None:
+        self.hooks.append("expired")
+
+
+def parked(
+    purgatory: DelayedOperationPurgatory, count: int, keys: Sequence[Hashable], delay: float = 30.0
+) -> list[Operation]:
+    operations = [Operation(delay) for _ in range(count)]
+    for operation in operations:
+        assert not purgatory.try_complete_else_watch(operation, keys)
+    return operations
+
+
+def ready(operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        operation.ready = True
+
+
+async def test_an_operation_that_completes_at_once_is_not_watched(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        operation = Operation(ready_at=1)
+        assert purgatory.try_complete_else_watch(operation, ["a"])
+        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
+
+
+async def test_it_is_tried_again_once_it_is_watched(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        operation = Operation(ready_at=2)
+        assert purgatory.try_complete_else_watch(operation, ["a", "b"])
+        # It stays on the lists, but has no timeout.
+        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (2, 0, ["completed"])
+
+
+async def test_an_operation_completed_by_another_while_it_is_tried_is_not_watched(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    class Raced(Operation):
+        __slots__ = ()
+
+        def try_complete(self) -> bool:
+            self.force_complete()
+            return False
+
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        operation = Raced()
+        assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
+        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
+
+
+async def test_a_check_completes_those_that_can_in_order(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        order: list[int] = []
+        operations = [Operation(then=partial(order.append, number)) for number in range(3)]
+        for operation in operations:
+            purgatory.try_complete_else_watch(operation, ["a", "b"])
+        assert purgatory.check_and_complete("a") == 0
+        assert purgatory.check_and_complete("nobody watches it") == 0
+        ready([operations[2], operations[0]])
+        assert purgatory.check_and_complete("a") == 2
+        assert order == [0, 2]
+        assert purgatory.check_and_complete("b") == 0
+        assert purgatory.delayed() == 1
+
+
+async def test_an_operation_completes_or_expires_once(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        (expired,) = parked(purgatory, 1, ["a"], 5.0)
+        (completed,) = parked(purgatory, 1, ["b"], 5.0)
+        ready([completed])
+        assert purgatory.check_and_complete("b") == 1
+        await asyncio.sleep(4.999)
+        assert expired.hooks == []
+        await asyncio.sleep(0.002)
+        assert expired.hooks == ["completed", "expired"]
+        assert completed.hooks == ["completed"]
+        ready([expired])
+        assert purgatory.check_and_complete("a") == 0
+        assert not expired.force_complete()
+
+
+async def test_a_completed_operation_leaves_the_timer_but_not_its_other_lists(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        ready(parked(purgatory, 100, ["a", "b", "c"]))
+        assert purgatory.check_and_complete("a") == 100
+        assert (purgatory.watched(), purgatory.delayed()) == (200, 0)
+        # Until somebody happens to walk over them.
+        assert purgatory.check_and_complete("b") == 0
+        assert purgatory.watched() == 100
+        await asyncio.sleep(100.0)
+        assert (purgatory.watched(), purgatory.purges) == (100, 0)
+
+
+async def test_the_purge_comes_when_more_than_the_interval_have_completed_and_walks_over_every_list(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        alive = parked(purgatory, 5_000, ["d", "e"])
+        ready(parked(purgatory, 1_000, ["a", "b", "c"]))
+        purgatory.check_and_complete("a")
+        await asyncio.sleep(1.0)
+        assert (purgatory.purges, purgatory.watched()) == (0, 12_000)
+        assert purgatory.estimated_total_operations == 6_000
+        ready(parked(purgatory, 1, ["a"]))
+        purgatory.check_and_complete("a")
+        await asyncio.sleep(0.2)
+        assert (purgatory.purges, purgatory.watched(), purgatory.walked) == (1, 10_000, 12_000)
+        assert purgatory.estimated_total_operations == 5_000
+        await asyncio.sleep(1.0)
+        assert purgatory.purges == 1
+        ready(alive)
+        assert purgatory.check_and_complete("d") == 5_000
+
+
+async def test_the_purge_also_comes_when_the_timer_has_advanced(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time, purge_interval=10) as purgatory:
+        parked(purgatory, 11, ["a", "b"], 0.05)
+        await asyncio.sleep(0.051)
+        assert (purgatory.purges, purgatory.watched(), purgatory.polls) == (1, 0, 0)
+
+
+async def test_it_wakes_five_times_a_second_with_nothing_to_do(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        await asyncio.sleep(10.1)
+        assert (purgatory.polls, purgatory.timer.wakeups) == (50, 0)
+
+
+async def test_a_hook_may_check_and_watch_the_key_it_is_completed_from(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        added = Operation()
+
+        def interfere() -> None:
+            ready([second])
+            assert purgatory.check_and_complete("a") == 1
+            purgatory.try_complete_else_watch(added, ["a"])
+
+        first, second = Operation(then=interfere), Operation()
+        for operation in (first, second):
+            purgatory.try_complete_else_watch(operation, ["a"])
+        ready([first])
+        assert purgatory.check_and_complete("a") == 1
+        assert (first.hooks, second.hooks, added.hooks) == (["completed"], ["completed"], [])
+        ready([added])
+        assert purgatory.check_and_complete("a") == 1
+        assert purgatory.watched() == 0
+
+
+async def test_nothing_is_armed_after_close(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time) as purgatory:
+        (operation,) = parked(purgatory, 1, ["a"], 0.01)
+    await asyncio.sleep(0)
+    assert virtual_time.idle_for() is None
+    assert operation.hooks == []
+
+
+async def test_keys_without_watchers_are_forgotten(virtual_time: VirtualTimeLoop) -> None:
+    with DelayedOperationPurgatory(virtual_time, purge_interval=1) as purgatory:
+        freed: list[bool] = []
+
+        class Key:
+            def __del__(self) -> None:
+                freed.append(True)
+
+        ready(parked(purgatory, 2, [Key(), Key()]))
+        assert freed == []
+        await asyncio.sleep(31.0)
+        assert len(freed) == 2

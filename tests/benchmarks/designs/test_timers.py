@@ -1,0 +1,243 @@
+"""What every design of a timer promises, against a plain list, in random histories and by example."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.designs.call_at import CallAt
+from benchmarks.designs.kafka_timer import SystemTimer
+from benchmarks.designs.lazy_heap import LazyHeap
+from benchmarks.designs.ticker_wheel import TickerWheel
+from benchmarks.designs.timer import Timer
+from purgatory.testing import VirtualTimeLoop
+from tests.benchmarks.designs.recorded import Recorded
+
+MakeTimer: TypeAlias = Callable[[asyncio.AbstractEventLoop], Timer]
+
+DESIGNS: dict[str, MakeTimer] = {
+    "call_at": CallAt,
+    "lazy heap": LazyHeap,
+    "lazy heap that is never compacted": lambda loop: LazyHeap(loop, compact=False),
+    # So small that most entries have to wait for many rounds.
+    "ticker wheel": lambda loop: TickerWheel(loop, wheel_size=7),
+    "Kafka": SystemTimer,
+}
+
+# All but the first fire at whole milliseconds.
+RESOLUTION = 0.001
+# The sums of a few hundred floats.
+ROUNDING = 1e-7
+
+
+def early(make: MakeTimer) -> float:
+    """Kafka's timer cuts the time to milliseconds when an entry is added."""
+    return RESOLUTION if make is SystemTimer else 0.0
+
+
+@pytest.fixture(params=DESIGNS.values(), ids=list(DESIGNS))
+def make(request: pytest.FixtureRequest) -> MakeTimer:
+    made: MakeTimer = request.param
+    return made
+
+
+@dataclass
+class Expected:
+    """What is known of an entry without any timer."""
+
+    entry: Recorded
+    deadline: float
+    cancelled: bool = False
+
+
+# Tenths of milliseconds to let pass; then a delay in them, with which to add an entry, or which of the
+# entries to cancel or renew, or for how long to hold the loop. Small numbers, so that deadlines meet; and
+# the edges of Kafka's levels.
+Step: TypeAlias = tuple[int, str, int]
+DELAYS = st.one_of(
+    st.integers(1, 50), st.sampled_from([199, 200, 201, 3990, 4000, 4010]), st.integers(1, 9_000)
+)
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.integers(0, 30), st.just("add"), DELAYS),
+    st.tuples(st.integers(0, 30), st.sampled_from(["cancel", "renew"]), st.integers(1, 40)),
+    st.tuples(st.integers(0, 5_000), st.just("hold"), DELAYS),
+)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+@settings(max_examples=60)
+@given(steps=st.lists(STEPS, min_size=1, max_size=40))
+def test_entries_expire_once_in_order_not_early_and_never_after_they_are_cancelled(
+    name: str, steps: list[Step]
+) -> None:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(_compare_with_a_list(DESIGNS[name], steps))
+
+
+async def _compare_with_a_list(make: MakeTimer, steps: list[Step]) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    log: list[Recorded] = []
+    every: list[Expected] = []
+    holds: list[tuple[float, float]] = []
+    with make(loop) as timer:
+        for tenths, action, number in steps:
+            await asyncio.sleep(tenths / 10_000)
+            seconds = number / 10_000
+            if action == "add":
+                entry = Recorded(loop, log)
+                timer.add(entry, seconds)
+                every.append(Expected(entry, loop.time() + seconds))
+            elif action == "hold":
+                before = loop.time()
+                loop.jump(seconds)
+                holds.append((before, loop.time()))
+            elif every:
+                chosen = every[number % len(every)]
+                timer.cancel(chosen.entry)
+                if not chosen.entry.expired_at:
+                    chosen.cancelled = action == "cancel"
+                    if action == "renew":
+                        timer.add(chosen.entry, seconds)
+                        chosen.deadline = loop.time() + seconds
+            assert len(timer) == sum(not (e.cancelled or e.entry.expired_at) for e in every)
+        await asyncio.sleep(1.0)
+        assert len(timer) == 0
+
+    for expected in every:
+        times = expected.entry.expired_at
+        if expected.cancelled:
+            assert times == []
+        else:
+            assert len(times) == 1
+            assert times[0] >= expected.deadline - early(make) - ROUNDING
+            latest = expected.deadline + RESOLUTION
+            latest = max([latest, *(end for begin, end in holds if begin <= latest)])
+            assert times[0] <= latest + ROUNDING
+    deadlines = {expected.entry: expected.deadline for expected in every}
+    order = [deadlines[entry] for entry in log]
+    assert all(b >= a - RESOLUTION - early(make) - ROUNDING for a, b in pairwise(order))
+
+
+async def test_far_deadlines_are_met(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
+    delays = [0.02, 0.4, 7.999, 8.0, 8.001, 59.5]
+    entries = [Recorded(virtual_time) for _ in delays]
+    with make(virtual_time) as timer:
+        for entry, delay in zip(entries, delays, strict=True):
+            timer.add(entry, delay)
+        await asyncio.sleep(60.0)
+    assert [entry.expired_at for entry in entries] == [[pytest.approx(delay)] for delay in delays]
+
+
+async def test_the_earlier_deadline_is_met_although_it_was_added_later(
+    make: MakeTimer, virtual_time: VirtualTimeLoop
+) -> None:
+    late, soon = Recorded(virtual_time), Recorded(virtual_time)
+    with make(virtual_time) as timer:
+        timer.add(late, 5.0)
+        timer.add(soon, 0.01)
+        await asyncio.sleep(1.0)
+        assert soon.expired_at == [pytest.approx(0.01)]
+        assert late.expired_at == []
+        timer.cancel(late)
+
+
+async def test_an_entry_may_add_cancel_and_renew_others_when_it_expires(
+    make: MakeTimer, virtual_time: VirtualTimeLoop
+) -> None:
+    with make(virtual_time) as timer:
+        added, cancelled, renewed = (Recorded(virtual_time) for _ in range(3))
+
+        def interfere() -> None:
+            timer.add(added, 0.02)
+            timer.cancel(cancelled)
+            timer.cancel(renewed)
+            timer.add(renewed, 0.05)
+
+        timer.add(Recorded(virtual_time, action=interfere), 0.01)
+        # Due at the same time, and found due together with it.
+        timer.add(cancelled, 0.01)
+        timer.add(renewed, 0.01)
+        await asyncio.sleep(1.0)
+        assert added.expired_at == [pytest.approx(0.03)]
+        assert cancelled.expired_at == []
+        assert renewed.expired_at == [pytest.approx(0.06)]
+
+
+async def test_a_delay_of_nothing_expires_at_once(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
+    entry = Recorded(virtual_time)
+    with make(virtual_time) as timer:
+        await asyncio.sleep(0.0105)
+        timer.add(entry, 0.0)
+        await asyncio.sleep(0.01)
+    assert entry.expired_at == [pytest.approx(0.0105, abs=RESOLUTION)]
+
+
+async def test_cancelling_again_or_after_expiry_changes_nothing(
+    make: MakeTimer, virtual_time: VirtualTimeLoop
+) -> None:
+    cancelled, expired = Recorded(virtual_time), Recorded(virtual_time)
+    with make(virtual_time) as timer:
+        timer.add(cancelled, 0.02)
+        timer.add(expired, 0.01)
+        await asyncio.sleep(0.015)
+        for _ in range(2):
+            timer.cancel(cancelled)
+            timer.cancel(expired)
+        assert len(timer) == 0
+        await asyncio.sleep(1.0)
+    assert (cancelled.expired_at, len(expired.expired_at)) == ([], 1)
+
+
+async def test_nothing_is_armed_after_close(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
+    entries = [Recorded(virtual_time) for _ in range(10)]
+    with make(virtual_time) as timer:
+        for number, entry in enumerate(entries):
+            timer.add(entry, 0.1 + number)
+        await asyncio.sleep(0.5)
+        if make is CallAt:
+            # It knows of nothing that it could cancel.
+            for entry in entries:
+                timer.cancel(entry)
+    await asyncio.sleep(0)
+    assert virtual_time.idle_for() is None
+    assert [len(entry.expired_at) for entry in entries] == [1] + [0] * 9
+
+
+async def test_a_loop_that_was_held_finds_all_that_has_become_due_in_order(
+    make: MakeTimer, virtual_time: VirtualTimeLoop
+) -> None:
+    log: list[Recorded] = []
+    entries = [Recorded(virtual_time, log) for _ in range(100)]
+    with make(virtual_time) as timer:
+        # The latest first, and 10 of them in each bucket of Kafka's second level.
+        for number, entry in reversed(list(enumerate(entries))):
+            timer.add(entry, 0.1 + number * 0.002)
+        virtual_time.jump(10.0)
+        await asyncio.sleep(0.001)
+        assert log == entries
+        assert len(timer) == 0
+
+
+async def test_it_works_on_a_real_loop(make: MakeTimer) -> None:
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    log: list[Recorded] = []
+    last = Recorded(loop, log, over.set)
+    with make(loop) as timer:
+        entries = [Recorded(loop, log) for _ in range(20)]
+        for number, entry in enumerate(entries):
+            timer.add(entry, number / 1000)
+        timer.add(last, 0.03)
+        timer.cancel(entries.pop())
+        await over.wait()
+        assert set(log) == {*entries, last}
+        # At most one a millisecond: none has woken again and again until a time came.
+        assert timer.wakeups <= 60
