@@ -1,4 +1,4 @@
-"""What the garbage collector adds to parking, with its default thresholds and with raised ones.
+"""What the garbage collector adds to parking, with its default thresholds and as the README advises.
 
     python -m benchmarks.collector
 
@@ -8,22 +8,17 @@ as more are parked. The README's advice on thresholds comes from these figures.
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.collector_setting import CollectorSetting
 from benchmarks.loops import run
 from purgatory import COMPILED, DelayedOperation, Purgatory
 
 REPETITIONS = 5
-SETTINGS: dict[str, tuple[int, int, int] | None] = {
-    "off": None,
-    "default thresholds": (700, 10, 10),
-    "gc.set_threshold(50_000, 20, 50)": (50_000, 20, 50),
-}
 
 
 class Wait(DelayedOperation[None]):
@@ -35,7 +30,7 @@ class Wait(DelayedOperation[None]):
         return False
 
 
-def microseconds_to_park(number: int, thresholds: tuple[int, int, int] | None) -> float:
+def microseconds_to_park(number: int, collector: CollectorSetting) -> float:
     """Processor time of parking one of `number` operations, ten to a key, with a timeout of 30 s."""
 
     async def park() -> float:
@@ -47,30 +42,26 @@ def microseconds_to_park(number: int, thresholds: tuple[int, int, int] | None) -
             await purgatory.aclose(cancel_pending=True)
         return spent / number * 1e6
 
-    gc.collect()
-    usual = gc.get_threshold()
-    gc.set_threshold(*(thresholds or (0, 0, 0)))
-    try:
+    with collector.applied():
         return run("asyncio", park())
-    finally:
-        gc.set_threshold(*usual)
 
 
 def main() -> None:
     """Measure the settings in turns, and print the medians."""
     console = Console()
     table = Table(title=f"Microseconds to park an operation, {'compiled' if COMPILED else 'interpreted'}")
-    table.add_column("garbage collector")
+    table.add_column("")
     numbers = (100_000, 1_000_000)
     for number in numbers:
         table.add_column(f"{number:,} pending", justify="right")
-    samples: dict[tuple[str, int], list[float]] = {}
+    samples: dict[tuple[CollectorSetting, int], list[float]] = {}
     for _ in range(REPETITIONS):
         for number in numbers:
-            for name, thresholds in SETTINGS.items():
-                samples.setdefault((name, number), []).append(microseconds_to_park(number, thresholds))
-    for name in SETTINGS:
-        table.add_row(name, *(f"{statistics.median(samples[name, number]):.2f}" for number in numbers))
+            for collector in CollectorSetting:
+                samples.setdefault((collector, number), []).append(microseconds_to_park(number, collector))
+    for collector in CollectorSetting:
+        medians = (statistics.median(samples[collector, number]) for number in numbers)
+        table.add_row(collector.value, *(f"{median:.2f}" for median in medians))
     console.print(table)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,22 +9,13 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Generic, TypeVar
 
-from benchmarks.constructs import Construct, Key, Tally
+from benchmarks.collector_setting import CollectorSetting
+from benchmarks.constructs import TIMEOUT, Construct, Tally
 from benchmarks.heartbeat import CollectorPauses, Heartbeat
 from benchmarks.loops import run, turns
-from benchmarks.park_and_complete import TIMEOUT, TURNS_TO_PARK
+from benchmarks.waits import TURNS_TO_PARK, targets
 
 T = TypeVar("T", bound=Tally)
-
-
-class Collector(enum.Enum):
-    """What is done about the garbage collector."""
-
-    ON = "collector on"
-    # What its documentation advises for what stays: it is not looked at any more.
-    FROZEN = "collector on, after gc.freeze()"
-    # The control: whatever stall is left is not the collector's.
-    OFF = "collector off"
 
 
 @dataclass(frozen=True)
@@ -37,79 +27,65 @@ class Expiration(Generic[T]):
     pauses: CollectorPauses
     # From the first deadline until nothing was left.
     seconds: float
-    # What the collection before freezing took, with everything pending.
-    collection: float | None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Expiring:
-    """Waits of one construct, one for each target, due at the first deadline plus its offset in seconds."""
+    """Waits of one construct, ten on a key, due at the first deadline plus their offsets in seconds."""
 
-    construct_type: type[Construct[Key]]
-    targets: Sequence[Key]
+    construct_type: type[Construct]
     offsets: Sequence[float]
-    collector: Collector
-    # Seconds from the start of parking to the first deadline, once known.
-    lead: float = 0.0
+    collector: CollectorSetting
 
     def expire(self, loop: str, tally_for: Callable[[Sequence[float]], T]) -> Expiration[T]:
         """Let them expire on a fresh loop, counted by a tally made for the deadlines in time.monotonic()."""
-        if not self.lead:
-            run(loop, self._estimate())
+        with self.collector.applied():
+            lead = run(loop, self._estimate())
         while True:
-            gc.collect()
-            if self.collector is Collector.OFF:
-                gc.disable()
-            try:
-                expiration = run(loop, self._attempt(tally_for))
-            finally:
-                gc.unfreeze()
-                gc.enable()
+            with self.collector.applied():
+                expiration, missed = run(loop, self._attempt(lead, tally_for))
             if expiration is not None:
                 return expiration
+            lead = 2 * (lead + missed)
 
-    async def _estimate(self) -> None:
-        """Find a first lead, by parking some of them."""
-        some = self.targets[: len(self.targets) // 50]
-        start = time.monotonic()
+    async def _estimate(self) -> float:
+        """How many seconds before the first deadline to begin, by parking some of them."""
+        waits = len(self.offsets)
+        some = -(-waits // 50)
+        # Of processor time, or a moment given to somebody else would count fifty times.
+        start = time.process_time()
         async with self.construct_type(Tally()) as construct:
-            construct.park(range(len(some)), some, repeat(TIMEOUT))
+            construct.park(range(some), targets(some, 1), repeat(TIMEOUT))
             await turns(TURNS_TO_PARK)
-            parking = (time.monotonic() - start) * 50
-        # Many take longer each than some do, because of the collector; a microsecond each for freezing.
-        self.lead = 0.1 + 2.5 * parking + 1e-6 * len(self.targets)
+            parking = (time.process_time() - start) * waits / some
+        # Many take longer each than some do, because of the collector.
+        return 0.1 + 2.5 * parking
 
-    async def _attempt(self, tally_for: Callable[[Sequence[float]], T]) -> Expiration[T] | None:
-        """None, and a longer lead from now on, when the first deadline came before all were parked."""
-        first = time.monotonic() + self.lead
+    async def _attempt(
+        self, lead: float, tally_for: Callable[[Sequence[float]], T]
+    ) -> tuple[Expiration[T] | None, float]:
+        """None, and by how many seconds it was missed, if the first deadline came before all were parked."""
+        watched = targets(len(self.offsets), 1)
+        first = time.monotonic() + lead
         deadlines = [first + offset for offset in self.offsets]
         tally = tally_for(deadlines)
         async with self.construct_type(tally) as construct:
-            construct.park(range(len(deadlines)), self.targets, self._timeouts(deadlines))
+            construct.park(range(len(deadlines)), watched, self._timeouts(deadlines))
             await turns(TURNS_TO_PARK)
-            if self.collector is not Collector.OFF:
+            if self.collector is not CollectorSetting.OFF:
                 gc.enable()
-            collection = None
-            if self.collector is Collector.FROZEN:
-                start = time.monotonic()
-                gc.collect()
-                collection = time.monotonic() - start
-                gc.freeze()
-            ahead = first - time.monotonic()
-            if ahead < 0:
-                self.lead = 2 * (self.lead - ahead)
+            missed = time.monotonic() - first
+            if missed > 0:
                 # What is abandoned here would complain when the loop is closed.
                 construct.loop.set_exception_handler(lambda _loop, _context: None)
-                return None
-            # Next time what it really takes, and some more.
-            self.lead = 0.1 + 1.5 * (self.lead - ahead)
+                return None, missed
             heartbeat = Heartbeat()
             with CollectorPauses() as pauses:
                 await heartbeat.until(lambda: tally.expired == len(deadlines), pauses)
             seconds = time.monotonic() - first
         if tally.completed:
             raise AssertionError(f"{construct.name}: {tally.completed} waits completed instead of expiring")
-        return Expiration(tally, heartbeat, pauses, seconds, collection)
+        return Expiration(tally, heartbeat, pauses, seconds), 0.0
 
     def _timeouts(self, deadlines: Sequence[float]) -> Iterator[float]:
         """How much is left until each deadline, by the clock at the moment when it is asked for.
@@ -118,7 +94,7 @@ class Expiring:
         lateness. So if one has become due it happens here: at the allocation of a container, with the
         collector on for just that moment. Which leaves it off: the last one is not asked for another.
         """
-        if self.collector is Collector.OFF:
+        if self.collector is CollectorSetting.OFF:
             for deadline in deadlines:
                 yield deadline - time.monotonic()
             return

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from benchmarks import sizes
+from benchmarks.collector_setting import CollectorSetting
 from benchmarks.loops import run
-from benchmarks.question import Column, Contender, Question, Sample, Table
+from benchmarks.question import Contender, Question, Sample, Table
+from benchmarks.setting import Setting
 from benchmarks.stand_ins import (
     DictWatchList,
     ListWatchList,
@@ -21,7 +23,6 @@ from benchmarks.stand_ins import (
 )
 from purgatory import DelayedOperation, Purgatory
 
-LENGTHS = (1_000, 10_000, 100_000)
 # How many watch each key of the control.
 SHORT = 1_000
 TIMEOUT = 30.0
@@ -29,8 +30,6 @@ TIMEOUT = 30.0
 FEW = 32
 # How many are taken out in random order: all would take a list minutes.
 SOME = 1_000
-# Short lists are measured again and again, until so many waits have been through.
-AT_LEAST = 20_000
 
 
 class Completable(Protocol):
@@ -108,18 +107,21 @@ class WatchedStandIn:
         return len(self._watchers.waits())
 
 
-def growth(loop: str) -> Question:
-    """The question."""
+def growth(setting: Setting, lengths: Sequence[int]) -> Question:
+    """The question, for so many waits on the key."""
+    at_least = setting.times // 5
 
-    def purgatory(name: str, most: int) -> Contender:
+    def purgatory(name: str, most: int) -> Iterator[Contender]:
         async def measured() -> Sample:
             async with Purgatory() as purgatory:
-                return measure(lambda: WatchedInPurgatory(purgatory, most))
+                return measure(lambda: WatchedInPurgatory(purgatory, most), lengths, at_least)
 
-        return Contender("n waits", name, lambda: run(loop, measured()))
+        return setting.contenders("n waits", name, lambda: run(setting.loop, measured()))
 
     def stand_in(make: type[WatchList]) -> Contender:
-        return Contender("n waits", make.name, lambda: measure(lambda: WatchedStandIn(make)))
+        return Contender(
+            "n waits", make.name, lambda: measure(lambda: WatchedStandIn(make), lengths, at_least)
+        )
 
     note = (
         "The stand-ins are bare containers: no timer, no states, no hooks. The row with many keys is the "
@@ -127,66 +129,54 @@ def growth(loop: str) -> Question:
     )
     return Question(
         name="growth",
-        summary=f"one key watched by {LENGTHS[0]:,} to {LENGTHS[-1]:,} waits",
+        summary="one key that ever more waits watch",
         contenders=(
-            purgatory("purgatory", LENGTHS[-1]),
-            purgatory(f"purgatory, n / {SHORT:,} keys", SHORT),
+            *purgatory("purgatory", max(lengths)),
+            *purgatory(f"purgatory, n / {SHORT:,} keys", SHORT),
             stand_in(DictWatchList),
             stand_in(OrderedDictWatchList),
             stand_in(ListWatchList),
         ),
         tables=(
-            _table("head", "completed from the head, one by one: microseconds each", note),
-            _table("random", "completed in random order, one by one: microseconds each", note),
-            _table(
-                "few",
-                f"{FEW} left, one completes with each check: microseconds per check",
-                f"A check tries what is left, {FEW // 2} on average; a dict walks over what has left, too.",
+            Table(
+                title="n waits watch one key; completed from the head, one by one: microseconds each",
+                columns=sizes.columns("head", lengths),
+                note=note,
+            ),
+            Table(
+                title="n waits watch one key; completed in random order, one by one: microseconds each",
+                columns=sizes.columns("random", lengths),
+                note=note,
+            ),
+            Table(
+                title=f"n waits watch one key; {FEW} left, one completes with each check: us per check",
+                columns=sizes.columns("few", lengths),
+                note=f"A check tries those left, {FEW // 2} on average; a dict walks over those gone, too.",
             ),
         ),
-        patience=8.0,
+        patience=20.0,
     )
 
 
-def _table(metric: str, what: str, note: str) -> Table:
-    longest, *shorter = reversed(LENGTHS)
-    return Table(
-        title=f"n waits watch one key; {what}",
-        columns=(
-            Column(f"{metric}_{longest}", f"n = {longest:,}"),
-            *(Column(f"{metric}_{length}", f"n = {length:,}") for length in shorter),
-            Column(f"{metric}_growth", "growth", spread=False),
-        ),
-        note=note,
-    )
-
-
-def measure(watched: Callable[[], Watched]) -> Sample:
+def measure(watched: Callable[[], Watched], lengths: Sequence[int], at_least: int) -> Sample:
     """Microseconds each, for each length, and by how much the longest takes longer than the shortest."""
-    sample: dict[str, float] = {}
-    gc.collect()
-    # Its work grows with what is pending, too, and would be taken for the container's.
-    gc.disable()
-    try:
-        for length in LENGTHS:
-            rounds = range(max(1, AT_LEAST // length))
-            head, few = zip(*(_from_the_head(watched(), length) for _ in rounds), strict=True)
-            sample[f"head_{length}"] = statistics.fmean(head)
-            sample[f"few_{length}"] = statistics.fmean(few)
-            sample[f"random_{length}"] = statistics.fmean(_in_random_order(watched(), length) for _ in rounds)
-    finally:
-        gc.enable()
-    for metric in ("head", "random", "few"):
-        sample[f"{metric}_growth"] = sample[f"{metric}_{LENGTHS[-1]}"] / sample[f"{metric}_{LENGTHS[0]}"]
-    return sample
+
+    def once(length: int) -> Sample:
+        head, few = _from_the_head(watched(), length)
+        return {"head": head, "few": few, "random": _in_random_order(watched(), length)}
+
+    # The collector's work grows with what is pending, too, and would be taken for the container's.
+    with CollectorSetting.OFF.applied():
+        return sizes.measured(lengths, once, growing=("head", "random", "few"), at_least=at_least)
 
 
 def _from_the_head(watched: Watched, length: int) -> tuple[float, float]:
     satisfied = Satisfied()
     waits = watched.fill(length, satisfied)
-    head = _complete(waits[:-FEW])
+    few = min(FEW, length // 2)
+    head = _complete(waits[:-few])
     checks = []
-    for number in range(length - FEW, length):
+    for number in range(length - few, length):
         satisfied.count = number + 1
         start = time.perf_counter()
         completed = watched.check()

@@ -2,140 +2,133 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
+from benchmarks import sizes
+from benchmarks.collector_setting import CollectorSetting
 from benchmarks.constructs import (
     ONE_KEY_AWAITED,
     ONE_KEY_CALLBACK,
     SEVERAL_KEYS_AWAITED,
     SEVERAL_KEYS_CALLBACK,
+    TIMEOUT,
     Construct,
-    K,
-    Key,
+    Style,
     Tally,
 )
+from benchmarks.constructs.asyncio_tasks import CallLaterFuture
+from benchmarks.constructs.purgatory_waits import PurgatoryTask
 from benchmarks.loops import run, turns
 from benchmarks.question import Column, Contender, Question, Sample, Table
+from benchmarks.setting import Setting
+from benchmarks.waits import TURNS_TO_COMPLETE, TURNS_TO_PARK, WAITS_PER_KEY, signals, targets
 
-TIMEOUT = 30.0
-WAITS_PER_KEY = 10
-ONE_KEY = 100_000
-THREE_KEYS = 20_000
-
-# A task starts in the first turn after it is made, the task that wait_for makes within it in the second.
-TURNS_TO_PARK = 3
-# As many to wake up and to undo what was made for the wait; and some to clear cancelled timers away.
-TURNS_TO_COMPLETE = 6
-
-COLUMNS = (Column("total_us", "total"), Column("park_us", "park"), Column("complete_us", "complete"))
-COLLECTORS = {"collector on": True, "collector off": False}
+# More tasks than these take minutes, and gigabytes; but for the two that need the least.
+MOST_TASKS = 100_000
+CHEAPEST: tuple[type[Construct], ...] = (PurgatoryTask, CallLaterFuture)
 
 
-def one_key(loop: str) -> Question:
+def one_key(setting: Setting, numbers: Sequence[int]) -> Question:
     """The question for a wait on one key."""
-    targets = one_key_targets(ONE_KEY)
-    signals = range(ONE_KEY // WAITS_PER_KEY)
     return Question(
         name="one-key",
         summary="cost to park and complete a wait on one key",
-        contenders=tuple(
-            contender
-            for constructs in (ONE_KEY_CALLBACK, ONE_KEY_AWAITED)
-            for contender in _contenders(loop, constructs, targets, signals)
-        ),
-        tables=(
-            Table(
-                title="A wait on one key with a timeout of 30 s, parked and completed: microseconds each",
-                columns=COLUMNS,
-                note=f"Processor time; {ONE_KEY:,} waits, {WAITS_PER_KEY} per key. Includes making the "
-                "user's object, waking tasks, clearing cancelled timers. Slow ones are measured fewer times.",
-            ),
-        ),
-        patience=7.0,
+        contenders=tuple(_contenders(setting, (*ONE_KEY_CALLBACK, *ONE_KEY_AWAITED), numbers, 1)),
+        tables=_tables("n waits on one key, parked and completed", numbers),
+        patience=20.0,
     )
 
 
-def three_keys(loop: str) -> Question:
+def three_keys(setting: Setting, numbers: Sequence[int]) -> Question:
     """The question for a wait on the first of three keys."""
-    targets = three_key_targets(THREE_KEYS)
-    signals = range(0, 3 * THREE_KEYS // WAITS_PER_KEY, 3)
     return Question(
         name="three-keys",
         summary="cost to park and complete a wait on the first of three keys",
-        contenders=tuple(
-            contender
-            for constructs in (SEVERAL_KEYS_CALLBACK, SEVERAL_KEYS_AWAITED)
-            for contender in _contenders(loop, constructs, targets, signals)
-        ),
-        tables=(
-            Table(
-                title="A wait on three keys, one of which is signalled: microseconds each",
-                columns=COLUMNS,
-                note=f"Processor time; {THREE_KEYS:,} waits, {WAITS_PER_KEY} per key. Includes leaving the "
-                "other two keys.",
-            ),
-        ),
-        patience=5.0,
+        contenders=tuple(_contenders(setting, (*SEVERAL_KEYS_CALLBACK, *SEVERAL_KEYS_AWAITED), numbers, 3)),
+        tables=_tables("n waits on three keys, one of which is signalled", numbers),
+        patience=20.0,
     )
 
 
-def one_key_targets(waits: int) -> list[Key]:
-    """A key for each wait, the keys taking turns."""
-    return list(range(waits // WAITS_PER_KEY)) * WAITS_PER_KEY
-
-
-def three_key_targets(waits: int) -> list[tuple[Key, ...]]:
-    """Three keys for each wait. Those that share one share all three: the first of them completes it."""
-    threes: list[tuple[Key, ...]] = [
-        (key, key + 1, key + 2) for key in range(0, 3 * waits // WAITS_PER_KEY, 3)
-    ]
-    return threes * WAITS_PER_KEY
+def _tables(waits: str, numbers: Sequence[int]) -> tuple[Table, ...]:
+    headline = numbers[0]
+    return (
+        Table(
+            title=f"{waits}: microseconds each",
+            columns=sizes.columns("total_us", numbers),
+            note=f"Processor time; {WAITS_PER_KEY} waits per key, timeout {TIMEOUT:.0f} s. Includes making "
+            "the user's object, waking tasks, leaving all keys, clearing cancelled timers; not what a design "
+            "puts off, such as a purge (see steady-state). Slow ones are measured fewer times. The collector "
+            "as the README advises: raised thresholds, and gc.freeze() after start-up.",
+        ),
+        Table(
+            title=f"The two halves, n = {headline:,}: microseconds each",
+            columns=(
+                Column(sizes.at("park_us", headline), "park"),
+                Column(sizes.at("complete_us", headline), "complete"),
+            ),
+        ),
+    )
 
 
 def _contenders(
-    loop: str, constructs: Sequence[type[Construct[K]]], targets: Sequence[K], signals: Sequence[Key]
+    setting: Setting, constructs: Sequence[type[Construct]], numbers: Sequence[int], keys: int
 ) -> Iterator[Contender]:
-    def measured(construct: type[Construct[K]], collector: bool) -> Callable[[], Sample]:
-        return lambda: run(loop, measure(construct, targets, signals, collector))
+    def measured(construct: type[Construct], collector: CollectorSetting) -> Callable[[], Sample]:
+        return lambda: sizes.measured(
+            # For the others, one number shows what the collector adds.
+            numbers if collector is CollectorSetting.ADVISED else numbers[:1],
+            lambda number: measure(setting.loop, construct, number, keys, collector),
+            growing=("total_us",),
+            at_least=setting.times // 5,
+            at_most=MOST_TASKS if construct.style is Style.AWAITED and construct not in CHEAPEST else None,
+        )
 
-    for description, collector in COLLECTORS.items():
-        for construct in constructs:
-            yield Contender(
-                f"{construct.style.value}, {description}", construct.name, measured(construct, collector)
-            )
+    collectors = CollectorSetting if setting.full else (CollectorSetting.ADVISED,)
+    for style in Style:
+        for collector in collectors:
+            section = f"{style.value}, {collector.value}"
+            for construct in constructs:
+                if construct.style is style:
+                    yield from setting.contenders(
+                        section,
+                        construct.name,
+                        measured(construct, collector),
+                        interpreted=style is Style.CALLBACK,
+                    )
 
 
-async def measure(
-    construct_type: type[Construct[K]], targets: Sequence[K], signals: Sequence[Key], collector: bool
+def measure(
+    loop: str, construct: type[Construct], number: int, keys: int, collector: CollectorSetting
 ) -> Sample:
-    """Microseconds per wait, parked on its target, then completed by `signals`.
+    """Microseconds for each of `number` waits on so many keys, one of which is signalled.
 
     Of processor time: nothing here sleeps, and what other processes take is not the construct's.
     """
+    return run(loop, _parked_and_completed(construct, number, keys, collector))
+
+
+async def _parked_and_completed(
+    construct_type: type[Construct], number: int, keys: int, collector: CollectorSetting
+) -> Sample:
     tally = Tally()
-    requests = list(range(len(targets)))
+    requests, waited_for, signalled = list(range(number)), targets(number, keys), signals(number, keys)
     async with construct_type(tally) as construct:
-        gc.collect()
-        if not collector:
-            gc.disable()
-        try:
+        with collector.applied():
             start = time.process_time()
-            construct.park(requests, targets, repeat(TIMEOUT))
+            construct.park(requests, waited_for, repeat(TIMEOUT))
             await turns(TURNS_TO_PARK)
             parked = time.process_time()
             tally.ready = True
-            construct.signal(signals)
+            construct.signal(signalled)
             await turns(TURNS_TO_COMPLETE)
             completed = time.process_time()
-        finally:
-            gc.enable()
-    if tally.completed != len(targets):
-        raise AssertionError(f"{construct.name}: {tally.completed} of {len(targets)} waits completed")
+    if tally.completed != number:
+        raise AssertionError(f"{construct.name}: {tally.completed} of {number} waits completed")
     return {
-        "park_us": (parked - start) / len(targets) * 1e6,
-        "complete_us": (completed - parked) / len(targets) * 1e6,
-        "total_us": (completed - start) / len(targets) * 1e6,
+        "park_us": (parked - start) / number * 1e6,
+        "complete_us": (completed - parked) / number * 1e6,
+        "total_us": (completed - start) / number * 1e6,
     }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 Sample = Mapping[str, float]
-"""What one measurement gave: metric -> figure. Less is better in all of them."""
+"""What one measurement gave: metric -> figure. Less is better, but in those that count per second."""
+
+Build = Literal["compiled", "interpreted"]
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,8 @@ class Contender:
     section: str
     name: str
     measure: Callable[[], Sample]
+    # The build of purgatory's core that it has to be measured with; None where that makes no difference.
+    build: Build | None = None
 
 
 @dataclass(frozen=True)

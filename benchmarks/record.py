@@ -15,17 +15,20 @@ from pathlib import Path
 
 import purgatory
 from benchmarks.question import Answer
+from benchmarks.setting import Setting
 
 PACKAGES = ("anyio", "uvloop")
 
 
-def write(path: Path, answers: Sequence[Answer], loop: str, repetitions: int) -> None:
-    """Write the run to `path`."""
+def write(path: Path, answers: Sequence[Answer], setting: Setting, repetitions: int) -> None:
+    """Write the run, as far as it has come, to `path`."""
     record = {
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
-        "build": build(),
-        "loop": loop,
+        "build": setting.builds[0],
+        "builds": setting.builds,
+        "full": setting.full,
+        "loop": setting.loop,
         "repetitions": repetitions,
         "machine": machine(),
         "python": sys.version,
@@ -33,11 +36,6 @@ def write(path: Path, answers: Sequence[Answer], loop: str, repetitions: int) ->
         "questions": [_question(answer) for answer in answers],
     }
     path.write_text(json.dumps(record, indent=1) + "\n")
-
-
-def build() -> str:
-    """Which build of the core is measured."""
-    return "compiled" if purgatory.COMPILED else "interpreted"
 
 
 def commit() -> str | None:
@@ -88,6 +86,8 @@ def _question(answer: Answer) -> Mapping[str, object]:
             {
                 "section": contender.section,
                 "name": contender.name,
+                # Of the core; null where it is not what is measured.
+                "build": contender.build,
                 "reference": answer.reference(contender).name,
                 "samples": answer.samples[contender],
             }

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
 
-from benchmarks import record
-from benchmarks.question import Answer, Contender, Table
+from benchmarks.question import Answer, Build, Contender, Table
 
 WIDTH = 100
 
@@ -24,12 +23,20 @@ def console() -> Console:
     return terminal if terminal.is_terminal else Console(width=WIDTH, highlight=False)
 
 
-def introduce(console: Console, loop: str, repetitions: int) -> None:
+def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions: int) -> None:
     """Say what is measured, and how to read the tables."""
+    if "compiled" not in builds:
+        console.print(
+            "The purgatory that is installed here is not a compiled one: this measures the interpreted one "
+            "from the source tree alone.\n",
+            width=WIDTH,
+        )
     console.print(
-        f"purgatory, {record.build()}; {loop}; Python {platform.python_version()}; {os.cpu_count()} cores\n"
-        f"Figures are medians (minimum-maximum) of {repetitions} interleaved repetitions: less is better. "
-        "The ratio is that of the column beside it to the first row of its section.\n",
+        f"purgatory, {' and '.join(builds)}; {loop}; Python {platform.python_version()}; "
+        f"{os.cpu_count()} cores\n"
+        f"Figures are medians (minimum-maximum) of {repetitions} interleaved repetitions. Less is better, "
+        "but in what is counted per second. The ratio is that of the column beside it to the first row of "
+        "its section.\n",
         width=WIDTH,
     )
 
@@ -38,8 +45,7 @@ def show(answer: Answer, console: Console) -> None:
     """Print every table of the question."""
     for table in answer.question.tables:
         console.print(_table(answer, table))
-        if table.note:
-            console.print(Padding(table.note, (0, 0, 1, 1)), width=WIDTH, style="dim")
+        console.print(Padding(table.note, (0, 0, 1, 1)), width=WIDTH, style="dim")
 
 
 def _table(answer: Answer, table: Table) -> RichTable:
@@ -59,6 +65,8 @@ def _table(answer: Answer, table: Table) -> RichTable:
     grid.add_column("runs", justify="right", no_wrap=True, style="dim")
     section = None
     for contender in answer.question.contenders:
+        if not any(answer.figures(contender, column.metric) for column in table.columns):
+            continue
         if contender.section != section:
             section = contender.section
             grid.add_section()

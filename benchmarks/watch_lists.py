@@ -127,7 +127,7 @@ def main() -> None:
     if COMPILED:
         raise SystemExit("the compiled core has its length built in: run this with the interpreted one")
     console = tables.console()
-    tables.introduce(console, "asyncio", REPETITIONS)
+    tables.introduce(console, "asyncio", ("interpreted",), REPETITIONS)
     for answer in ask_all([watch_lists()], REPETITIONS, console):
         tables.show(answer, console)
 

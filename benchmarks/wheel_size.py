@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks import tables
+from benchmarks.builds import build
 from benchmarks.interleaving import ask_all
 from benchmarks.question import Column, Contender, Question, Sample, Table
 from purgatory import TimerTask, TimingWheel
@@ -129,7 +130,7 @@ def _load(wheel: TimingWheel, tasks: Sequence[TimerTask], completed: Sequence[in
 def main() -> None:
     """Print the table."""
     console = tables.console()
-    tables.introduce(console, "no loop", REPETITIONS)
+    tables.introduce(console, "no loop", (build(),), REPETITIONS)
     for answer in ask_all([wheel_size()], REPETITIONS, console):
         tables.show(answer, console)
 

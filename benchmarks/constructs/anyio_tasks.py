@@ -9,7 +9,7 @@ import anyio
 from benchmarks.constructs.construct import Key, Tally, TaskConstruct
 
 
-class MoveOnAfterEvent(TaskConstruct[Key]):
+class MoveOnAfterEvent(TaskConstruct):
     """The one that anyio's users write."""
 
     name = "anyio.move_on_after + anyio.Event"
@@ -18,10 +18,11 @@ class MoveOnAfterEvent(TaskConstruct[Key]):
         super().__init__(tally)
         self._events: dict[Key, anyio.Event] = {}
 
-    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
-        event = self._events.get(target)
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        (key,) = target
+        event = self._events.get(key)
         if event is None:
-            event = self._events[target] = anyio.Event()
+            event = self._events[key] = anyio.Event()
         self.tally.parked += 1
         with anyio.move_on_after(next(timeouts)) as scope:
             await event.wait()

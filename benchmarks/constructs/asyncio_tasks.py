@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.constructs.construct import Key, Tally, TaskConstruct
 
 
-class WaitForEvent(TaskConstruct[Key]):
+class WaitForEvent(TaskConstruct):
     """The one that most people write."""
 
     name = "asyncio.wait_for(event.wait(), t)"
@@ -17,10 +17,11 @@ class WaitForEvent(TaskConstruct[Key]):
         super().__init__(tally)
         self._events: dict[Key, asyncio.Event] = {}
 
-    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
-        event = self._events.get(target)
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        (key,) = target
+        event = self._events.get(key)
         if event is None:
-            event = self._events[target] = asyncio.Event()
+            event = self._events[key] = asyncio.Event()
         self.tally.parked += 1
         try:
             await asyncio.wait_for(event.wait(), next(timeouts))
@@ -34,7 +35,7 @@ class WaitForEvent(TaskConstruct[Key]):
             self._events.pop(key).set()
 
 
-class FutureBuckets(TaskConstruct[Key]):
+class FutureBuckets(TaskConstruct):
     """A list of futures for each key."""
 
     def __init__(self, tally: Tally) -> None:
@@ -69,14 +70,15 @@ class TimeoutFuture(FutureBuckets):
 
     name = "asyncio.timeout + Future"
 
-    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
-        future = self.add(target)
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        (key,) = target
+        future = self.add(key)
         self.tally.parked += 1
         try:
             async with asyncio.timeout(next(timeouts)):
                 await future
         except TimeoutError:
-            self.remove(target, future)
+            self.remove(key, future)
             self.tally.expire(request)
         else:
             self.tally.completed += 1
@@ -87,9 +89,10 @@ class CallLaterFuture(FutureBuckets):
 
     name = "Future + call_later"
 
-    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
-        future = self.add(target)
-        handle = self.loop.call_later(next(timeouts), self._expire, target, future)
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        (key,) = target
+        future = self.add(key)
+        handle = self.loop.call_later(next(timeouts), self._expire, key, future)
         self.tally.parked += 1
         try:
             await future
@@ -106,7 +109,7 @@ class CallLaterFuture(FutureBuckets):
             future.set_exception(TimeoutError())
 
 
-class WaitFirstOfEvents(TaskConstruct[tuple[Key, ...]]):
+class WaitFirstOfEvents(TaskConstruct):
     """Several keys, as asyncio's documentation suggests: a task for each event, and the first one wins."""
 
     name = "asyncio.wait over three events"
@@ -137,7 +140,7 @@ class WaitFirstOfEvents(TaskConstruct[tuple[Key, ...]]):
             self._events.pop(key).set()
 
 
-class SharedFuture(TaskConstruct[tuple[Key, ...]]):
+class SharedFuture(TaskConstruct):
     """Several keys by hand: one future in the lists of all of them."""
 
     name = "Future in each list + call_later"

@@ -1,4 +1,4 @@
-"""Callback style by hand: waits in a bucket for each key, with a timer of the event loop each, or none.
+"""Callback style by hand on one key: waits in its bucket, with a timer of the event loop each, or none.
 
 Whatever ends a wait also takes it out of its bucket and cancels its timer, as purgatory does.
 """
@@ -37,7 +37,7 @@ class Callback:
             self.expire()
 
 
-class BareCallback(Construct[Key]):
+class BareCallback(Construct):
     """The floor: a callback in a dict for each key, and nothing that ever times out."""
 
     name = "plain callback, no timer"
@@ -47,9 +47,11 @@ class BareCallback(Construct[Key]):
         super().__init__(tally)
         self._buckets: dict[Key, dict[Callback, None]] = {}
 
-    def park(self, requests: Sequence[int], targets: Sequence[Key], timeouts: Iterable[float]) -> None:
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
         tally, buckets = self.tally, self._buckets
-        for request, key, _ in zip(requests, targets, timeouts, strict=False):
+        for request, (key,), _ in zip(requests, targets, timeouts, strict=False):
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = {}
@@ -61,7 +63,7 @@ class BareCallback(Construct[Key]):
                 callback.complete()
 
 
-class TimedCallback(Construct[Key]):
+class TimedCallback(Construct):
     """A callback in a dict for each key, and a timer each."""
 
     name = "plain callback + call_later"
@@ -71,9 +73,11 @@ class TimedCallback(Construct[Key]):
         super().__init__(tally)
         self._buckets: dict[Key, dict[Callback, None]] = {}
 
-    def park(self, requests: Sequence[int], targets: Sequence[Key], timeouts: Iterable[float]) -> None:
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
         tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
-        for request, key, timeout in zip(requests, targets, timeouts, strict=False):
+        for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             bucket = buckets.get(key)
             if bucket is None:
@@ -95,49 +99,7 @@ class TimedCallback(Construct[Key]):
         callback.expire()
 
 
-class SeveralKeysTimedCallback(Construct[tuple[Key, ...]]):
-    """A callback in the dicts of several keys, and a timer each."""
-
-    name = "plain callback + call_later"
-    style = Style.CALLBACK
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, dict[Callback, tuple[Key, ...]]] = {}
-
-    def park(
-        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
-    ) -> None:
-        tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
-        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
-            callback = Callback(request, tally)
-            for key in keys:
-                bucket = buckets.get(key)
-                if bucket is None:
-                    bucket = buckets[key] = {}
-                bucket[callback] = keys
-            callback.handle = call_later(timeout, expire, keys, callback)
-
-    def signal(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            for callback, watched in list(self._buckets.get(key, {}).items()):
-                callback.handle.cancel()
-                self._forget(watched, callback)
-                callback.complete()
-
-    def _expire(self, keys: tuple[Key, ...], callback: Callback) -> None:
-        self._forget(keys, callback)
-        callback.expire()
-
-    def _forget(self, keys: tuple[Key, ...], callback: Callback) -> None:
-        for key in keys:
-            bucket = self._buckets[key]
-            del bucket[callback]
-            if not bucket:
-                del self._buckets[key]
-
-
-class FutureCallback(Construct[Key]):
+class FutureCallback(Construct):
     """A future in a list for each key, with a callback, and a timer each."""
 
     name = "Future + call_later"
@@ -147,9 +109,11 @@ class FutureCallback(Construct[Key]):
         super().__init__(tally)
         self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
 
-    def park(self, requests: Sequence[int], targets: Sequence[Key], timeouts: Iterable[float]) -> None:
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
         tally, buckets, loop, expire = self.tally, self._buckets, self.loop, self._expire
-        for request, key, timeout in zip(requests, targets, timeouts, strict=False):
+        for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             future = loop.create_future()
             future.add_done_callback(callback.resolved)

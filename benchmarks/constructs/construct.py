@@ -1,4 +1,4 @@
-"""The one interface behind which every way of waiting for a key or a timeout is measured."""
+"""The one interface behind which every way of waiting for keys or a timeout is measured."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Self
 
 Key = int
-K = TypeVar("K")
+
+# Seconds. Far enough away that nothing expires while it is measured how waits are parked and completed.
+TIMEOUT = 30.0
 
 
 class Style(enum.Enum):
@@ -37,8 +39,8 @@ class Tally:
         self.expired += 1
 
 
-class Construct(ABC, Generic[K]):
-    """One way to wait for a key (K is Key) or for the first of several (K is a tuple of them).
+class Construct(ABC):
+    """One way to wait for the first of some keys. Those made for a single key take a tuple of one.
 
     `park` and `signal` take many waits in one call, because a call for each would charge every construct
     some 50 ns that no user pays. A construct is made and used on a running event loop, inside ``async with``.
@@ -60,7 +62,9 @@ class Construct(ABC, Generic[K]):
         return None
 
     @abstractmethod
-    def park(self, requests: Sequence[int], targets: Sequence[K], timeouts: Iterable[float]) -> None:
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
         """Start a wait for each request: for its target, or for its timeout in seconds, taken as it starts.
 
         A request stands for what a user's wait is about: it is told to `Tally.expire`, and costs the
@@ -69,22 +73,42 @@ class Construct(ABC, Generic[K]):
 
     @abstractmethod
     def signal(self, keys: Sequence[Key]) -> None:
-        """Complete everything that waits for any of `keys`."""
+        """Complete everything on `keys` whose condition, which is `Tally.ready`, holds."""
 
 
-class TaskConstruct(Construct[K]):
+class RoundTripConstruct(Construct):
+    """A construct that takes part in the steady state, where as many waits complete as are parked."""
+
+    @abstractmethod
+    def turn_over(self, targets: Sequence[tuple[Key, ...]], outstanding: int, checked: int) -> None:
+        """Park a wait on each target; when more than `outstanding` wait, complete the oldest, each time.
+
+        That is: satisfy the condition, which each wait has to itself here, and check the first `checked` of
+        its keys. The timeout is `TIMEOUT`. Called again and again, with a turn of the loop in between; what
+        is outstanding at the end of a call is so at the beginning of the next.
+        """
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How many entries the watch lists hold, one for each key of a wait, completed waits' included."""
+
+
+class TaskConstruct(Construct):
     """A construct in awaited style: one task for each wait."""
 
     style = Style.AWAITED
 
-    def park(self, requests: Sequence[int], targets: Sequence[K], timeouts: Iterable[float]) -> None:
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
         create_task, wait, remaining = self.loop.create_task, self.wait, iter(timeouts)
         for request, target in zip(requests, targets, strict=True):
             # What it waits on keeps the task alive.
             create_task(wait(request, target, remaining))
 
     @abstractmethod
-    async def wait(self, request: int, target: K, timeouts: Iterator[float]) -> None:
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         """Take the next timeout, count the wait as parked, wait, and count how it ended.
 
         The timeout is taken only here because a task starts a turn of the loop after it was made, when all

@@ -1,12 +1,21 @@
-"""Purgatory, in both styles, on one key and on several."""
+"""Purgatory, in both styles."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from benchmarks.constructs.construct import Construct, K, Key, Style, Tally, TaskConstruct
+from benchmarks.constructs.construct import (
+    TIMEOUT,
+    Construct,
+    Key,
+    RoundTripConstruct,
+    Style,
+    Tally,
+    TaskConstruct,
+)
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -38,8 +47,21 @@ class CountedWait(Wait):
         self.tally.expire(self.request)
 
 
-class PurgatoryConstruct(Construct[K]):
-    """What both styles and both kinds of target share."""
+class FlaggedWait(DelayedOperation[None]):
+    """An operation with a condition of its own."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(timeout)
+        self.ready = False
+
+    def try_complete(self) -> bool:
+        return self.ready and self.force_complete()
+
+
+class PurgatoryConstruct(Construct):
+    """What both styles share."""
 
     name = "purgatory"
 
@@ -62,21 +84,14 @@ class PurgatoryConstruct(Construct[K]):
             check_and_complete(key)
 
 
-class PurgatoryCallback(PurgatoryConstruct[Key]):
+class PurgatoryCallback(PurgatoryConstruct, RoundTripConstruct):
     """Fire and forget: the operation's own hooks are the callback."""
 
     style = Style.CALLBACK
 
-    def park(self, requests: Sequence[int], targets: Sequence[Key], timeouts: Iterable[float]) -> None:
-        tally, watch = self.tally, self.purgatory.try_complete_else_watch
-        for request, key, timeout in zip(requests, targets, timeouts, strict=False):
-            watch(CountedWait(timeout, request, tally), (key,))
-
-
-class PurgatorySeveralKeysCallback(PurgatoryConstruct[tuple[Key, ...]]):
-    """Fire and forget, on several keys."""
-
-    style = Style.CALLBACK
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._outstanding: deque[tuple[FlaggedWait, tuple[Key, ...]]] = deque()
 
     def park(
         self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
@@ -85,23 +100,26 @@ class PurgatorySeveralKeysCallback(PurgatoryConstruct[tuple[Key, ...]]):
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
             watch(CountedWait(timeout, request, tally), keys)
 
+    def turn_over(self, targets: Sequence[tuple[Key, ...]], outstanding: int, checked: int) -> None:
+        waits = self._outstanding
+        watch, check_and_complete = self.purgatory.try_complete_else_watch, self.purgatory.check_and_complete
+        for keys in targets:
+            wait = FlaggedWait(TIMEOUT)
+            watch(wait, keys)
+            waits.append((wait, keys))
+            if len(waits) > outstanding:
+                wait, watched = waits.popleft()
+                wait.ready = True
+                for key in watched[:checked]:
+                    check_and_complete(key)
 
-class PurgatoryTask(PurgatoryConstruct[Key], TaskConstruct[Key]):
+    @property
+    def held(self) -> int:
+        return self.purgatory.statistics().watched
+
+
+class PurgatoryTask(PurgatoryConstruct, TaskConstruct):
     """A task awaits the operation."""
-
-    async def wait(self, request: int, target: Key, timeouts: Iterator[float]) -> None:
-        operation = Wait(next(timeouts), request, self.tally)
-        self.purgatory.try_complete_else_watch(operation, (target,))
-        self.tally.parked += 1
-        await operation
-        if operation.expired:
-            self.tally.expire(request)
-        else:
-            self.tally.completed += 1
-
-
-class PurgatorySeveralKeysTask(PurgatoryConstruct[tuple[Key, ...]], TaskConstruct[tuple[Key, ...]]):
-    """A task awaits the operation, which watches several keys."""
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         operation = Wait(next(timeouts), request, self.tally)
