@@ -1,0 +1,45 @@
+"""Pieces of Markdown, as GitHub understands it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+# What would be taken for markup in a name or a title; an underscore within a word is not.
+MARKUP = re.compile(r"[\\`*<\[\]|]")
+
+
+def escape(text: str) -> str:
+    """The text as it is, on one line."""
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with its first column to the left and the others to the right."""
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def image(alt: str, file: str) -> str:
+    """A picture beside the page."""
+    return f"![{escape(alt)}]({file})"
+
+
+def link(text: str, file: str) -> str:
+    """A link to another page."""
+    return f"[{escape(text)}]({file})"
+
+
+def folded(summary: str, text: str) -> str:
+    """A text that shows when its summary is clicked."""
+    return f"<details>\n<summary>{escape(summary)}</summary>\n\n{text}\n</details>"
+
+
+def page(*paragraphs: str) -> str:
+    """Those that are not empty, an empty line between them."""
+    return "\n\n".join(paragraph.rstrip("\n") for paragraph in paragraphs if paragraph) + "\n"
+
+
+def slug(text: str) -> str:
+    """The text as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
