@@ -7,7 +7,7 @@ SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py'
 INTERPRETED := PYTHONPATH=src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interpreted test-compiled lint types bench clean
+.PHONY: help demo test test-interpreted test-compiled lint types bench bench-full report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +38,21 @@ lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
 
-bench: $(VENV)/.demo ## Measure against asyncio's own constructs, in some minutes
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench ## Measure against what people use instead, in some minutes (ARGS='--json run.json')
+	$(BIN)/python -m benchmarks $(ARGS)
+
+RUNS := docs/benchmarks/runs
+
+bench-full: $(VENV)/.bench ## Everything, up to a million waits and on both loops, in two hours, into docs/benchmarks
+	rm -rf docs/benchmarks
+	mkdir -p $(RUNS)
+	$(BIN)/python -m benchmarks --full --json $(RUNS)/asyncio.json
+	$(BIN)/python -m benchmarks --full --loop uvloop --json $(RUNS)/uvloop.json
+	$(BIN)/python -m benchmarks.load --json $(RUNS)/load.json
+	$(MAKE) report
+
+report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
+	$(BIN)/python -m benchmarks.report $(wildcard $(RUNS)/*.json)
 
 clean: ## Remove the environment and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -54,7 +67,11 @@ $(VENV)/.demo: $(VENV)/bin/python $(SOURCES)
 	@rm -rf build
 	@touch $@
 
-# Installed just now, so this only adds what the extra needs.
+# Installed just now, so these only add what the extra needs.
+$(VENV)/.bench: $(VENV)/.demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[benchmarks]'
+	@touch $@
+
 $(VENV)/.dev: $(VENV)/.demo
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[dev]'
 	@touch $@
