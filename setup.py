@@ -47,6 +47,9 @@ def extensions() -> list[Any]:
     for extension in compiled:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = True
+        if os.name == "posix":
+            # Nobody else's symbols stand in for the core's own, so that its calls need no table, or are inlined.
+            extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
     return compiled
 
 
