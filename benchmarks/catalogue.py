@@ -39,7 +39,7 @@ class Entry:
 
 CATALOGUE: dict[str, Entry] = {
     "one-key": Entry(park_and_complete.one_key, (100_000, 10_000), (100_000, 10_000, 1_000_000)),
-    "three-keys": Entry(park_and_complete.three_keys, (100_000, 10_000), (100_000, 10_000, 1_000_000)),
+    "three-keys": Entry(park_and_complete.three_keys, (100_000,), (100_000, 10_000, 1_000_000)),
     "steady-state": Entry(steady_state.steady_state, (1_000,), (1_000, 10_000, 100_000)),
     "timers": Entry(timers.timers, (100_000, 10_000), (100_000, 10_000, 1_000_000)),
     "sessions": Entry(sessions.sessions, (100_000,), (100_000, 10_000, 1_000_000)),

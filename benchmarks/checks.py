@@ -25,6 +25,7 @@ def checks(setting: Setting, numbers: Sequence[int]) -> Question:
             numbers,
             lambda number: measure(setting.loop, construct, number, setting.times),
             growing=("tried_few_us", "tried_many_us", "unwatched_us"),
+            at_least=setting.times,
         )
 
     return Question(

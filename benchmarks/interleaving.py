@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.question import Answer, Contender, Question, Sample
 
@@ -27,7 +27,7 @@ def ask_all(
             console.print(f"{number}/{len(questions)} {question.summary}\n")
             yield ask(question, repetitions, measure, lambda _: None)
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
         steps = sum(len(question.contenders) for question in questions) * repetitions
         bar = progress.add_task("", total=steps)

@@ -18,16 +18,16 @@ from benchmarks.constructs import (
     Style,
     Tally,
 )
-from benchmarks.constructs.asyncio_tasks import CallLaterFuture
+from benchmarks.constructs.asyncio_tasks import CallLaterFuture, SharedFuture
 from benchmarks.constructs.purgatory_waits import PurgatoryTask
 from benchmarks.loops import run, turns
 from benchmarks.question import Column, Contender, Question, Sample, Table
 from benchmarks.setting import Setting
 from benchmarks.waits import TURNS_TO_COMPLETE, TURNS_TO_PARK, WAITS_PER_KEY, signals, targets
 
-# More tasks than these take minutes, and gigabytes; but for the two that need the least.
+# More tasks than these take minutes, and gigabytes; but for those that need the least.
 MOST_TASKS = 100_000
-CHEAPEST: tuple[type[Construct], ...] = (PurgatoryTask, CallLaterFuture)
+CHEAPEST: tuple[type[Construct], ...] = (PurgatoryTask, CallLaterFuture, SharedFuture)
 
 
 def one_key(setting: Setting, numbers: Sequence[int]) -> Question:

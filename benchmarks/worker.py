@@ -1,6 +1,6 @@
 """Measures one contender once, in a process of its own, and prints its sample as JSON.
 
-    python -m benchmarks.worker one-key "callback style, collector off" purgatory
+    python -m benchmarks.worker one-key "callback style, collector as advised" purgatory
 
 In a fresh process no contender finds the memory as another one has left it. By hand, it is what to put
 a profiler on. Nothing here may import rich: that would take longer than many a measurement.
