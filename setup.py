@@ -48,7 +48,7 @@ def extensions() -> list[Any]:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = True
         if os.name == "posix":
-            # Nobody else's symbols stand in for the core's own, so that its calls need no table, or are inlined.
+            # No other library's functions may stand in for the core's own: calls go straight, or are inlined.
             extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
     return compiled
 
