@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.collector_setting import CollectorSetting
 from benchmarks.constructs import ONE_KEY_AWAITED, ONE_KEY_CALLBACK, Construct, Style, Tally
+from benchmarks.constructs.asyncio_tasks import BareFuture
 from benchmarks.constructs.callbacks import BareCallback
 from benchmarks.expiring import Expiring
 from benchmarks.question import Column, Contender, Question, Sample, Table
@@ -39,7 +40,8 @@ def expiry(setting: Setting, numbers: Sequence[int]) -> Question:
     ]
     if setting.full:
         contenders += _contenders(setting, callbacks, numbers[0], default)
-        contenders += _contenders(setting, ONE_KEY_AWAITED, numbers[0], advised)
+        awaited = [construct for construct in ONE_KEY_AWAITED if construct is not BareFuture]
+        contenders += _contenders(setting, awaited, numbers[0], advised)
     return Question(
         name="expiry",
         summary="timeouts spread over one second",

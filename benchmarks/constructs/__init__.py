@@ -2,6 +2,7 @@
 
 from benchmarks.constructs.anyio_tasks import MoveOnAfterEvent
 from benchmarks.constructs.asyncio_tasks import (
+    BareFuture,
     CallLaterFuture,
     SharedFuture,
     TimeoutFuture,
@@ -49,13 +50,19 @@ ONE_KEY_AWAITED: tuple[type[Construct], ...] = (
     TimeoutFuture,
     WaitForEvent,
     MoveOnAfterEvent,
+    BareFuture,
 )
 SEVERAL_KEYS_CALLBACK: tuple[type[Construct], ...] = (
     PurgatoryCallback,
     SeveralKeysTimedCallback,
     *OLDER_DESIGNS,
 )
-SEVERAL_KEYS_AWAITED: tuple[type[Construct], ...] = (PurgatoryTask, SharedFuture, WaitFirstOfEvents)
+SEVERAL_KEYS_AWAITED: tuple[type[Construct], ...] = (
+    PurgatoryTask,
+    SharedFuture,
+    WaitFirstOfEvents,
+    BareFuture,
+)
 ROUND_TRIP: tuple[type[RoundTripConstruct], ...] = (
     PurgatoryCallback,
     SeveralKeysTimedCallback,

@@ -65,6 +65,18 @@ class FutureBuckets(TaskConstruct):
                     future.set_result(None)
 
 
+class BareFuture(FutureBuckets):
+    """The floor: a task, a future on the first key, and nothing that ever times out."""
+
+    name = "Future, no timer"
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        future = self.add(target[0])
+        self.tally.parked += 1
+        await future
+        self.tally.completed += 1
+
+
 class TimeoutFuture(FutureBuckets):
     """The modern way, without the event."""
 
