@@ -10,9 +10,12 @@ from benchmarks.collector_setting import CollectorSetting
 from benchmarks.constructs import ONE_KEY_AWAITED, ONE_KEY_CALLBACK, Construct, Style, Tally
 from benchmarks.constructs.asyncio_tasks import BareFuture
 from benchmarks.constructs.callbacks import BareCallback
+from benchmarks.constructs.purgatory_waits import OperationsAlone
 from benchmarks.expiring import Expiring
 from benchmarks.question import Column, Contender, Question, Sample, Table
 from benchmarks.setting import Setting
+
+NEVER_EXPIRE = (BareCallback, BareFuture, OperationsAlone)
 
 
 class Lateness(Tally):
@@ -33,14 +36,14 @@ class Lateness(Tally):
 
 def expiry(setting: Setting, numbers: Sequence[int]) -> Question:
     """The question. Tasks are asked in a full run alone, and only about the first of the numbers."""
-    callbacks = [construct for construct in ONE_KEY_CALLBACK if construct is not BareCallback]
+    callbacks = [construct for construct in ONE_KEY_CALLBACK if construct not in NEVER_EXPIRE]
     advised, default = CollectorSetting.ADVISED, CollectorSetting.DEFAULT
     contenders = [
         contender for number in numbers for contender in _contenders(setting, callbacks, number, advised)
     ]
     if setting.full:
         contenders += _contenders(setting, callbacks, numbers[0], default)
-        awaited = [construct for construct in ONE_KEY_AWAITED if construct is not BareFuture]
+        awaited = [construct for construct in ONE_KEY_AWAITED if construct not in NEVER_EXPIRE]
         contenders += _contenders(setting, awaited, numbers[0], advised)
     return Question(
         name="expiry",

@@ -28,7 +28,7 @@ from benchmarks.constructs.older_designs import (
     KafkaToday,
 )
 from benchmarks.constructs.purgatory_timeouts import PurgatoryTimeouts
-from benchmarks.constructs.purgatory_waits import PurgatoryCallback, PurgatoryTask
+from benchmarks.constructs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
 from benchmarks.constructs.several_keys_callbacks import SeveralKeysTimedCallback
 from benchmarks.constructs.timer_construct import TimerConstruct
 from benchmarks.constructs.timers import TIMERS
@@ -42,6 +42,7 @@ ONE_KEY_CALLBACK: tuple[type[Construct], ...] = (
     FutureCallback,
     TimedCallback,
     BareCallback,
+    OperationsAlone,
     *OLDER_DESIGNS,
 )
 ONE_KEY_AWAITED: tuple[type[Construct], ...] = (

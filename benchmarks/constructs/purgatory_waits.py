@@ -118,6 +118,34 @@ class PurgatoryCallback(PurgatoryConstruct, RoundTripConstruct):
         return self.purgatory.statistics().watched
 
 
+class OperationsAlone(Construct):
+    """The floor: the same operations, made, tried and completed, but kept in plain lists and never timed."""
+
+    name = "purgatory's operations alone"
+    style = Style.CALLBACK
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, list[CountedWait]] = {}
+
+    def park(
+        self, requests: Sequence[int], targets: Sequence[tuple[Key, ...]], timeouts: Iterable[float]
+    ) -> None:
+        tally, buckets = self.tally, self._buckets
+        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
+            wait = CountedWait(timeout, request, tally)
+            if not wait.try_complete():
+                bucket = buckets.get(keys[0])
+                if bucket is None:
+                    bucket = buckets[keys[0]] = []
+                bucket.append(wait)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for wait in self._buckets.pop(key, ()):
+                wait.try_complete()
+
+
 class PurgatoryTask(PurgatoryConstruct, TaskConstruct):
     """A task awaits the operation."""
 
