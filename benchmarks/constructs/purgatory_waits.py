@@ -121,7 +121,7 @@ class PurgatoryCallback(PurgatoryConstruct, RoundTripConstruct):
 class OperationsAlone(Construct):
     """The floor: the same operations, made, tried and completed, but kept in plain lists and never timed."""
 
-    name = "purgatory's operations alone"
+    name = "purgatory's hooks"
     style = Style.CALLBACK
 
     def __init__(self, tally: Tally) -> None:
