@@ -12,8 +12,8 @@ from typing import Final
 import anyio
 from rich.console import Console
 
-from examples.broker.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
-from examples.broker.replica_manager import ReplicaManager
+from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
 from examples.broker.simulator.panels import summary_panel
 from examples.broker.simulator.report import Report

@@ -9,14 +9,14 @@ from typing import Final
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.partition import TopicPartition
-from examples.broker.produce import ProduceParams
-from examples.broker.replica_manager import ReplicaManager
-from examples.broker.segment import RecordBatch
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.replication.produce import ProduceParams
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.batch_identity import BatchIdentity
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
+from examples.broker.storage.segment import RecordBatch
 
 MAX_IN_FLIGHT_REQUESTS: Final = 5
 # So much early is on time: a sleep shorter than what a clock can tell would never be over.

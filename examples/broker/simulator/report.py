@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from examples.broker.partition import TopicPartition
+from examples.broker.replication.partition import TopicPartition
 from examples.broker.simulator.waits import WaitSummary
 from examples.broker.simulator.workload import Workload
 

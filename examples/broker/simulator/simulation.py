@@ -9,9 +9,9 @@ from typing import Final
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.follower import Follower
-from examples.broker.partition import PartitionConfig, TopicPartition
-from examples.broker.replica_manager import ReplicaManager
+from examples.broker.replication.follower import Follower
+from examples.broker.replication.partition import PartitionConfig, TopicPartition
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import TypeVar
 
-from examples.broker.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.partition import Partition, PartitionConfig, TopicPartition
-from examples.broker.produce import ALL_ACKS, ProduceParams, ProduceResponse
-from examples.broker.replica_manager import ReplicaManager
-from examples.broker.segment import RecordBatch
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.produce import ALL_ACKS, ProduceParams, ProduceResponse
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.segment import RecordBatch
 
 R = TypeVar("R")
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from examples.broker.replica_manager import ReplicaManager
+from examples.broker.replication.replica_manager import ReplicaManager
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import CONFIG, Cluster
 

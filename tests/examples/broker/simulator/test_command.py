@@ -6,9 +6,9 @@ import json
 import anyio
 import pytest
 
-from examples.broker.log import PartitionLog
-from examples.broker.segment import RecordBatch
 from examples.broker.simulator.command import INTERRUPTED, WRONG_DELIVERY, main
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.segment import RecordBatch
 
 SHORT = ["--duration", "0.2", "--rate", "5000"]
 

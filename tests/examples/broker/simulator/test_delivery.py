@@ -2,10 +2,10 @@
 
 import pytest
 
-from examples.broker.partition import TopicPartition
-from examples.broker.segment import RecordBatch
+from examples.broker.replication.partition import TopicPartition
 from examples.broker.simulator.batch_identity import HEADER_BYTES, BatchIdentity
 from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.storage.segment import RecordBatch
 
 EVENTS = TopicPartition("events", 3)
 OTHER = TopicPartition("events", 4)

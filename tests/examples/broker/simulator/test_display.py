@@ -7,7 +7,7 @@ import anyio
 import pytest
 from rich.console import Console
 
-from examples.broker.replica_manager import ReplicaManager
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
 from examples.broker.simulator.panels import FRAME_COLUMNS, framed, live_parts, sparkline, summary_panel
 from examples.broker.simulator.report import Report

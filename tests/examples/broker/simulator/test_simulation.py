@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.follower import Follower
-from examples.broker.log import PartitionLog
-from examples.broker.partition import LogAppendInfo, Partition, TopicPartition
-from examples.broker.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
-from examples.broker.replica_manager import ReplicaManager
-from examples.broker.segment import RecordBatch
+from examples.broker.replication.follower import Follower
+from examples.broker.replication.partition import LogAppendInfo, Partition, TopicPartition
+from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.segment import RecordBatch
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)

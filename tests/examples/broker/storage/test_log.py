@@ -3,8 +3,8 @@
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.log import PartitionLog
-from examples.broker.segment import LogOffsetMetadata, RecordBatch
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.segment import LogOffsetMetadata, RecordBatch
 
 SEGMENT_BYTES = 100
 

@@ -4,8 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from examples.broker.log import PartitionLog
-from examples.broker.segment import RecordBatch
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.segment import RecordBatch
 
 SEGMENT_BYTES = 20
 UNLIMITED = 1_000_000

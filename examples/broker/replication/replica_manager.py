@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Self
 
-from examples.broker.delayed_fetch import DelayedFetch
-from examples.broker.delayed_produce import DelayedProduce, PendingAcks
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetched
-from examples.broker.hosted_partitions import HostedPartitions
-from examples.broker.partition import Partition, PartitionConfig, TopicPartition
-from examples.broker.produce import (
+from examples.broker.replication.delayed_fetch import DelayedFetch
+from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
+from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetched
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
     NO_ACKS,

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.follower import Follower
-from examples.broker.partition import TopicPartition
-from examples.broker.produce import LEADER_ACK
+from examples.broker.replication.follower import Follower
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.replication.produce import LEADER_ACK
 from tests.examples.broker.cluster import CONFIG, Cluster
 
 

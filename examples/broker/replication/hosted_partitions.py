@@ -3,8 +3,14 @@
 from collections.abc import Iterator
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetch, PartitionFetched
-from examples.broker.partition import Partition, TopicPartition
+from examples.broker.replication.fetch import (
+    FetchParams,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetch,
+    PartitionFetched,
+)
+from examples.broker.replication.partition import Partition, TopicPartition
 
 
 class HostedPartitions:

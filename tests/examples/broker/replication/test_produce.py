@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.partition import TopicPartition
-from examples.broker.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import Cluster
 

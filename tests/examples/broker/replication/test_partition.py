@@ -3,8 +3,8 @@
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.partition import Partition, PartitionConfig, TopicPartition
-from examples.broker.segment import RecordBatch
+from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.storage.segment import RecordBatch
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 EVENTS = TopicPartition("events", 0)

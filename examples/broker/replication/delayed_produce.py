@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.hosted_partitions import HostedPartitions
-from examples.broker.partition import TopicPartition
-from examples.broker.produce import PartitionProduced, ProduceResponse
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.replication.produce import PartitionProduced, ProduceResponse
 from purgatory import DelayedOperation
 
 

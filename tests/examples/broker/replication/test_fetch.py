@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.partition import TopicPartition
-from examples.broker.produce import LEADER_ACK
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.replication.produce import LEADER_ACK
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import BATCH_BYTES, Cluster
 

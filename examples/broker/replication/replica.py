@@ -2,7 +2,7 @@
 
 import math
 
-from examples.broker.segment import LogOffsetMetadata
+from examples.broker.storage.segment import LogOffsetMetadata
 
 
 class Replica:

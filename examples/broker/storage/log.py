@@ -4,7 +4,7 @@ from bisect import bisect_right
 from operator import attrgetter
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.segment import FetchDataInfo, LogOffsetMetadata, LogSegment, RecordBatch
+from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment, RecordBatch
 
 _BASE_OFFSET = attrgetter("base_offset")
 

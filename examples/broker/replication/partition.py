@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.log import PartitionLog
-from examples.broker.replica import Replica
-from examples.broker.segment import FetchDataInfo, LogOffsetMetadata, RecordBatch
+from examples.broker.replication.replica import Replica
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, RecordBatch
 
 
 class TopicPartition(NamedTuple):

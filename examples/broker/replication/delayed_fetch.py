@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from examples.broker.errors import ApiError
-from examples.broker.fetch import FetchParams, FetchRequest, FetchResponse
-from examples.broker.hosted_partitions import HostedPartitions
-from examples.broker.partition import TopicPartition
-from examples.broker.segment import LogOffsetMetadata
+from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import TopicPartition
+from examples.broker.storage.segment import LogOffsetMetadata
 from purgatory import DelayedOperation
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.fetch import FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.log import PartitionLog
-from examples.broker.partition import PartitionConfig, TopicPartition
-from examples.broker.replica_manager import ReplicaManager
+from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
+from examples.broker.replication.partition import PartitionConfig, TopicPartition
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.log import PartitionLog
 
 
 class Follower:
