@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from examples.broker.errors import ApiError
 from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.storage.segment import LogOffsetMetadata
+from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation
 
 

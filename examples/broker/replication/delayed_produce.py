@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.produce import PartitionProduced, ProduceResponse
+from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation
 
 

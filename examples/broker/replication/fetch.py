@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.storage.segment import (
     UNKNOWN_OFFSET_METADATA,
     FetchDataInfo,
     LogOffsetMetadata,
     RecordBatch,
 )
+from examples.broker.topic_partition import TopicPartition
 
 CONSUMER: Final = -1
 NOTHING_READ: Final = FetchDataInfo(UNKNOWN_OFFSET_METADATA)

@@ -6,9 +6,10 @@ from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.partition import PartitionConfig, TopicPartition
+from examples.broker.replication.partition import PartitionConfig
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.log import PartitionLog
+from examples.broker.topic_partition import TopicPartition
 
 
 class Follower:

@@ -10,7 +10,8 @@ from examples.broker.replication.fetch import (
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.replication.partition import Partition, TopicPartition
+from examples.broker.replication.partition import Partition
+from examples.broker.topic_partition import TopicPartition
 
 
 class HostedPartitions:

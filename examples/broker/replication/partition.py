@@ -2,22 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.replica import Replica
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, RecordBatch
-
-
-class TopicPartition(NamedTuple):
-    """The key of every watch list; a tuple, because hashing and comparing tuples runs in C."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+from examples.broker.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

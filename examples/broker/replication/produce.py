@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 NO_ACKS: Final = 0
 LEADER_ACK: Final = 1

@@ -10,7 +10,7 @@ from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
 from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetched
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.partition import Partition, PartitionConfig
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
@@ -20,6 +20,7 @@ from examples.broker.replication.produce import (
     ProduceRequest,
     ProduceResponse,
 )
+from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 
 DEFAULT_CONFIG: Final = PartitionConfig()

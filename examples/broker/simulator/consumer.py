@@ -7,11 +7,11 @@ from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
+from examples.broker.topic_partition import TopicPartition
 
 
 class Consumer:

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.simulator.batch_identity import BatchIdentity
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 
 class DeliveryError(Exception):

@@ -9,7 +9,6 @@ from typing import Final
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.batch_identity import BatchIdentity
@@ -17,6 +16,7 @@ from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 MAX_IN_FLIGHT_REQUESTS: Final = 5
 # So much early is on time: a sleep shorter than what a clock can tell would never be over.

@@ -2,9 +2,9 @@
 
 from dataclasses import asdict, dataclass
 
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.simulator.waits import WaitSummary
 from examples.broker.simulator.workload import Workload
+from examples.broker.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import anyio
 
 from examples.broker.errors import ErrorCode
 from examples.broker.replication.follower import Follower
-from examples.broker.replication.partition import PartitionConfig, TopicPartition
+from examples.broker.replication.partition import PartitionConfig
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
@@ -19,6 +19,7 @@ from examples.broker.simulator.producer import Producer
 from examples.broker.simulator.report import BacklogStatus, PartitionStatus, PurgatoryStatus, Report, Status
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
+from examples.broker.topic_partition import TopicPartition
 from purgatory import COMPILED, Purgatory
 
 LEADER_ID: Final = 0

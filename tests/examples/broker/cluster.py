@@ -5,10 +5,11 @@ from collections.abc import Coroutine, Mapping
 from typing import TypeVar
 
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.partition import Partition, PartitionConfig
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams, ProduceResponse
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 R = TypeVar("R")
 

@@ -6,8 +6,8 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import BATCH_BYTES, Cluster
 

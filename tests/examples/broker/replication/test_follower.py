@@ -6,8 +6,8 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.follower import Follower
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.cluster import CONFIG, Cluster
 
 

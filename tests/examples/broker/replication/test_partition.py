@@ -3,8 +3,9 @@
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.partition import Partition, PartitionConfig
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 EVENTS = TopicPartition("events", 0)

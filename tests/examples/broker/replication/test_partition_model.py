@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.errors import ApiError
-from examples.broker.replication.partition import Partition, PartitionConfig, TopicPartition
+from examples.broker.replication.partition import Partition, PartitionConfig
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 
 MAX_LAG = 10
 FOLLOWERS = (1, 2)

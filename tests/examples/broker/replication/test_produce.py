@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.partition import TopicPartition
 from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
+from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import Cluster
 

@@ -9,7 +9,7 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.follower import Follower
-from examples.broker.replication.partition import LogAppendInfo, Partition, TopicPartition
+from examples.broker.replication.partition import LogAppendInfo, Partition
 from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.report import Report
@@ -17,6 +17,7 @@ from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.segment import RecordBatch
+from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)

@@ -1,0 +1,86 @@
+"""What the whole cluster knows of itself: brokers, topics, and who leads what. Values only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+from uuid import UUID
+
+from examples.broker.topic_partition import TopicPartition
+
+NO_LEADER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """Where a broker listens. A fenced one was not heard of for its session timeout: it leads nothing."""
+
+    broker_id: int
+    host: str
+    port: int
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """Who holds a partition, who leads it, and who is in sync (Kafka's PartitionRegistration).
+
+    The first of ``replicas`` is the preferred leader. ``leader_epoch`` counts leaderships,
+    ``partition_epoch`` counts changes of any kind, so that an older state is told from a newer one.
+    """
+
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+    def led_by(self, leader: int) -> Self:
+        """The next state, under another leader, or under the same for another term."""
+        return replace(
+            self,
+            leader=leader,
+            leader_epoch=self.leader_epoch + 1,
+            partition_epoch=self.partition_epoch + 1,
+        )
+
+    def with_in_sync(self, in_sync: tuple[int, ...]) -> Self:
+        return replace(self, in_sync=in_sync, partition_epoch=self.partition_epoch + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Kafka's ``min.insync.replicas``, ``segment.bytes`` and ``max.message.bytes`` of one topic."""
+
+    min_insync_replicas: int = 1
+    segment_bytes: int = 1 << 20
+    max_message_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """One topic; ``partitions[i]`` is the state of partition i."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionState, ...]
+    config: TopicConfig = TopicConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """The cluster at one moment; ``version`` grows with every change."""
+
+    version: int = 0
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
+        topic = self.topics.get(topic_partition.topic)
+        if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
+            return None
+        return topic.partitions[topic_partition.partition]
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        for topic in self.topics.values():
+            for index, state in enumerate(topic.partitions):
+                yield TopicPartition(topic.name, index), state
