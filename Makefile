@@ -7,13 +7,16 @@ SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py'
 INTERPRETED := PYTHONPATH=src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interpreted test-compiled lint types bench bench-full report clean
+.PHONY: help demo broker test test-interpreted test-compiled lint types bench bench-full report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live
 	$(BIN)/python -m examples.broker.simulator
+
+broker: $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
+	$(BIN)/python -m examples.broker $(ARGS)
 
 test: test-interpreted test-compiled ## Pass all tests, on both builds of the core
 
@@ -70,6 +73,15 @@ $(VENV)/.demo: $(VENV)/bin/python $(SOURCES)
 # Installed just now, so these only add what the extra needs.
 $(VENV)/.bench: $(VENV)/.demo
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[benchmarks]'
+	@touch $@
+
+$(VENV)/.broker: $(VENV)/.demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[broker]'
+	@touch $@
+
+# The jars of Kafka's Java client, 200 MB, for its one test, which is skipped without them.
+$(VENV)/.java: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[java]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

@@ -16,7 +16,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
     Bytes are counted from where the fetch begins (``fetch_offsets``) to where its reader may read, each
     partition's up to its own ``max_bytes``. Across segments they are not known, so a fetch there is answered
     at once: on a leader truncated to an older segment, and on a partition that has rolled since. So is one
-    with a partition in error.
+    with a partition in error, or in another leader epoch than the reader believes.
     """
 
     __slots__ = ("_fetch_offsets", "_params", "_partitions", "_request")
@@ -39,9 +39,9 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
         accumulated = 0
         for topic_partition, fetch_offset in self._fetch_offsets.items():
             try:
-                end = self._partitions.leader(topic_partition).end_offset_metadata(
-                    from_follower=from_follower
-                )
+                end = self._partitions.leader(
+                    topic_partition, self._request[topic_partition].current_leader_epoch
+                ).end_offset_metadata(from_follower=from_follower)
             except ApiError:
                 return self.force_complete()
             # Just rolled: the same offset may lie at the end of one segment and at the start of the next, and

@@ -1,41 +1,73 @@
-"""A follower: it fetches from the leader for ever, and appends what it gets to logs of its own."""
+"""A follower: it fetches from the leader for ever, and appends what it gets to its own replicas."""
 
+import asyncio
 from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
 
+import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.partition import PartitionConfig
-from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.log import PartitionLog
+from examples.broker.replication.fetch import (
+    FetchParams,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetch,
+    PartitionFetched,
+)
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
+
+# Kafka's replica.fetch.response.max.bytes.
+MAX_BYTES: Final = 10 << 20
+# A tenth of Kafka's replica.fetch.backoff.ms, for leaders that are all in one building.
+BACKOFF: Final = 0.1
+
+
+class LogOffsets(NamedTuple):
+    """Where a log starts and ends."""
+
+    start: int
+    end: int
+
+
+class Leader(Protocol):
+    """What a follower asks of its leader, which may be in this process or across the network."""
+
+    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse: ...
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        """Of the leader's log. ApiError when it does not lead in that epoch."""
 
 
 class Follower:
-    """Another broker's replicas of the leader's partitions (Kafka's ReplicaFetcherThread, as a task).
+    """A broker's replicas of one leader's partitions (Kafka's ReplicaFetcherThread, as a task).
 
     Each fetch starts at the follower's own log end offsets, which is how the leader learns of them: the fetch
-    that asks for the next records is the acknowledgement of the last.
+    that asks for the next records is the acknowledgement of the last. What it asks in one leader epoch and
+    hears in another is ignored. A partition the leader refuses is left out for ``BACKOFF`` seconds.
     """
 
     def __init__(
         self,
-        replica_id: int,
-        leader: ReplicaManager,
+        leader: Leader,
+        partitions: HostedPartitions,
         topic_partitions: Iterable[TopicPartition],
-        config: PartitionConfig,
         *,
         max_wait: float = 0.5,
     ) -> None:
-        self.logs = {
-            topic_partition: PartitionLog(config.segment_bytes) for topic_partition in topic_partitions
-        }
         self._leader = leader
-        self._params = FetchParams(replica_id=replica_id, max_wait=max_wait, min_bytes=1, max_bytes=10 << 20)
+        self._partitions = partitions
+        # When each is to be fetched next, in the loop's time.
+        self._due = dict.fromkeys(topic_partitions, 0.0)
+        self._params = FetchParams(partitions.broker_id, max_wait, min_bytes=1, max_bytes=MAX_BYTES)
+
+    def __repr__(self) -> str:
+        return f"<Follower {self._params.replica_id} of {len(self._due)} partitions of {self._leader!r}>"
 
     async def run(self) -> None:
-        """Follow until cancelled. ApiError when the leader refuses a partition."""
+        """Follow until cancelled. Raises what ``Leader.fetch`` raises when the leader cannot be reached."""
         while True:
             await self.fetch_once()
             # A fetch answered at once does not suspend; the others must have their turn all the same.
@@ -43,29 +75,58 @@ class Follower:
 
     async def fetch_once(self) -> None:
         """One round trip: tell the leader where the logs end, append what it answers."""
-        request = {entry: PartitionFetch(log.log_end_offset) for entry, log in self.logs.items()}
-        for topic_partition, fetched in (await self._leader.fetch(self._params, request)).items():
-            self._process(topic_partition, fetched)
-
-    def _process(self, topic_partition: TopicPartition, fetched: PartitionFetched) -> None:
-        log = self.logs[topic_partition]
-        if fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._return_to_the_leaders_range(topic_partition, log)
+        request = self._next_request()
+        if not request:
+            await anyio.sleep(BACKOFF)
             return
-        if fetched.error is not ErrorCode.NONE:
-            raise ApiError(fetched.error, f"following {topic_partition} from {log.log_end_offset}")
-        for batch in fetched.batches:
-            log.append_as_follower(batch)
-        # A replica frees what the leader has given up; the leader may have given up more than is here.
-        log.increment_log_start_offset(min(fetched.log_start_offset, log.log_end_offset))
+        response = await self._leader.fetch(self._params, request)
+        for topic_partition, fetched in response.items():
+            try:
+                await self._process(topic_partition, request[topic_partition], fetched)
+            except ApiError:
+                self._due[topic_partition] = asyncio.get_running_loop().time() + BACKOFF
 
-    def _return_to_the_leaders_range(self, topic_partition: TopicPartition, log: PartitionLog) -> None:
-        """Cut what the leader does not have; or begin anew where it starts, if it gave up what comes next.
+    def _next_request(self) -> dict[TopicPartition, PartitionFetch]:
+        now = asyncio.get_running_loop().time()
+        request: dict[TopicPartition, PartitionFetch] = {}
+        for topic_partition, due in self._due.items():
+            partition = self._partitions.get(topic_partition)
+            if partition is not None and not partition.is_leader and due <= now:
+                log = partition.log
+                request[topic_partition] = PartitionFetch(
+                    log.log_end_offset,
+                    current_leader_epoch=partition.leader_epoch,
+                    last_fetched_epoch=log.latest_epoch,
+                    log_start_offset=log.log_start_offset,
+                )
+        return request
 
-        As Kafka's AbstractFetcherThread.fetchOffsetAndTruncate.
-        """
-        leader_log = self._leader.partitions.leader(topic_partition).log
-        if leader_log.log_end_offset < log.log_end_offset:
-            log.truncate_to(leader_log.log_end_offset)
+    async def _process(
+        self, topic_partition: TopicPartition, asked: PartitionFetch, fetched: PartitionFetched
+    ) -> None:
+        partition = self._still_following(topic_partition, asked)
+        if partition is None:
+            return
+        if fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            offsets = await self._leader.offsets(topic_partition, asked.current_leader_epoch)
+            if self._still_following(topic_partition, asked) is partition:
+                partition.local.return_to_range(offsets.start, offsets.end)
+        elif fetched.error is not ErrorCode.NONE:
+            raise ApiError(fetched.error, f"following {partition!r}")
+        elif fetched.diverging_epoch is not None:
+            partition.local.truncate_to_divergence(fetched.diverging_epoch)
         else:
-            log.truncate_fully_and_start_at(leader_log.log_start_offset)
+            partition.local.append_as_follower(
+                fetched.batches, fetched.high_watermark, fetched.log_start_offset
+            )
+
+    def _still_following(self, topic_partition: TopicPartition, asked: PartitionFetch) -> Partition | None:
+        """The partition, unless what was asked is no longer what would be asked now."""
+        partition = self._partitions.get(topic_partition)
+        if (
+            partition is None
+            or not partition.follows(asked.current_leader_epoch)
+            or partition.log.log_end_offset != asked.fetch_offset
+        ):
+            return None
+        return partition

@@ -1,8 +1,9 @@
-"""The partitions a broker hosts: finding their leader here, and reading from them. Nothing here waits."""
+"""The partitions a broker has replicas of: leading, following and reading them. Nothing here waits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import MetadataImage, TopicImage
 from examples.broker.replication.fetch import (
     FetchParams,
     FetchRequest,
@@ -10,45 +11,81 @@ from examples.broker.replication.fetch import (
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.replication.partition import Partition
+from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, Partition, grant
+from examples.broker.storage.leader_epochs import NO_EPOCH
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
+
+Disk = MutableMapping[TopicPartition, StoredPartition]
 
 
 class HostedPartitions:
-    """What a broker's delayed operations look at (ReplicaManager.allPartitions and readFromLog, in Kafka)."""
+    """What a broker's delayed operations look at (ReplicaManager.allPartitions and readFromLog, in Kafka).
 
-    def __init__(self, broker_id: int) -> None:
+    ``disk`` outlives it: what another one began on the same disk goes on here. ``is_alive`` tells which
+    brokers a deletion has to wait for; ``alter_partition`` is the controller's.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        disk: Disk | None = None,
+        replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
+        alter_partition: AlterPartition = grant,
+        is_alive: Callable[[int], bool] = lambda broker_id: True,
+    ) -> None:
         self.broker_id = broker_id
+        self.replica_lag_time_max = replica_lag_time_max
+        self._disk: Disk = {} if disk is None else disk
+        self._alter_partition = alter_partition
+        self._is_alive = is_alive
         self._partitions: dict[TopicPartition, Partition] = {}
+
+    def __repr__(self) -> str:
+        led = sum(1 for _ in self.led())
+        return (
+            f"<HostedPartitions of broker {self.broker_id}: {len(self._partitions)}, of which it leads {led}>"
+        )
+
+    def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
+        """Lead, follow and delete ``changed`` partitions as the image has them."""
+        for topic_partition in changed:
+            state = image.partition(topic_partition)
+            if state is None or self.broker_id not in state.replicas:
+                self._partitions.pop(topic_partition, None)
+                self._disk.pop(topic_partition, None)
+                continue
+            partition = self._host(topic_partition, image.topics[topic_partition.topic])
+            if state.leader == self.broker_id:
+                partition.make_leader(state, now)
+            else:
+                partition.make_follower(state)
 
     def led(self) -> Iterator[Partition]:
         """Those led by this broker."""
-        return (partition for partition in self._partitions.values() if partition.leader_id == self.broker_id)
+        return (partition for partition in self._partitions.values() if partition.is_leader)
 
-    def add(self, partition: Partition) -> None:
-        """Host it. ValueError when it is hosted already."""
-        if partition.topic_partition in self._partitions:
-            raise ValueError(f"{partition.topic_partition} is hosted already")
-        self._partitions[partition.topic_partition] = partition
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        return self._partitions.get(topic_partition)
 
-    def remove(self, topic_partition: TopicPartition) -> None:
-        del self._partitions[topic_partition]
-
-    def leader(self, topic_partition: TopicPartition) -> Partition:
+    def leader(self, topic_partition: TopicPartition, current_leader_epoch: int = NO_EPOCH) -> Partition:
         """The partition, led by this broker.
 
-        ApiError UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER when there is no such.
+        ApiError UNKNOWN_TOPIC_OR_PARTITION when there is none here, or as ``Partition.check_leader``.
         """
         partition = self._partitions.get(topic_partition)
         if partition is None:
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"broker {self.broker_id} has no {topic_partition}"
             )
-        if partition.leader_id != self.broker_id:
-            raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition!r} is not led by broker {self.broker_id}"
-            )
+        partition.check_leader(current_leader_epoch)
         return partition
+
+    def low_watermark(self, topic_partition: TopicPartition) -> int:
+        """Of a partition led here; ApiError as for ``leader``."""
+        return self.leader(topic_partition).low_watermark(self._is_alive)
 
     def read(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
         """Read each partition, in the order of the request; an error is one partition's answer only."""
@@ -62,6 +99,24 @@ class HostedPartitions:
             response[topic_partition] = fetched
         return response
 
+    def _host(self, topic_partition: TopicPartition, topic: TopicImage) -> Partition:
+        stored = self._disk.get(topic_partition)
+        if stored is None or stored.topic_id != topic.topic_id:
+            stored = StoredPartition(topic.topic_id, PartitionLog(topic.config.segment_bytes))
+            self._disk[topic_partition] = stored
+            self._partitions.pop(topic_partition, None)
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            partition = self._partitions[topic_partition] = Partition(
+                topic_partition,
+                self.broker_id,
+                stored,
+                topic.config,
+                replica_lag_time_max=self.replica_lag_time_max,
+                alter_partition=self._alter_partition,
+            )
+        return partition
+
     def _read_partition(
         self,
         params: FetchParams,
@@ -71,15 +126,11 @@ class HostedPartitions:
         min_one_batch: bool,
     ) -> PartitionFetched:
         try:
-            partition = self.leader(topic_partition)
-            info = partition.read(
-                wanted.fetch_offset,
+            return self.leader(topic_partition, wanted.current_leader_epoch).read(
+                wanted,
                 min(wanted.max_bytes, bytes_left),
                 from_follower=params.from_follower,
                 min_one_batch=min_one_batch,
             )
         except ApiError as error:
             return PartitionFetched(error.code)
-        return PartitionFetched(
-            ErrorCode.NONE, partition.high_watermark, partition.log.log_start_offset, info
-        )

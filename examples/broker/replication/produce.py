@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from examples.broker.errors import ErrorCode
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 NO_ACKS: Final = 0

@@ -2,24 +2,30 @@
 
 import math
 
-from examples.broker.storage.segment import LogOffsetMetadata
+from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, LogOffsetMetadata
 
 
 class Replica:
-    """A follower's log end offset, and when it last had everything the leader had (kafka.cluster.Replica)."""
+    """A follower's log end offset, and when it last had everything the leader had (kafka.cluster.Replica).
+
+    Until it fetches from this leader, in this leader's term, its offsets are -1: whatever it told an earlier
+    one does not count.
+    """
 
     __slots__ = (
         "_last_fetch_leader_log_end_offset",
         "_last_fetch_time",
         "last_caught_up_time",
         "log_end_offset_metadata",
+        "log_start_offset",
         "replica_id",
     )
 
-    def __init__(self, replica_id: int, log_end_offset_metadata: LogOffsetMetadata, now: float) -> None:
+    def __init__(self, replica_id: int, last_caught_up_time: float) -> None:
         self.replica_id = replica_id
-        self.log_end_offset_metadata = log_end_offset_metadata
-        self.last_caught_up_time = now
+        self.log_end_offset_metadata = UNKNOWN_OFFSET_METADATA
+        self.log_start_offset = -1
+        self.last_caught_up_time = last_caught_up_time
         self._last_fetch_time = -math.inf
         self._last_fetch_leader_log_end_offset = 0
 
@@ -33,7 +39,7 @@ class Replica:
         return self.log_end_offset_metadata.message_offset
 
     def update_fetch_state(
-        self, fetch_offset: LogOffsetMetadata, leader_log_end_offset: int, now: float
+        self, fetch_offset: LogOffsetMetadata, log_start_offset: int, leader_log_end_offset: int, now: float
     ) -> None:
         """A fetch from ``fetch_offset`` says: everything below is stored here.
 
@@ -45,6 +51,7 @@ class Replica:
         elif fetch_offset.message_offset >= self._last_fetch_leader_log_end_offset:
             self.last_caught_up_time = max(self.last_caught_up_time, self._last_fetch_time)
         self.log_end_offset_metadata = fetch_offset
+        self.log_start_offset = log_start_offset
         self._last_fetch_leader_log_end_offset = leader_log_end_offset
         self._last_fetch_time = now
 

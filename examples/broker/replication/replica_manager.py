@@ -1,16 +1,30 @@
-"""Appends and fetches, and the two purgatories in which they wait for each other."""
+"""Appends, fetches and deletions, and the three purgatories in which they wait for each other."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Self
+from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import MetadataImage
+from examples.broker.replication.delayed_delete_records import DelayedDeleteRecords
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
-from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetched
-from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.partition import Partition, PartitionConfig
+from examples.broker.replication.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    PartitionDeleted,
+)
+from examples.broker.replication.fetch import (
+    CONSUMER,
+    FetchParams,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetched,
+)
+from examples.broker.replication.follower import LogOffsets
+from examples.broker.replication.hosted_partitions import Disk, HostedPartitions
+from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, grant
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
@@ -20,54 +34,78 @@ from examples.broker.replication.produce import (
     ProduceRequest,
     ProduceResponse,
 )
+from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
+from examples.broker.storage.timestamps import TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory
-
-DEFAULT_CONFIG: Final = PartitionConfig()
+from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
 
 
 class ReplicaManager:
-    """One broker's partitions, after kafka.server.ReplicaManager.
+    """One broker's replicas, after kafka.server.ReplicaManager.
 
     What wakes whom: an append moves the end of the log and wakes fetches; a follower's next fetch tells its
-    own end, which moves the high watermark and wakes produces and consumers' fetches.
+    own end, which moves the high watermark and wakes produces and consumers' fetches; and it tells where its
+    log starts, which wakes deletions. What a purgatory refuses, being full or closed, is answered as if its
+    time were over.
     """
 
     def __init__(
         self,
-        broker_id: int,
+        partitions: HostedPartitions,
         *,
         produce: Purgatory,
         fetch: Purgatory,
-        config: PartitionConfig = DEFAULT_CONFIG,
+        delete_records: Purgatory,
     ) -> None:
-        self.partitions = HostedPartitions(broker_id)
+        self.partitions = partitions
         self.produce_purgatory = produce
         self.fetch_purgatory = fetch
-        self.config = config
+        self.delete_records_purgatory = delete_records
+
+    def __repr__(self) -> str:
+        return f"<ReplicaManager of {self.partitions!r}>"
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, broker_id: int, config: PartitionConfig = DEFAULT_CONFIG) -> AsyncIterator[Self]:
-        """With its two purgatories, "produce" and "fetch", which close when the block ends."""
-        async with Purgatory("produce") as produce, Purgatory("fetch") as fetch:
-            yield cls(broker_id, produce=produce, fetch=fetch, config=config)
+    async def running(
+        cls,
+        broker_id: int,
+        *,
+        disk: Disk | None = None,
+        replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
+        alter_partition: AlterPartition = grant,
+        is_alive: Callable[[int], bool] = lambda broker_id: True,
+    ) -> AsyncIterator[Self]:
+        """With its purgatories, "produce", "fetch" and "delete records", which close when the block ends."""
+        partitions = HostedPartitions(
+            broker_id,
+            disk=disk,
+            replica_lag_time_max=replica_lag_time_max,
+            alter_partition=alter_partition,
+            is_alive=is_alive,
+        )
+        async with (
+            Purgatory("produce") as produce,
+            Purgatory("fetch") as fetch,
+            Purgatory("delete records") as delete_records,
+        ):
+            yield cls(partitions, produce=produce, fetch=fetch, delete_records=delete_records)
 
-    def create_partition(self, topic_partition: TopicPartition, replica_ids: Sequence[int]) -> Partition:
-        """Host a new partition, led by this broker."""
-        partition = Partition(topic_partition, self.partitions.broker_id, replica_ids, self.config, _now())
-        self.partitions.add(partition)
-        return partition
+    def statistics(self) -> dict[str, PurgatoryStatistics]:
+        """Of each purgatory, by its name."""
+        purgatories = (self.produce_purgatory, self.fetch_purgatory, self.delete_records_purgatory)
+        return {purgatory.name: purgatory.statistics() for purgatory in purgatories}
 
-    def delete_partition(self, topic_partition: TopicPartition) -> None:
-        """Stop hosting it: whatever waits on it learns so now."""
-        self.partitions.remove(topic_partition)
-        self._check_all([topic_partition])
+    def apply(self, image: MetadataImage, changed: Collection[TopicPartition]) -> None:
+        """Lead, follow and delete ``changed`` partitions as the image has them.
 
-    def make_follower(self, topic_partition: TopicPartition, leader_id: int) -> None:
-        """Another broker leads it from now on: whatever waits on it learns so now."""
-        self.partitions.leader(topic_partition).leader_id = leader_id
-        self._check_all([topic_partition])
+        What waits for a partition that is led elsewhere now, or is gone, learns so at once; and deletions no
+        longer wait for a broker that has died.
+        """
+        self.partitions.apply(image, changed, _now())
+        self._check_all(changed)
+        for partition in self.partitions.led():
+            self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
     async def append(self, params: ProduceParams, request: ProduceRequest) -> ProduceResponse:
         """Append one batch to each partition, and answer once the acknowledgements asked for are there.
@@ -97,8 +135,14 @@ class ReplicaManager:
             self._check_appended(appended, moved)
             return refused | {acks.topic_partition: acks.answer(ErrorCode.NONE) for acks in appended}
         delayed = DelayedProduce(params.timeout, self.partitions, appended, refused)
-        # Parked before the checks, which may set off what completes it.
-        self.produce_purgatory.try_complete_else_watch(delayed, [acks.topic_partition for acks in appended])
+        try:
+            # Parked before the checks, which may set off what completes it.
+            self.produce_purgatory.try_complete_else_watch(
+                delayed, [acks.topic_partition for acks in appended]
+            )
+        except PurgatoryError:
+            self._check_appended(appended, moved)
+            return delayed.on_complete()
         self._check_appended(appended, moved)
         return await delayed
 
@@ -109,39 +153,91 @@ class ReplicaManager:
         """
         response = self.partitions.read(params, request)
         if params.from_follower:
-            self._update_follower_fetch_state(params.replica_id, response)
+            self._update_follower_fetch_state(params.replica_id, request, response)
         readable = sum(fetched.info.size_in_bytes for fetched in response.values())
         if (
             params.max_wait <= 0
             or not request
             or readable >= params.min_bytes
-            or any(fetched.error is not ErrorCode.NONE for fetched in response.values())
+            or any(fetched.must_be_told for fetched in response.values())
         ):
             return response
         fetch_offsets = {entry: fetched.fetch_offset_metadata for entry, fetched in response.items()}
         delayed = DelayedFetch(params, request, fetch_offsets, self.partitions)
-        return await self.fetch_purgatory.try_complete_else_watch(delayed, list(request))
+        try:
+            return await self.fetch_purgatory.try_complete_else_watch(delayed, list(request))
+        except PurgatoryError:
+            return response
+
+    async def delete_records(self, timeout: float, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        """Delete below an offset, or all that is committed, and wait ``timeout`` seconds for all replicas."""
+        refused: DeleteRecordsResponse = {}
+        deleted: dict[TopicPartition, int] = {}
+        for topic_partition, before_offset in request.items():
+            try:
+                deleted[topic_partition] = self.partitions.leader(topic_partition).delete_records(
+                    before_offset
+                )
+            except ApiError as error:
+                refused[topic_partition] = PartitionDeleted(error.code)
+        if not deleted:
+            return refused
+        delayed = DelayedDeleteRecords(timeout, self.partitions, dict(deleted), refused)
+        try:
+            return await self.delete_records_purgatory.try_complete_else_watch(delayed, list(deleted))
+        except PurgatoryError:
+            return delayed.on_complete()
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        """Where the log of a partition led here lies; ApiError as for ``HostedPartitions.leader``."""
+        log = self.partitions.leader(topic_partition, leader_epoch).log
+        return LogOffsets(log.log_start_offset, log.log_end_offset)
+
+    def offset_for_timestamp(
+        self,
+        topic_partition: TopicPartition,
+        timestamp: int,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        replica_id: int = CONSUMER,
+    ) -> TimestampAndOffset | None:
+        """See ``Partition.offset_for_timestamp``; ApiError also as for ``HostedPartitions.leader``."""
+        partition = self.partitions.leader(topic_partition, current_leader_epoch)
+        return partition.offset_for_timestamp(timestamp, from_follower=replica_id >= 0)
+
+    def end_offset_for_epoch(
+        self, topic_partition: TopicPartition, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH
+    ) -> EpochEndOffset:
+        """See ``LeaderEpochs.end_offset_for``; ApiError as for ``HostedPartitions.leader``."""
+        log = self.partitions.leader(topic_partition, current_leader_epoch).log
+        return log.end_offset_for_epoch(leader_epoch)
 
     def maybe_shrink_isr(self) -> None:
         """Drop lagging followers from the in-sync replicas; due every half ``replica_lag_time_max``."""
         now = _now()
         self._check_all([p.topic_partition for p in self.partitions.led() if p.maybe_shrink_isr(now)])
 
-    def _update_follower_fetch_state(self, replica_id: int, response: FetchResponse) -> None:
+    def _update_follower_fetch_state(
+        self, replica_id: int, request: FetchRequest, response: FetchResponse
+    ) -> None:
         now = _now()
         moved: list[TopicPartition] = []
         for topic_partition, fetched in response.items():
-            if fetched.error is not ErrorCode.NONE:
+            # A follower that asked in another epoch, or whose log diverges, has acknowledged nothing.
+            if fetched.must_be_told:
                 continue
             partition = self.partitions.leader(topic_partition)
             try:
-                increased = partition.update_follower_fetch_state(
-                    replica_id, fetched.fetch_offset_metadata, now
+                watermark_moved = partition.update_follower_fetch_state(
+                    replica_id,
+                    fetched.fetch_offset_metadata,
+                    now,
+                    request[topic_partition].log_start_offset,
                 )
             except ApiError as error:
                 response[topic_partition] = PartitionFetched(error.code)
                 continue
-            if increased:
+            if watermark_moved:
                 moved.append(topic_partition)
         self._check_all(moved)
 
@@ -155,6 +251,7 @@ class ReplicaManager:
         for topic_partition in topic_partitions:
             self.produce_purgatory.check_and_complete(topic_partition)
             self.fetch_purgatory.check_and_complete(topic_partition)
+            self.delete_records_purgatory.check_and_complete(topic_partition)
 
 
 def _now() -> float:

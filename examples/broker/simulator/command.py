@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 import json
-import math
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import fields
@@ -12,6 +11,7 @@ from typing import Final
 import anyio
 from rich.console import Console
 
+from examples.broker.arguments import number, whole
 from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
@@ -22,8 +22,6 @@ from examples.broker.simulator.workload import Workload
 
 WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130
-
-Add = Callable[..., argparse.Action]
 
 _ACKS: Final = {"0": NO_ACKS, "1": LEADER_ACK, "all": ALL_ACKS}
 _DESCRIPTION: Final = """\
@@ -79,8 +77,7 @@ async def _simulate(
     show: Callable[[Simulation, Console], Coroutine[None, None, None]] | None,
     console: Console,
 ) -> Report:
-    config = Simulation.broker_config(workload)
-    async with ReplicaManager.running(LEADER_ID, config) as broker:
+    async with ReplicaManager.running(LEADER_ID) as broker:
         simulation = Simulation(workload, broker)
         async with anyio.create_task_group() as display:
             if show is not None:
@@ -99,19 +96,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     default = Workload()
     load = parser.add_argument_group("load")
-    _number(
+    number(
         load.add_argument,
         "--rate",
         default.rate,
         "records offered per second, by all producers together",
         above=0,
     )
-    _whole(load.add_argument, "--batch", default.batch, "records per batch")
-    _whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
-    _whole(load.add_argument, "--producers", default.producers, "how many producers share the rate")
-    _whole(load.add_argument, "--consumers", default.consumers, "how many consumers share the partitions")
-    _number(load.add_argument, "--duration", default.duration, "seconds of producing", above=0)
-    _whole(
+    whole(load.add_argument, "--batch", default.batch, "records per batch")
+    whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
+    whole(load.add_argument, "--producers", default.producers, "how many producers share the rate")
+    whole(load.add_argument, "--consumers", default.consumers, "how many consumers share the partitions")
+    number(load.add_argument, "--duration", default.duration, "seconds of producing", above=0)
+    whole(
         load.add_argument,
         "--seed",
         default.seed,
@@ -119,14 +116,14 @@ def _parser() -> argparse.ArgumentParser:
         least=0,
     )
     cluster = parser.add_argument_group("cluster")
-    _whole(cluster.add_argument, "--partitions", default.partitions, "partitions of the topic")
-    _whole(
+    whole(cluster.add_argument, "--partitions", default.partitions, "partitions of the topic")
+    whole(
         cluster.add_argument,
         "--replicas",
         default.replicas,
         "copies of each partition, the leader's included",
     )
-    _whole(
+    whole(
         cluster.add_argument,
         "--segment-bytes",
         default.segment_bytes,
@@ -140,8 +137,8 @@ def _parser() -> argparse.ArgumentParser:
         help="when a produce is answered: at once (0), when the leader has it (1), when all in-sync replicas "
         "have it (all) (default: all)",
     )
-    _whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes a fetch of a consumer waits for")
-    _number(
+    whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes a fetch of a consumer waits for")
+    number(
         waiting.add_argument,
         "--max-wait",
         default.max_wait,
@@ -160,39 +157,3 @@ def _parser() -> argparse.ArgumentParser:
 def _workload(options: argparse.Namespace) -> Workload:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     return Workload(**given | {"acks": _ACKS[options.acks]})
-
-
-def _whole(add: Add, name: str, default: int, meaning: str, *, least: int = 1) -> None:
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be a whole number, {least} or more, not {text!r}")
-        return value
-
-    add(name, type=parse, default=default, metavar="N", help=f"{meaning} (default: {default:,})")
-
-
-def _number(
-    add: Add,
-    name: str,
-    default: float,
-    meaning: str,
-    *,
-    least: float = -math.inf,
-    above: float = -math.inf,
-) -> None:
-    bound = f"above {above:g}" if above > least else f"{least:g} or more"
-
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and value >= least and value > above):
-            raise argparse.ArgumentTypeError(f"must be a number {bound}, not {text!r}")
-        return value
-
-    add(name, type=parse, default=default, metavar="X", help=f"{meaning} (default: {default:,g})")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from examples.broker.simulator.batch_identity import BatchIdentity
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 

@@ -15,7 +15,7 @@ from examples.broker.simulator.batch_identity import BatchIdentity
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 MAX_IN_FLIGHT_REQUESTS: Final = 5

@@ -5,12 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 import anyio
 
 from examples.broker.errors import ErrorCode
+from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
 from examples.broker.replication.follower import Follower
-from examples.broker.replication.partition import PartitionConfig
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
@@ -19,7 +21,6 @@ from examples.broker.simulator.producer import Producer
 from examples.broker.simulator.report import BacklogStatus, PartitionStatus, PurgatoryStatus, Report, Status
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
-from examples.broker.topic_partition import TopicPartition
 from purgatory import COMPILED, Purgatory
 
 LEADER_ID: Final = 0
@@ -45,17 +46,17 @@ class Simulation:
         self._delivery = DeliveryCheck()
         self._produce_waits, self._fetch_waits, self._end_to_end_waits = (WaitHistogram() for _ in range(3))
         self._backlog, self._lag = Backlog(), Backlog()
-        replica_ids = range(LEADER_ID, LEADER_ID + workload.replicas)
+        image = _image(workload)
+        keys = [topic_partition for topic_partition, _ in image.partitions()]
+        broker.apply(image, keys)
         self._partitions = {
-            topic_partition: broker.create_partition(topic_partition, replica_ids)
-            for topic_partition in (TopicPartition("events", index) for index in range(workload.partitions))
+            topic_partition: broker.partitions.leader(topic_partition) for topic_partition in keys
         }
-        keys = list(self._partitions)
-        self._followers = [
-            Follower(replica_id, broker, keys, broker.config)
-            for replica_id in replica_ids
-            if replica_id != LEADER_ID
-        ]
+        self._followers: list[Follower] = []
+        for replica_id in range(LEADER_ID + 1, LEADER_ID + workload.replicas):
+            replicas = HostedPartitions(replica_id)
+            replicas.apply(image, keys, now=0)
+            self._followers.append(Follower(broker, replicas, keys))
         self._producers = [
             Producer(index, workload, keys, broker, self._delivery, self._produce_waits, clock)
             for index in range(workload.producers)
@@ -75,10 +76,6 @@ class Simulation:
         self._positions = {
             entry: consumer.positions for consumer in self._consumers for entry in consumer.positions
         }
-
-    @staticmethod
-    def broker_config(workload: Workload) -> PartitionConfig:
-        return PartitionConfig(segment_bytes=workload.segment_bytes, min_insync_replicas=MIN_INSYNC_REPLICAS)
 
     async def run(self) -> Report:
         """Produce and consume for the workload's duration, then consume the rest, then judge.
@@ -176,7 +173,7 @@ class Simulation:
 
     async def _watch_isr(self) -> None:
         while True:
-            await anyio.sleep(self._broker.config.replica_lag_time_max / 2)
+            await anyio.sleep(self._broker.partitions.replica_lag_time_max / 2)
             self._broker.maybe_shrink_isr()
 
     def _offered(self, elapsed: float) -> int:
@@ -187,6 +184,15 @@ class Simulation:
 
     def _consumed(self) -> int:
         return sum(consumer.consumed for consumer in self._consumers)
+
+
+def _image(workload: Workload) -> MetadataImage:
+    """One topic, led by one broker, with every replica in sync."""
+    replicas = tuple(range(LEADER_ID, LEADER_ID + workload.replicas))
+    state = PartitionState(replicas, in_sync=replicas, leader=LEADER_ID)
+    config = TopicConfig(min_insync_replicas=MIN_INSYNC_REPLICAS, segment_bytes=workload.segment_bytes)
+    topic = TopicImage("events", UUID(int=1), (state,) * workload.partitions, config)
+    return MetadataImage(topics={topic.name: topic})
 
 
 def _purgatory_status(purgatory: Purgatory, waits: WaitHistogram) -> PurgatoryStatus:

@@ -1,10 +1,21 @@
 """A partition's log: segments in order, appended to at the end, read anywhere, dropped from the front."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from operator import attrgetter
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment, RecordBatch
+from examples.broker.storage.leader_epochs import EpochEndOffset, LeaderEpochs
+from examples.broker.storage.producer_state import ProducerState
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment
+from examples.broker.storage.timestamps import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_TIMESTAMP,
+    TimestampAndOffset,
+)
 
 _BASE_OFFSET = attrgetter("base_offset")
 
@@ -23,6 +34,8 @@ class PartitionLog:
         self._segment_bytes = segment_bytes
         self._segments = [LogSegment(0)]
         self._end = self._segments[-1].end
+        self._epochs = LeaderEpochs()
+        self._producers = ProducerState()
         self.log_start_offset = 0
 
     def __repr__(self) -> str:
@@ -47,15 +60,54 @@ class PartitionLog:
     def segment_count(self) -> int:
         return len(self._segments)
 
-    def append_as_leader(self, batch: RecordBatch) -> RecordBatch:
-        """Store the batch under the next offsets; gives it back as it was stored."""
-        stored = batch.at(self.log_end_offset)
+    @property
+    def latest_epoch(self) -> int:
+        """Of the leader that appended last, or was to; -1 before any."""
+        return self._epochs.latest
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """All that are stored, the one that holds ``log_start_offset`` first."""
+        return (
+            batch
+            for segment in self._segments
+            for batch in segment.batches
+            if batch.next_offset > self.log_start_offset
+        )
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """What is appended from here on is a new leader's."""
+        self._epochs.assign(leader_epoch, self.log_end_offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """The largest epoch here not past ``leader_epoch``, and where it ends; see ``LeaderEpochs``."""
+        return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def append_as_leader(self, batch: RecordBatch, leader_epoch: int = 0) -> int:
+        """Store the batch under the next offsets; gives back its first.
+
+        A retry of what an idempotent producer has got in already is not stored again, and gives the offset
+        it has. ApiError when its sequence is not next; see ``ProducerState.check``.
+        """
+        if batch.producer is not None:
+            earlier = self._producers.check(batch.producer)
+            if earlier is not None:
+                return earlier
+        stored = batch.at(self.log_end_offset, leader_epoch)
         self._append(stored)
-        return stored
+        return stored.base_offset
 
     def append_as_follower(self, batch: RecordBatch) -> None:
-        """Store a batch under the offsets the leader gave it; ValueError for a gap or an overlap."""
-        if batch.base_offset != self.log_end_offset:
+        """Store a batch under the offsets the leader gave it; ValueError for a gap or an overlap.
+
+        Only the first batch of an empty log may begin below it, when the leader's log starts inside that.
+        """
+        end = self.log_end_offset
+        if self.log_start_offset == end and batch.base_offset < end < batch.next_offset:
+            self.truncate_fully_and_start_at(batch.base_offset)
+            self._append(batch)
+            self.log_start_offset = end
+            return
+        if batch.base_offset != end:
             raise ValueError(f"a batch at offset {batch.base_offset} does not continue {self!r}")
         self._append(batch)
 
@@ -81,6 +133,25 @@ class PartitionLog:
         """Where ``offset`` lies. ApiError OFFSET_OUT_OF_RANGE as for ``read``."""
         return self._end if offset == self.log_end_offset else self._segment_of(offset).locate(offset)
 
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record that is at least as late as ``timestamp``, in O(batches).
+
+        Exact where a batch can be looked into and lies here whole; a compressed one stands for all its
+        records. Special timestamps ask for the start of the log and for the latest record (KIP-734).
+        """
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return self._stamped(NO_TIMESTAMP, self.log_start_offset)
+        if timestamp == MAX_TIMESTAMP:
+            timestamp = max((batch.max_timestamp for batch in self.batches()), default=NO_TIMESTAMP)
+        if timestamp < 0:
+            return None
+        for batch in self.batches():
+            if batch.max_timestamp >= timestamp:
+                for offset, found in batch.timestamps():
+                    if found >= timestamp:
+                        return self._stamped(found, max(offset, self.log_start_offset))
+        return None
+
     def truncate_to(self, offset: int) -> None:
         """Drop every batch with a record at or past ``offset``. A batch that straddles it goes whole.
 
@@ -88,6 +159,8 @@ class PartitionLog:
         one, and an offset below the start of the log leaves an empty log there.
         """
         if offset >= self.log_end_offset:
+            # A leader may have begun here that appended nothing before another one took over.
+            self._epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -96,12 +169,16 @@ class PartitionLog:
         self._segments[-1].truncate_to(offset)
         self._end = self._segments[-1].end
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self._epochs.truncate_from_end(self.log_end_offset)
+        self._producers.rebuild(self.batches())
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets ``offset``."""
         self._segments = [LogSegment(offset)]
         self._end = self._segments[-1].end
         self.log_start_offset = offset
+        self._epochs.clear()
+        self._producers.rebuild(())
 
     def increment_log_start_offset(self, offset: int) -> None:
         """Give up what is below ``offset`` (no effect if it is given up already): whole segments are freed.
@@ -113,6 +190,8 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             del self._segments[: self._segment_index(offset)]
+            self._epochs.truncate_from_start(offset)
+            self._producers.forget_below(offset)
 
     def _append(self, batch: RecordBatch) -> None:
         active = self._segments[-1]
@@ -121,6 +200,13 @@ class PartitionLog:
             self._segments.append(active)
         active.append(batch)
         self._end = active.end
+        if batch.leader_epoch > self._epochs.latest:
+            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        if batch.producer is not None:
+            self._producers.update(batch)
+
+    def _stamped(self, timestamp: int, offset: int) -> TimestampAndOffset:
+        return TimestampAndOffset(timestamp, offset, self._epochs.epoch_at(offset))
 
     def _segment_of(self, offset: int) -> LogSegment:
         if not self.log_start_offset <= offset < self.log_end_offset:

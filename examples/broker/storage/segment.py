@@ -1,36 +1,10 @@
-"""Record batches, the segment that stores them, and offsets that know where in a segment they lie."""
+"""Segments, which store the record batches, and offsets that know where in a segment they lie."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class RecordBatch:
-    """``record_count`` records as one opaque block of bytes; a producer leaves ``base_offset`` at 0.
-
-    The broker never looks inside: every cost is per batch, not per record.
-    """
-
-    record_count: int
-    data: bytes
-    base_offset: int = 0
-
-    def __post_init__(self) -> None:
-        if self.record_count < 1 or not self.data:
-            raise ValueError(
-                f"a batch has at least one record and one byte, not {self.record_count} in {self.data!r}"
-            )
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.record_count
-
-    @property
-    def size_in_bytes(self) -> int:
-        return len(self.data)
-
-    def at(self, base_offset: int) -> "RecordBatch":
-        return RecordBatch(self.record_count, self.data, base_offset)
+from examples.broker.storage.record_batch import RecordBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +62,10 @@ class LogSegment:
     @property
     def size_in_bytes(self) -> int:
         return self._positions[-1]
+
+    @property
+    def batches(self) -> Sequence[RecordBatch]:
+        return self._batches
 
     @property
     def next_offset(self) -> int:

@@ -1,20 +1,36 @@
 """A broker under test, and what its clients do in one line each."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
+from uuid import UUID
 
+from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.replication.partition import Partition, PartitionConfig
+from examples.broker.replication.partition import Partition
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams, ProduceResponse
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 R = TypeVar("R")
 
 BATCH_RECORDS, BATCH_BYTES, SEGMENT_BYTES = 10, 40, 400
-CONFIG = PartitionConfig(SEGMENT_BYTES, min_insync_replicas=2, replica_lag_time_max=10)
+REPLICA_LAG_TIME_MAX = 10
+CONFIG = TopicConfig(min_insync_replicas=2, segment_bytes=SEGMENT_BYTES)
+TOPIC_ID = UUID(int=1)
+
+
+def image_of(
+    states: Iterable[PartitionState], config: TopicConfig = CONFIG, topic_id: UUID = TOPIC_ID
+) -> MetadataImage:
+    """A cluster with one topic, "events"."""
+    return MetadataImage(topics={"events": TopicImage("events", topic_id, tuple(states), config)})
+
+
+def events(partition: int = 0) -> TopicPartition:
+    return TopicPartition("events", partition)
 
 
 class Cluster:
@@ -22,15 +38,36 @@ class Cluster:
 
     def __init__(self, broker: ReplicaManager) -> None:
         self.broker = broker
+        self.states: list[PartitionState] = []
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         return self.broker.partitions.leader(topic_partition)
 
     def create(self, *partitions: int, replicas: int = 3) -> tuple[TopicPartition, ...]:
-        created = tuple(TopicPartition("events", partition) for partition in partitions)
-        for topic_partition in created:
-            self.broker.create_partition(topic_partition, range(replicas))
+        """Partitions 0, 1, ... in that order, led by broker 0."""
+        assert partitions == tuple(range(len(partitions)))
+        replica_ids = tuple(range(replicas))
+        self.states = [PartitionState(replica_ids, replica_ids, leader=0) for _ in partitions]
+        created = tuple(events(partition) for partition in partitions)
+        self.broker.apply(self.image, created)
         return created
+
+    @property
+    def image(self) -> MetadataImage:
+        return image_of(self.states)
+
+    def lead_by(self, topic_partition: TopicPartition, leader: int) -> None:
+        """Another broker leads it from now on, or the same in another term."""
+        known = self.broker.partitions.get(topic_partition)
+        assert known is not None
+        self.states[topic_partition.partition] = known.state.led_by(leader)
+        self.broker.apply(self.image, [topic_partition])
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """It is gone: as with a topic that has lost its replica here."""
+        index = topic_partition.partition
+        self.states[index] = replace(self.states[index], replicas=(1, 2), in_sync=(1, 2), leader=1)
+        self.broker.apply(self.image, [topic_partition])
 
     async def produce(
         self, *topic_partitions: TopicPartition, acks: int = ALL_ACKS, within: float = 30

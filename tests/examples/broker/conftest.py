@@ -6,10 +6,10 @@ import pytest
 
 from examples.broker.replication.replica_manager import ReplicaManager
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import CONFIG, Cluster
+from tests.examples.broker.cluster import REPLICA_LAG_TIME_MAX, Cluster
 
 
 @pytest.fixture
 async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
-    async with ReplicaManager.running(0, CONFIG) as broker:
+    async with ReplicaManager.running(0, replica_lag_time_max=REPLICA_LAG_TIME_MAX) as broker:
         yield Cluster(broker)

@@ -145,7 +145,7 @@ async def test_a_fetch_at_the_border_of_two_segments_waits(cluster: Cluster) -> 
     await commit(cluster, events, 10)
     await cluster.produce(events, acks=LEADER_ACK)
     partition = cluster.partition(events)
-    assert partition.high_watermark_metadata.on_older_segment(partition.log.locate(100))
+    assert partition.local.high_watermark_metadata.on_older_segment(partition.log.locate(100))
     fetch = await cluster.start(cluster.consume({events: 100}))
     assert waiting(cluster) == 1, "the same offset on two segments is nothing to read"
     await cluster.replicate({events: 110})
@@ -157,7 +157,7 @@ async def test_a_fetch_completes_when_the_log_is_truncated_to_an_older_segment(c
     await commit(cluster, events, 11)
     fetch = await cluster.start(cluster.follow(1, {events: 110}, max_wait=30))
     assert waiting(cluster) == 1
-    cluster.partition(events).truncate_to(50)
+    cluster.partition(events).local.truncate_to(50)
     assert cluster.broker.fetch_purgatory.check_and_complete(events) == 1
     assert errors(await fetch) == [ErrorCode.OFFSET_OUT_OF_RANGE]
 
@@ -187,26 +187,20 @@ async def test_a_fetch_of_an_unknown_partition_is_answered_at_once(cluster: Clus
 async def test_a_fetch_that_waits_learns_that_a_partition_has_another_leader(cluster: Cluster) -> None:
     events, fine = cluster.create(0, 1)
     fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
-    cluster.broker.make_follower(events, leader_id=1)
+    cluster.lead_by(events, 1)
     assert errors(await fetch) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
 
 
 async def test_a_fetch_that_waits_learns_that_a_partition_is_gone(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     fetch = await cluster.start(cluster.consume({events: 0}))
-    cluster.broker.delete_partition(events)
+    cluster.delete(events)
     assert errors(await fetch) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 async def test_a_broker_that_holds_no_replica_is_not_served_as_a_follower(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     assert errors(await cluster.follow(7, {events: 0}, max_wait=30)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-
-
-async def test_a_partition_is_created_once(cluster: Cluster) -> None:
-    cluster.create(0)
-    with pytest.raises(ValueError, match="events-0 is hosted already"):
-        cluster.create(0)
 
 
 @pytest.mark.parametrize(

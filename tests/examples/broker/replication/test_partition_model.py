@@ -5,9 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.errors import ApiError
-from examples.broker.replication.partition import Partition, PartitionConfig
-from examples.broker.storage.segment import RecordBatch
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.metadata import PartitionState, TopicConfig
+from examples.broker.replication.partition import Partition
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.stored_partition import StoredPartition
+from tests.examples.broker.cluster import TOPIC_ID, events
 
 MAX_LAG = 10
 FOLLOWERS = (1, 2)
@@ -19,8 +22,11 @@ class PartitionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
-        config = PartitionConfig(segment_bytes=50, min_insync_replicas=2, replica_lag_time_max=MAX_LAG)
-        self.partition = Partition(TopicPartition("events", 0), 0, (0, *FOLLOWERS), config, self.now)
+        stored = StoredPartition(TOPIC_ID, PartitionLog(segment_bytes=50))
+        config = TopicConfig(min_insync_replicas=2)
+        self.partition = Partition(events(), 0, stored, config, replica_lag_time_max=MAX_LAG)
+        replicas = (0, *FOLLOWERS)
+        self.partition.make_leader(PartitionState(replicas, in_sync=replicas, leader=0), self.now)
         self.ends = dict.fromkeys(FOLLOWERS, 0)
         self.high_watermark = 0
 
@@ -74,7 +80,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_high_watermark_lies_where_it_says(self) -> None:
-        mark = self.partition.high_watermark_metadata
+        mark = self.partition.local.high_watermark_metadata
         located = self.partition.log.locate(mark.message_offset)
         assert mark == located or mark.on_older_segment(located)
 

@@ -126,7 +126,7 @@ async def test_a_produce_completes_when_the_follower_it_waits_for_is_dropped(clu
 async def test_a_produce_that_waits_learns_that_its_partition_has_another_leader(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     produce = await cluster.start(cluster.produce(events))
-    cluster.broker.make_follower(events, leader_id=1)
+    cluster.lead_by(events, 1)
     assert errors(await produce) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert errors(await cluster.produce(events)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
@@ -134,7 +134,7 @@ async def test_a_produce_that_waits_learns_that_its_partition_has_another_leader
 async def test_a_produce_that_waits_learns_that_its_partition_is_gone(cluster: Cluster) -> None:
     gone, kept = cluster.create(0, 1)
     produce = await cluster.start(cluster.produce(gone, kept))
-    cluster.broker.delete_partition(gone)
+    cluster.delete(gone)
     assert waiting(cluster) == 1
     await cluster.replicate({kept: 10})
     assert errors(await produce) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]

@@ -8,7 +8,7 @@ import pytest
 
 from examples.broker.simulator.command import INTERRUPTED, WRONG_DELIVERY, main
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 
 SHORT = ["--duration", "0.2", "--rate", "5000"]
 
@@ -83,9 +83,9 @@ def test_a_wrong_delivery_fails_the_command_loudly(
 ) -> None:
     append = PartitionLog.append_as_leader
 
-    def append_twice(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
-        append(log, batch)
-        return append(log, batch)
+    def append_twice(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
+        append(log, batch, leader_epoch)
+        return append(log, batch, leader_epoch)
 
     monkeypatch.setattr(PartitionLog, "append_as_leader", append_twice)
     assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == WRONG_DELIVERY

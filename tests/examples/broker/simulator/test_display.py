@@ -31,7 +31,7 @@ def printed(console: Console) -> str:
 
 @pytest.fixture
 async def report(virtual_time: VirtualTimeLoop) -> Report:
-    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+    async with ReplicaManager.running(LEADER_ID) as broker:
         return await Simulation(SMALL, broker, virtual_time.time).run()
 
 
@@ -94,7 +94,7 @@ async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
     virtual_time: VirtualTimeLoop, terminal: bool
 ) -> None:
     output = console(80, terminal=terminal)
-    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+    async with ReplicaManager.running(LEADER_ID) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         async with anyio.create_task_group() as display:
             display.start_soon(show_live if terminal else print_lines, simulation, output)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import MetadataImage
 from examples.broker.replication.follower import Follower
 from examples.broker.replication.partition import LogAppendInfo, Partition
 from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
@@ -16,17 +17,17 @@ from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)
 
-Append = Callable[[PartitionLog, RecordBatch], RecordBatch]
+Append = Callable[[PartitionLog, RecordBatch, int], int]
 
 
 async def simulate(workload: Workload, virtual_time: VirtualTimeLoop) -> Report:
-    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(workload)) as broker:
+    async with ReplicaManager.running(LEADER_ID) as broker:
         return await Simulation(workload, broker, virtual_time.time).run()
 
 
@@ -127,9 +128,9 @@ async def test_batches_that_are_refused_are_counted_and_not_missed(
 
 
 async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_time: VirtualTimeLoop) -> None:
-    async with ReplicaManager.running(LEADER_ID, Simulation.broker_config(SMALL)) as broker:
+    async with ReplicaManager.running(LEADER_ID) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
-        virtual_time.call_later(0.5, broker.delete_partition, TopicPartition("events", 1))
+        virtual_time.call_later(0.5, broker.apply, MetadataImage(), [TopicPartition("events", 1)])
         with pytest.raises(ExceptionGroup) as raised:
             await simulation.run()
     assert raised.group_contains(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: consuming events-1")
@@ -139,8 +140,8 @@ def losing(append: Append) -> Append:
     """Acknowledges the fifth batch without storing it."""
     calls = iter(range(1_000_000))
 
-    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
-        return batch.at(log.log_end_offset) if next(calls) == 4 else append(log, batch)
+    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
+        return log.log_end_offset if next(calls) == 4 else append(log, batch, leader_epoch)
 
     return append_as_leader
 
@@ -149,11 +150,11 @@ def duplicating(append: Append) -> Append:
     """Stores the fifth batch twice."""
     calls = iter(range(1_000_000))
 
-    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
-        stored = append(log, batch)
+    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
+        offset = append(log, batch, leader_epoch)
         if next(calls) == 4:
-            append(log, batch)
-        return stored
+            append(log, batch, leader_epoch)
+        return offset
 
     return append_as_leader
 
@@ -162,14 +163,14 @@ def reordering(append: Append) -> Append:
     """Stores every two batches of a partition the other way round."""
     held: dict[int, RecordBatch] = {}
 
-    def append_as_leader(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
         first = held.pop(id(log), None)
         if first is None:
             held[id(log)] = batch
-            return batch.at(log.log_end_offset)
-        stored = append(log, batch)
-        append(log, first)
-        return stored
+            return log.log_end_offset
+        offset = append(log, batch, leader_epoch)
+        append(log, first, leader_epoch)
+        return offset
 
     return append_as_leader
 

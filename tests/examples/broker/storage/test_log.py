@@ -4,7 +4,8 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.segment import LogOffsetMetadata, RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.segment import LogOffsetMetadata
 
 SEGMENT_BYTES = 100
 
@@ -35,19 +36,19 @@ def test_an_empty_log_starts_and_ends_at_offset_0() -> None:
 
 def test_a_leader_gives_a_batch_the_next_offsets_and_leaves_its_bytes_alone() -> None:
     log = PartitionLog(SEGMENT_BYTES)
-    log.append_as_leader(batch(records=3))
-    stored = log.append_as_leader(RecordBatch(5, b"opaque"))
-    assert (stored.base_offset, stored.next_offset, stored.data) == (3, 8, b"opaque")
+    assert log.append_as_leader(batch(records=3)) == 0
+    assert log.append_as_leader(RecordBatch(5, b"opaque"), leader_epoch=2) == 3
+    assert list(log.batches())[1] == RecordBatch(5, b"opaque", base_offset=3, leader_epoch=2)
     assert log.log_end_offset == 8
 
 
 def test_a_follower_keeps_the_leaders_offsets_and_refuses_a_gap_or_an_overlap() -> None:
     log = PartitionLog(SEGMENT_BYTES)
-    log.append_as_follower(batch().at(0))
+    log.append_as_follower(batch().at(0, 0))
     for offset in (9, 11):
         with pytest.raises(ValueError, match=f"offset {offset} does not continue"):
-            log.append_as_follower(batch().at(offset))
-    log.append_as_follower(batch().at(10))
+            log.append_as_follower(batch().at(offset, 0))
+    log.append_as_follower(batch().at(10, 0))
     assert log.log_end_offset == 20
 
 
@@ -127,7 +128,7 @@ def test_truncating_drops_what_is_at_and_past_the_offset(log: PartitionLog) -> N
     log.truncate_to(30)
     assert (log.log_end_offset, log.segment_count) == (30, 2)
     assert log.log_end_offset_metadata == LogOffsetMetadata(30, 20, 40)
-    assert log.append_as_leader(batch()).base_offset == 30
+    assert log.append_as_leader(batch()) == 30
 
 
 def test_truncating_at_a_segments_start_leaves_it_empty_and_active(log: PartitionLog) -> None:
@@ -152,7 +153,7 @@ def test_truncating_below_the_start_leaves_an_empty_log_there(log: PartitionLog)
     log.increment_log_start_offset(20)
     log.truncate_to(15)
     assert (log.log_start_offset, log.log_end_offset) == (15, 15)
-    assert log.append_as_leader(batch()).base_offset == 15
+    assert log.append_as_leader(batch()) == 15
 
 
 def test_truncating_takes_the_start_along_when_it_ends_below_it(log: PartitionLog) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.segment import RecordBatch
+from examples.broker.storage.record_batch import RecordBatch
 
 SEGMENT_BYTES = 20
 UNLIMITED = 1_000_000
@@ -25,8 +25,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(records=st.integers(1, 4), size=st.integers(1, 30))
     def append(self, records: int, size: int) -> None:
         self.appended += 1
-        stored = self.log.append_as_leader(RecordBatch(records, bytes([self.appended % 256]) * size))
-        assert stored.base_offset == self.end
+        batch = RecordBatch(records, bytes([self.appended % 256]) * size)
+        assert self.log.append_as_leader(batch) == self.end
+        stored = batch.at(self.end, 0)
         self.batches.append(stored)
         self.end = stored.next_offset
 

@@ -1,0 +1,43 @@
+"""Numbers on a command line: read, bounded, and explained when they are out of bounds."""
+
+import argparse
+import math
+from collections.abc import Callable
+
+Add = Callable[..., argparse.Action]
+
+
+def whole(add: Add, name: str, default: int, meaning: str, *, least: int = 1) -> None:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number, {least} or more, not {text!r}")
+        return value
+
+    add(name, type=parse, default=default, metavar="N", help=f"{meaning} (default: {default:,})")
+
+
+def number(
+    add: Add,
+    name: str,
+    default: float,
+    meaning: str,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+) -> None:
+    bound = f"above {above:g}" if above > least else f"{least:g} or more"
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= least and value > above):
+            raise argparse.ArgumentTypeError(f"must be a number {bound}, not {text!r}")
+        return value
+
+    add(name, type=parse, default=default, metavar="X", help=f"{meaning} (default: {default:,g})")

@@ -1,0 +1,149 @@
+"""The brokers' command line."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+from rich.console import Console as Terminal
+
+from examples.broker.arguments import number, whole
+from examples.broker.cluster import Cluster, ClusterConfig
+from examples.broker.console import Console
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.group.config import GroupConfig
+from examples.broker.metadata import TopicConfig
+from examples.broker.node.node import BrokerConfig
+from examples.event_loop import run
+
+PORT_TAKEN: Final = 1
+
+_DESCRIPTION: Final = """\
+Run a few brokers in one process that speak Kafka's protocol to any Kafka client.
+Logs are kept in memory. While it runs, commands can be typed; help lists them."""
+_EXAMPLES: Final = """\
+examples:
+  %(prog)s
+      three brokers on ports 9092 to 9094
+  %(prog)s --brokers 1 --port 0
+      one, on any port that is free; the first line says which
+  echo hello | kcat -b localhost:9092 -P -t greetings
+  kcat -b localhost:9092 -C -t greetings -o beginning
+      any client will do
+  printf 'kill 2\\ntopics\\n' | %(prog)s
+      commands from a script; brokers run on when there are no more
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until told to stop; the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.port and options.port + options.brokers > 65_536:
+        parser.error(f"--port: {options.brokers} ports from {options.port} on go beyond 65535")
+    config = ClusterConfig(
+        brokers=options.brokers,
+        host=options.host,
+        port=options.port,
+        defaults=ClusterDefaults(
+            num_partitions=options.partitions,
+            default_replication_factor=min(options.replication_factor, options.brokers),
+            topic_config=TopicConfig(min_insync_replicas=options.min_insync_replicas),
+            broker_session_timeout=options.broker_session_timeout,
+        ),
+        broker=BrokerConfig(
+            replica_lag_time_max=options.replica_lag_time_max,
+            # Often enough that a broker is not taken for dead for one beat that comes late.
+            broker_heartbeat_interval=options.broker_session_timeout / 4,
+            groups=GroupConfig(
+                group_initial_rebalance_delay=options.group_initial_rebalance_delay,
+                group_min_session_timeout=options.group_min_session_timeout,
+            ),
+        ),
+    )
+    status = 0
+    try:
+        run(lambda: _serve(config))
+    except* OSError as errors:
+        print(f"{_first(errors)}; choose another --port", file=sys.stderr)
+        status = PORT_TAKEN
+    return status
+
+
+async def _serve(config: ClusterConfig) -> None:
+    terminal = Terminal()
+    async with Cluster.running(config) as cluster:
+        # One line for scripts, as clients take it.
+        print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_wait_for_signal, tasks.cancel_scope)
+            if await Console(cluster, terminal).run():
+                tasks.cancel_scope.cancel()
+        print("stopping: what waits is answered", flush=True)
+
+
+async def _wait_for_signal(stop: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            stop.cancel()
+
+
+def _first(errors: BaseExceptionGroup[OSError]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.broker",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole(parser.add_argument, "--brokers", 3, "how many")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
+    whole(
+        parser.add_argument,
+        "--port",
+        9092,
+        "of the first broker, the others have the next ones; 0 is any that is free",
+        least=0,
+    )
+    topics = parser.add_argument_group("topics that say nothing else")
+    whole(topics.add_argument, "--partitions", 3, "partitions")
+    whole(topics.add_argument, "--replication-factor", 3, "copies of each, as far as there are brokers")
+    whole(topics.add_argument, "--min-insync-replicas", 1, "copies in sync that acks=all needs")
+    times = parser.add_argument_group("times, in seconds, by Kafka's names and with its defaults")
+    number(
+        times.add_argument,
+        "--broker-session-timeout",
+        9,
+        "a broker unheard of for so long leads nothing",
+        above=0,
+    )
+    number(
+        times.add_argument,
+        "--replica-lag-time-max",
+        30,
+        "a follower behind for so long is not in sync",
+        above=0,
+    )
+    number(
+        times.add_argument,
+        "--group-initial-rebalance-delay",
+        3,
+        "how long a new group waits for more members",
+        least=0,
+    )
+    number(
+        times.add_argument,
+        "--group-min-session-timeout",
+        6,
+        "the shortest session that a member of a group may ask for",
+        least=0,
+    )
+    return parser

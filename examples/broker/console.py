@@ -1,0 +1,178 @@
+"""Commands typed while the brokers run: faults to make, and tables to look at."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from rich.console import Console as Terminal
+from rich.console import RenderableType
+from rich.table import Table
+
+from examples.broker.cluster import Cluster
+from examples.broker.controller.election import ElectionType
+from examples.broker.metadata import NO_LEADER, PartitionState
+
+Outcome = RenderableType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is typed, what it does, and whether a broker's number belongs to it."""
+
+    run: Callable[[Cluster, int], Awaitable[Outcome]]
+    meaning: str
+    takes_broker: bool = False
+
+
+class Console:
+    """Reads commands line by line and runs them on the cluster, until ``quit`` or the end of the input.
+
+    A command that makes no sense is answered with what would.
+    """
+
+    def __init__(self, cluster: Cluster, terminal: Terminal) -> None:
+        self._cluster = cluster
+        self._terminal = terminal
+
+    async def run(self) -> bool:
+        """True when told to quit; False at the end of the input, or if it cannot be waited for (a file)."""
+        descriptor = sys.stdin.fileno()
+        unfinished = b""
+        while True:
+            try:
+                await anyio.wait_readable(descriptor)
+            except PermissionError:
+                return False
+            # Readable, so this returns at once with what there is. The file itself stays in blocking mode,
+            # which it shares with whatever else has this terminal.
+            typed = os.read(descriptor, 4096)
+            if not typed:
+                return False
+            *lines, unfinished = (unfinished + typed).split(b"\n")
+            for line in lines:
+                words = line.decode(errors="replace").split()
+                if words in (["quit"], ["exit"]):
+                    return True
+                if words:
+                    self._terminal.print(await self.answer(words))
+
+    async def answer(self, words: list[str]) -> RenderableType:
+        """Run one command; a line or a table to print."""
+        name, *arguments = words
+        command = COMMANDS.get(name)
+        if command is None:
+            return f"unknown command {name!r}; help lists what there is"
+        if len(arguments) != command.takes_broker:
+            return f"usage: {_usage(name, command)}"
+        if not command.takes_broker:
+            return await command.run(self._cluster, NO_LEADER) or "done"
+        if not arguments[0].isdecimal():
+            return f"{arguments[0]!r} is not the number of a broker: {list(self._cluster.broker_ids)}"
+        try:
+            return await command.run(self._cluster, int(arguments[0])) or "done"
+        except ValueError as error:
+            return str(error)
+
+
+def _usage(name: str, command: Command) -> str:
+    return f"{name} BROKER" if command.takes_broker else name
+
+
+def _lasting(
+    fault: Callable[[Cluster, int], Awaitable[None]],
+) -> Callable[[Cluster, int], Awaitable[Outcome]]:
+    return fault
+
+
+def _momentary(fault: Callable[[Cluster, int], None]) -> Callable[[Cluster, int], Awaitable[Outcome]]:
+    async def run(cluster: Cluster, broker_id: int) -> None:
+        fault(cluster, broker_id)
+
+    return run
+
+
+async def _help(_cluster: Cluster, _broker_id: int) -> Outcome:
+    table = Table("command", "meaning", box=None)
+    for name, command in COMMANDS.items():
+        table.add_row(_usage(name, command), command.meaning)
+    table.add_row("quit", "stop all brokers in good order")
+    return table
+
+
+async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
+    image = cluster.controller.image
+    table = Table("broker", "address", "state", "leads", "in sync", "follows")
+    for broker_id in cluster.broker_ids:
+        registration = image.brokers.get(broker_id)
+        node = cluster.nodes.get(broker_id)
+        states = [state for _, state in image.partitions()]
+        table.add_row(
+            str(broker_id),
+            f"{registration.host}:{registration.port}" if registration else "",
+            "stopped" if node is None else node.condition,
+            str(sum(state.leader == broker_id for state in states)),
+            str(sum(broker_id in state.in_sync for state in states)),
+            "" if node is None else "nothing" if node.fetchers.paused else "its leaders",
+        )
+    return table
+
+
+async def _topics(cluster: Cluster, _broker_id: int) -> Outcome:
+    table = Table("partition", "leader", "epoch", "in sync", "replicas")
+    for topic_partition, state in cluster.controller.image.partitions():
+        table.add_row(
+            str(topic_partition),
+            "none" if state.leader == NO_LEADER else str(state.leader),
+            str(state.leader_epoch),
+            " ".join(map(str, state.in_sync)),
+            " ".join(map(str, state.replicas)),
+        )
+    return table
+
+
+async def _purgatories(cluster: Cluster, _broker_id: int) -> Outcome:
+    table = Table("broker", "purgatory")
+    for heading in ("pending", "keys", "completed", "expired", "cancelled", "failed", "wake-ups"):
+        table.add_column(heading, justify="right")
+    for broker_id, purgatories in cluster.statistics().items():
+        for name, counts in purgatories.items():
+            numbers = (
+                counts.pending,
+                counts.keys,
+                counts.completed,
+                counts.expired,
+                counts.cancelled,
+                counts.failed,
+                counts.wakeups,
+            )
+            table.add_row(str(broker_id), name, *(f"{number:,}" for number in numbers))
+    return table
+
+
+async def _elect(cluster: Cluster, _broker_id: int) -> Outcome:
+    outcomes = cluster.controller.elect_leaders(ElectionType.PREFERRED, None)
+    elected = sum(isinstance(outcome, PartitionState) for outcome in outcomes.values())
+    return f"{elected} partitions have their preferred leader again"
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "brokers": Command(_brokers, "who is up, and leads how much"),
+    "topics": Command(_topics, "who leads, holds and is in sync with each partition"),
+    "purgatories": Command(_purgatories, "what waits in each purgatory, and what became of the rest"),
+    "kill": Command(Cluster.kill, "end a broker as SIGKILL would; its logs stay", takes_broker=True),
+    "stop": Command(Cluster.stop, "stop a broker in good order", takes_broker=True),
+    "start": Command(Cluster.start, "start a broker that was killed or stopped", takes_broker=True),
+    "pause": Command(_momentary(Cluster.pause), "let a broker hang, as SIGSTOP would", takes_broker=True),
+    "resume": Command(_momentary(Cluster.resume), "let it go on", takes_broker=True),
+    "pause-follower": Command(
+        _momentary(Cluster.pause_follower), "let a broker replicate nothing, but serve", takes_broker=True
+    ),
+    "resume-follower": Command(
+        _momentary(Cluster.resume_follower), "let it replicate again", takes_broker=True
+    ),
+    "elect": Command(_elect, "give every partition its preferred leader, where that is in sync"),
+    "help": Command(_help, "this list"),
+}

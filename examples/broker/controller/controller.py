@@ -1,0 +1,244 @@
+"""The one place where brokers, topics and leaderships are decided."""
+
+import base64
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from typing import Final, Self
+from uuid import uuid4
+
+from examples.broker.controller.broker_session import BrokerSession
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.election import ElectionType, elect, settle
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import BrokerRegistration, MetadataImage, PartitionState, TopicImage
+from examples.broker.topic_partition import TopicPartition
+from purgatory import Purgatory
+
+IMAGE: Final = "image"
+
+
+class Controller:
+    """A cluster's metadata and all that changes it, as Kafka's QuorumController, but in a quorum of one.
+
+    It is no broker: any broker forwards to it. Every change makes a new image, at once and never half of it;
+    the brokers learn of it by ``image_after``, each in its own time. The only clock is the brokers' sessions.
+    """
+
+    def __init__(self, defaults: ClusterDefaults, *, sessions: Purgatory, images: Purgatory) -> None:
+        self.cluster_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        self.defaults = defaults
+        self.session_purgatory = sessions
+        self.image_purgatory = images
+        self._sessions: dict[int, BrokerSession] = {}
+        self._producer_ids = count()
+        self._image = MetadataImage()
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, defaults: ClusterDefaults) -> AsyncIterator[Self]:
+        """With its two purgatories, "image" and "broker session", which close when the block ends."""
+        async with Purgatory("image") as images, Purgatory("broker session") as sessions:
+            try:
+                yield cls(defaults, sessions=sessions, images=images)
+            finally:
+                # Closing alone would expire them, and fence every broker.
+                await sessions.aclose(cancel_pending=True)
+
+    def __repr__(self) -> str:
+        image = self._image
+        return f"<Controller image={image.version} live={sorted(_live(image))} topics={len(image.topics)}>"
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._image
+
+    async def image_after(self, version: int) -> MetadataImage:
+        """The latest image, once there is one later than ``version``.
+
+        All changes made in one turn of the event loop reach whoever waits as one image. TimeoutError when the
+        controller closes.
+        """
+        await self.image_purgatory.wait_until(lambda: self._image.version > version, [IMAGE])
+        return self._image
+
+    # Brokers
+
+    def register(self, registration: BrokerRegistration) -> None:
+        """A broker has started: it is in service, and its session begins.
+
+        Its earlier life, if it goes on, is over: others lead instead. Where no other is in sync it leads
+        again, in a new epoch.
+        """
+        self.fence(registration.broker_id)
+        self._put_in_service(registration)
+
+    def heartbeat(self, broker_id: int) -> None:
+        """A broker is heard of; one that was fenced is back in service. KeyError if it never registered."""
+        session = self._sessions.get(broker_id)
+        if session is None:
+            self._put_in_service(self._image.brokers[broker_id])
+        else:
+            session.reschedule(self.defaults.broker_session_timeout)
+
+    def fence(self, broker_id: int) -> None:
+        """A broker takes its leave, or was not heard of for its session timeout: it leads nothing any more.
+
+        It leaves the in-sync replicas wherever it is not the last. Without effect when it is not in service.
+        """
+        session = self._sessions.pop(broker_id, None)
+        if session is not None:
+            session.cancel()
+            self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
+
+    def _put_in_service(self, registration: BrokerRegistration) -> None:
+        broker_id = registration.broker_id
+        session = BrokerSession(broker_id, self.defaults.broker_session_timeout, self.fence)
+        self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
+        self._put_broker(replace(registration, fenced=False))
+
+    # Topics
+
+    def plan_topic(self, topic: NewTopic) -> TopicImage:
+        """The topic as ``create_topic`` would make it now; raises what that would raise."""
+        if topic.name in self._image.topics:
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {topic.name!r} already")
+        live = _live(self._image)
+        fenced = sorted(self._image.brokers.keys() - live)
+        # Each topic starts at another broker, or the first few would lead all small topics.
+        start = len(self._image.topics)
+        partitions = []
+        for replicas in topic.replicas(sorted(live), fenced, self.defaults, start):
+            in_sync = tuple(replica for replica in replicas if replica in live)
+            partitions.append(PartitionState(replicas, in_sync, in_sync[0]))
+        config = self.defaults.topic_config if topic.config is None else topic.config
+        return TopicImage(topic.name, uuid4(), tuple(partitions), config)
+
+    def create_topic(self, topic: NewTopic) -> TopicImage:
+        """Create it, on live brokers as far as there are enough.
+
+        ApiError TOPIC_ALREADY_EXISTS, or what ``NewTopic.replicas`` finds wrong with it.
+        """
+        created = self.plan_topic(topic)
+        self._publish(topics={**self._image.topics, created.name: created})
+        return created
+
+    def delete_topic(self, name: str) -> TopicImage:
+        """Delete it; what it was. ApiError UNKNOWN_TOPIC_OR_PARTITION when there is no such."""
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
+        return topic
+
+    # Leaders and in-sync replicas
+
+    def elect_leaders(
+        self, election: ElectionType, topic_partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, PartitionState | ApiError]:
+        """Elect leaders for these partitions; when None, for all, leaving out those that need no election.
+
+        For each the state under its new leader, or why it has none: what ``elect`` raises, or
+        UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        results: dict[TopicPartition, PartitionState | ApiError] = {}
+        elected: dict[TopicPartition, PartitionState] = {}
+        live = _live(self._image)
+        every = (entry for entry, _ in self._image.partitions())
+        for topic_partition in every if topic_partitions is None else topic_partitions:
+            try:
+                elected[topic_partition] = elect(election, self._partition(topic_partition), live)
+            except ApiError as error:
+                if topic_partitions is not None or error.code is not ErrorCode.ELECTION_NOT_NEEDED:
+                    results[topic_partition] = error
+        if elected:
+            self._put_partitions(elected)
+        return results | elected
+
+    def alter_partition(
+        self, broker_id: int, topic_partition: TopicPartition, wanted: PartitionState
+    ) -> PartitionState:
+        """Change the in-sync replicas to what the leader, ``broker_id``, wants; the state as it is then.
+
+        ApiError UNKNOWN_TOPIC_OR_PARTITION; FENCED_LEADER_EPOCH unless it leads in the epoch of ``wanted``;
+        INVALID_UPDATE_VERSION unless it started from the latest state; INVALID_REQUEST when the leader would
+        not be in sync, or somebody who is no replica; INELIGIBLE_REPLICA for who is not live (KIP-841).
+        """
+        state = self._partition(topic_partition)
+        if state.leader != broker_id or state.leader_epoch != wanted.leader_epoch:
+            raise ApiError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"broker {broker_id} does not lead {topic_partition} in epoch {wanted.leader_epoch}: {state}",
+            )
+        if state.partition_epoch != wanted.partition_epoch:
+            raise ApiError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"{topic_partition} is at partition epoch {state.partition_epoch}, "
+                f"not at {wanted.partition_epoch}",
+            )
+        in_sync = set(wanted.in_sync)
+        if broker_id not in in_sync or not in_sync.issubset(state.replicas):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
+            )
+        fenced = in_sync - _live(self._image)
+        if fenced:
+            raise ApiError(
+                ErrorCode.INELIGIBLE_REPLICA, f"brokers {sorted(fenced)} are not live: {topic_partition}"
+            )
+        altered = state.with_in_sync(tuple(replica for replica in state.replicas if replica in in_sync))
+        self._put_partitions({topic_partition: altered})
+        return altered
+
+    # Producers
+
+    def next_producer_id(self) -> int:
+        """An id that no producer has had."""
+        return next(self._producer_ids)
+
+    # The image
+
+    def _partition(self, topic_partition: TopicPartition) -> PartitionState:
+        state = self._image.partition(topic_partition)
+        if state is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic_partition}")
+        return state
+
+    def _put_broker(self, registration: BrokerRegistration) -> None:
+        brokers = {**self._image.brokers, registration.broker_id: registration}
+        live = _live(replace(self._image, brokers=brokers))
+        topics = {
+            name: _with_partitions(topic, tuple(settle(state, live) for state in topic.partitions))
+            for name, topic in self._image.topics.items()
+        }
+        self._publish(brokers=brokers, topics=topics)
+
+    def _put_partitions(self, states: Mapping[TopicPartition, PartitionState]) -> None:
+        topics = dict(self._image.topics)
+        for name in {topic_partition.topic for topic_partition in states}:
+            before = topics[name].partitions
+            after = (states.get(TopicPartition(name, i), state) for i, state in enumerate(before))
+            topics[name] = _with_partitions(topics[name], tuple(after))
+        self._publish(topics=topics)
+
+    def _publish(
+        self,
+        *,
+        topics: Mapping[str, TopicImage],
+        brokers: Mapping[int, BrokerRegistration] | None = None,
+    ) -> None:
+        self._image = MetadataImage(
+            self._image.version + 1, self._image.brokers if brokers is None else brokers, topics
+        )
+        self.image_purgatory.check_and_complete(IMAGE)
+
+
+def _live(image: MetadataImage) -> set[int]:
+    return {broker_id for broker_id, registration in image.brokers.items() if not registration.fenced}
+
+
+def _with_partitions(topic: TopicImage, partitions: tuple[PartitionState, ...]) -> TopicImage:
+    # The same object when nothing has changed, so that a cache sees at a glance which topics have.
+    return topic if partitions == topic.partitions else replace(topic, partitions=partitions)

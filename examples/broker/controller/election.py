@@ -1,0 +1,62 @@
+"""Who leads a partition: pure functions from one state to the next, given the live brokers."""
+
+from collections.abc import Set
+from enum import Enum
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import NO_LEADER, PartitionState
+
+
+class ElectionType(Enum):
+    """Elect the preferred leader, if it is in sync; or any live replica (by KIP-460's numbers)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+def settle(state: PartitionState, live: Set[int]) -> PartitionState:
+    """The state after brokers came or went; the same object when that does not concern the partition.
+
+    Who is not live leaves the in-sync replicas, but for the last one, which has all that is committed. A
+    leader that is not live is succeeded by the first of the replicas that is live and in sync.
+    """
+    in_sync = tuple(replica for replica in state.in_sync if replica in live) or state.in_sync
+    if in_sync != state.in_sync:
+        state = state.with_in_sync(in_sync)
+    if state.leader in live:
+        return state
+    leader = next((entry for entry in state.replicas if entry in in_sync and entry in live), NO_LEADER)
+    return state if leader == state.leader else state.led_by(leader)
+
+
+def elect(election: ElectionType, state: PartitionState, live: Set[int]) -> PartitionState:
+    """The state under the leader that such an election gives it.
+
+    ApiError ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    """
+    return _elect_preferred(state, live) if election is ElectionType.PREFERRED else _elect_any(state, live)
+
+
+def _elect_preferred(state: PartitionState, live: Set[int]) -> PartitionState:
+    preferred = state.replicas[0]
+    if state.leader == preferred:
+        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, f"broker {preferred}, the preferred leader, leads it")
+    if preferred not in live or preferred not in state.in_sync:
+        fault = "in sync" if preferred in live else "live"
+        raise ApiError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            f"broker {preferred}, the preferred leader, is not {fault}",
+        )
+    return state.led_by(preferred)
+
+
+def _elect_any(state: PartitionState, live: Set[int]) -> PartitionState:
+    if state.leader != NO_LEADER:
+        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, f"broker {state.leader} leads it")
+    leader = next((replica for replica in state.replicas if replica in live), None)
+    if leader is None:
+        raise ApiError(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"none of its replicas {list(state.replicas)} is live"
+        )
+    # What only the others have is lost: from here on they are behind.
+    return state.led_by(leader).with_in_sync((leader,))

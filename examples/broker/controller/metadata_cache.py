@@ -1,0 +1,78 @@
+"""What one broker knows of the cluster, which may be less than the controller does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from examples.broker.metadata import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState, TopicImage
+from examples.broker.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsDelta:
+    """What has become of the topics between two images (org.apache.kafka.image.TopicsDelta).
+
+    A topic that was deleted and created anew in between has its partitions in both: first forget the
+    ``deleted``, then take over the ``changed``, which are the new ones as well.
+    """
+
+    deleted: frozenset[TopicPartition] = frozenset()
+    changed: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+
+
+class MetadataCache:
+    """The latest image that one broker has taken over."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self._image = MetadataImage()
+
+    def __repr__(self) -> str:
+        return f"<MetadataCache of broker {self.broker_id} image={self._image.version}>"
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._image
+
+    @property
+    def live_brokers(self) -> Mapping[int, BrokerRegistration]:
+        """Those that are not fenced, by their ids."""
+        return {key: entry for key, entry in self._image.brokers.items() if not entry.fenced}
+
+    @property
+    def contact(self) -> int:
+        """Whom clients may take for the controller: this broker, which forwards to it.
+
+        Another live one, if this is fenced; NO_LEADER when all are.
+        """
+        live = self.live_brokers
+        return self.broker_id if self.broker_id in live else next(iter(live), NO_LEADER)
+
+    def holds(self, topic: TopicImage) -> bool:
+        """Whether it knows this very topic, not an earlier or later one of that name."""
+        known = self._image.topics.get(topic.name)
+        return known is not None and known.topic_id == topic.topic_id
+
+    def update(self, image: MetadataImage) -> TopicsDelta:
+        """Take over an image, and tell what is new in it: nothing, when it is older than what is known."""
+        known = self._image
+        if image.version <= known.version:
+            return TopicsDelta()
+        self._image = image
+        deleted = frozenset(
+            entry
+            for topic in known.topics.values()
+            if not self.holds(topic)
+            for entry, _ in _partitions(topic)
+        )
+        changed = {
+            entry: state
+            for topic in image.topics.values()
+            if topic is not known.topics.get(topic.name)
+            for entry, state in _partitions(topic)
+            if entry in deleted or state != known.partition(entry)
+        }
+        return TopicsDelta(deleted, changed)
+
+
+def _partitions(topic: TopicImage) -> list[tuple[TopicPartition, PartitionState]]:
+    return [(TopicPartition(topic.name, index), state) for index, state in enumerate(topic.partitions)]

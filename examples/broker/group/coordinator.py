@@ -1,0 +1,267 @@
+"""The groups of one broker: who is in them, and how far they have read."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Self
+
+import anyio
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.group import Group, GroupState
+from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
+from examples.broker.group.group_store import GroupStore
+from examples.broker.group.membership import Membership
+from examples.broker.group.offsets import CommittedOffset
+from examples.broker.group.rebalance import Rebalance
+from examples.broker.group.requests import (
+    NO_GENERATION,
+    UNKNOWN_MEMBER,
+    CommitRequest,
+    GroupDescription,
+    JoinRequest,
+    JoinResult,
+    MemberIdentity,
+    SyncRequest,
+    SyncResult,
+)
+from examples.broker.topic_partition import TopicPartition
+from purgatory import Purgatory, PurgatoryStatistics
+
+DEFAULT_CONFIG: Final = GroupConfig()
+
+
+class GroupCoordinator:
+    """The classic group protocol, after kafka.coordinator.group.GroupCoordinator.
+
+    State changes only between awaits, so nothing is locked. A group whose partition is led elsewhere is
+    refused with NOT_COORDINATOR; loading is one synchronous step, so nobody ever meets
+    COORDINATOR_LOAD_IN_PROGRESS.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        log: GroupLog,
+        *,
+        join: Purgatory,
+        sync: Purgatory,
+        heartbeat: Purgatory,
+        config: GroupConfig = DEFAULT_CONFIG,
+    ) -> None:
+        self.broker_id = broker_id
+        self.config = config
+        self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
+        self._groups = GroupStore(log, config.offsets_topic_partitions)
+        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config)
+        self._membership = Membership(self._groups, self._rebalance, config)
+
+    def __repr__(self) -> str:
+        return f"<GroupCoordinator of broker {self.broker_id}: {self._groups!r}>"
+
+    @classmethod
+    @asynccontextmanager
+    async def running(
+        cls, broker_id: int, log: GroupLog, config: GroupConfig = DEFAULT_CONFIG
+    ) -> AsyncIterator[Self]:
+        """With its three purgatories, and running; when the block ends it resigns from everything."""
+        async with (
+            Purgatory("join") as join,
+            Purgatory("sync") as sync,
+            Purgatory("heartbeat") as heartbeat,
+            anyio.create_task_group() as tasks,
+        ):
+            coordinator = cls(broker_id, log, join=join, sync=sync, heartbeat=heartbeat, config=config)
+            await tasks.start(coordinator.run)
+            yield coordinator
+            tasks.cancel_scope.cancel()
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Write to the log until cancelled, and then resign from every partition.
+
+        The purgatories have to be open as long as this runs.
+        """
+        try:
+            await self._groups.run(task_status=task_status)
+        finally:
+            for partition in self._groups.partitions:
+                self.resigned(partition)
+
+    def statistics(self) -> dict[str, PurgatoryStatistics]:
+        """The figures of the purgatories, by name."""
+        return {name: purgatory.statistics() for name, purgatory in self._purgatories.items()}
+
+    # Leadership
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of ``__consumer_offsets`` whose leader coordinates the group."""
+        return self._groups.partition_for(group_id)
+
+    def elected(self, partition: int) -> None:
+        """Coordinate the groups of a partition, from where its log leaves them.
+
+        Their members go on as they are, under the same ids and in the same generation, and have their whole
+        session timeout to find out where to send the next heartbeat.
+        """
+        for group in self._groups.load(partition):
+            for member in [*group.members.values()]:
+                self._rebalance.beat(group, member)
+
+    def resigned(self, partition: int) -> None:
+        """Another broker coordinates these groups now: whoever waits here is told NOT_COORDINATOR."""
+        for group in self._groups.unload(partition):
+            self._rebalance.bury(group, ErrorCode.NOT_COORDINATOR)
+
+    # Membership
+
+    async def join(self, request: JoinRequest) -> JoinResult:
+        """Join a group, or join it again; answers when the next generation begins, or with an error."""
+        try:
+            group = self._group_to_join(request)
+            try:
+                return await self._membership.join(group, request)
+            finally:
+                self._groups.forget_if_unused(group)
+        except ApiError as error:
+            return JoinResult(error.code, request.member.member_id)
+
+    async def sync(self, request: SyncRequest) -> SyncResult:
+        """Get the assignment, and as the leader give everybody's; answers once the log has it."""
+        try:
+            return await self._membership.sync(self._known_group(request.group_id), request)
+        except ApiError as error:
+            return SyncResult(error.code)
+
+    def heartbeat(self, group_id: str, generation_id: int, member: MemberIdentity) -> None:
+        """Keep a session alive. ApiError tells what the member has to do instead."""
+        self._membership.heartbeat(self._known_group(group_id), generation_id, member)
+
+    def leave(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
+        """Take members out of their group; the answer for each. ApiError when there is no asking here."""
+        self._check_group_id(group_id)
+        group = self._groups.find(group_id)
+        return [self._leave(group, member) for member in members]
+
+    # Offsets
+
+    async def commit_offsets(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
+        """Remember offsets; the answer for each, once the log has them. ApiError when none can be taken."""
+        group = self._committing_group(request)
+        limit = self.config.offset_metadata_max_bytes
+        accepted = {
+            topic_partition: committed
+            for topic_partition, committed in request.offsets.items()
+            if len(committed.metadata.encode()) <= limit
+        }
+        error = await self._commit(group, accepted) if accepted else ErrorCode.NONE
+        self._groups.forget_if_unused(group)
+        return {
+            topic_partition: error if topic_partition in accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
+            for topic_partition in request.offsets
+        }
+
+    def fetch_offsets(
+        self, group_id: str, topic_partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The committed offsets: of these partitions, ``NO_OFFSET`` where there is none, or all there are."""
+        group = self._groups.find(group_id) or Group(group_id)
+        wanted = group.offsets if topic_partitions is None else topic_partitions
+        return {topic_partition: group.offsets.get(topic_partition) for topic_partition in wanted}
+
+    # Administration
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        """The group as it is; one that does not exist is "Dead". ApiError when another broker would know."""
+        self._check_group_id(group_id)
+        group = self._groups.find(group_id)
+        if group is None:
+            return GroupDescription(group_id, GroupState.DEAD.value)
+        return group.describe()
+
+    def list_groups(self, states: Collection[str] = ()) -> list[GroupDescription]:
+        """The groups of this broker in any of these states, whatever their case; all without any."""
+        wanted = {state.lower() for state in states}
+        return [
+            group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
+        ]
+
+    async def delete_group(self, group_id: str) -> None:
+        """Forget an empty group with its offsets. ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        group = self._groups.find(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+        if group.state is not GroupState.EMPTY:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members")
+        self._groups.forget(group)
+        self._rebalance.bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        error = await self._append(group, tombstones(group), lambda _: None)
+        if error is not ErrorCode.NONE:
+            raise ApiError(error, f"the deletion of {group!r} could not be stored")
+
+    def _check_group_id(self, group_id: str) -> None:
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group with members has a name")
+
+    def _known_group(self, group_id: str) -> Group:
+        self._check_group_id(group_id)
+        group = self._groups.find(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r}")
+        return group
+
+    def _group_to_join(self, request: JoinRequest) -> Group:
+        self._check_group_id(request.group_id)
+        shortest, longest = self.config.group_min_session_timeout, self.config.group_max_session_timeout
+        if not shortest <= request.session_timeout <= longest:
+            raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT, f"{shortest}..{longest} seconds, no other")
+        if request.member.member_id == UNKNOWN_MEMBER:
+            return self._groups.find_or_create(request.group_id)
+        return self._known_group(request.group_id)
+
+    def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        try:
+            self._membership.leave(group, member)
+        except ApiError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def _committing_group(self, request: CommitRequest) -> Group:
+        group = self._groups.find(request.group_id)
+        outside = request.generation_id <= NO_GENERATION
+        if group is None:
+            if not outside:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r}")
+            return self._groups.find_or_create(request.group_id)
+        if outside and group.state is GroupState.EMPTY:
+            return group
+        self._membership.check_commit(group, request.generation_id, request.member)
+        return group
+
+    async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
+        pending = group.offsets.prepare(offsets)
+
+        def settle(error: ErrorCode) -> None:
+            group.offsets.settle(pending, appended=error is ErrorCode.NONE)
+
+        error = await self._append(
+            group, [offset_record(group.group_id, *entry) for entry in offsets.items()], settle
+        )
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
+
+    async def _append(
+        self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]
+    ) -> ErrorCode:
+        answer: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+
+        def appended(error: ErrorCode) -> None:
+            then(error)
+            if not answer.done():
+                answer.set_result(error)
+
+        self._groups.append(group, records, appended)
+        return await answer

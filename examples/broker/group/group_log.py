@@ -1,0 +1,116 @@
+"""What is kept of groups in ``__consumer_offsets``, and how it is written.
+
+Records are JSON, because only coordinators of this very kind ever read them, and a log that is read by eye
+shows what one of them hands over. (Kafka's are binary, with schemas that are its own affair, too.)
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from examples.broker.errors import ErrorCode
+from examples.broker.group.group import Group, GroupState
+from examples.broker.group.member import Member
+from examples.broker.group.offsets import CommittedOffset
+from examples.broker.topic_partition import TopicPartition
+
+Record = tuple[bytes, bytes | None]
+"""A key and the latest value for it; None is a tombstone."""
+
+
+class GroupLog(Protocol):
+    """The partitions of ``__consumer_offsets`` that this broker leads."""
+
+    async def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
+        """NONE once all in-sync replicas have the records, else what Produce would have answered.
+
+        The records' place in the log is decided before the first suspension.
+        """
+
+    def read(self, partition: int) -> Iterable[Record]:
+        """All records, in order."""
+
+
+COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+}
+"""What a client is told when the log refuses (Kafka's GroupMetadataManager), by what the log said."""
+
+
+def group_record(group: Group, assignments: Mapping[str, bytes]) -> Record:
+    """The group as its generation begins, with the members' new assignments."""
+    value = {
+        "generation_id": group.generation_id,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol_name,
+        "leader_id": group.leader_id,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "group_instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "session_timeout": member.session_timeout,
+                "rebalance_timeout": member.rebalance_timeout,
+                "protocols": [[name, _text(metadata)] for name, metadata in member.protocols],
+                "assignment": _text(assignments[member.member_id]),
+            }
+            for member in group.members.values()
+        ],
+    }
+    return _key(group.group_id), json.dumps(value).encode()
+
+
+def offset_record(group_id: str, topic_partition: TopicPartition, committed: CommittedOffset) -> Record:
+    value = [committed.offset, committed.leader_epoch, committed.metadata]
+    return _key(group_id, *topic_partition), json.dumps(value).encode()
+
+
+def tombstones(group: Group) -> list[Record]:
+    """What takes the group and its offsets out of the log."""
+    keys = [_key(group.group_id, *topic_partition) for topic_partition in group.offsets]
+    return [(key, None) for key in [*keys, _key(group.group_id)]]
+
+
+def load(records: Iterable[Record]) -> dict[str, Group]:
+    """The groups that the records tell of: STABLE ones with members, EMPTY ones without."""
+    latest: dict[bytes, bytes | None] = {}
+    for key, value in records:
+        latest[key] = value
+    groups: dict[str, Group] = {}
+    for key, value in latest.items():
+        if value is None:
+            continue
+        group_id, *topic_partition = json.loads(key)
+        group = groups.setdefault(group_id, Group(group_id))
+        if topic_partition:
+            group.offsets.load(TopicPartition(*topic_partition), CommittedOffset(*json.loads(value)))
+        else:
+            _load_members(group, json.loads(value))
+    return groups
+
+
+def _load_members(group: Group, value: Mapping[str, Any]) -> None:
+    for fields in value["members"]:
+        protocols = tuple((name, b64decode(metadata)) for name, metadata in fields["protocols"])
+        assignment = b64decode(fields["assignment"])
+        member = Member(**{**fields, "protocols": protocols, "assignment": assignment})
+        group.add(member, value["protocol_type"])
+    group.generation_id = value["generation_id"]
+    group.protocol_type = value["protocol_type"]
+    group.protocol_name = value["protocol_name"]
+    group.leader_id = value["leader_id"]
+    group.state = GroupState.STABLE if group.members else GroupState.EMPTY
+
+
+def _key(*parts: str | int) -> bytes:
+    return json.dumps(parts).encode()
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()

@@ -1,0 +1,182 @@
+"""What the members of a group may ask, and what that means for the group."""
+
+import asyncio
+from dataclasses import replace
+from typing import TypeVar
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.group import Group, GroupState
+from examples.broker.group.group_log import group_record
+from examples.broker.group.group_store import GroupStore
+from examples.broker.group.member import Member
+from examples.broker.group.rebalance import Rebalance
+from examples.broker.group.requests import (
+    UNKNOWN_MEMBER,
+    JoinRequest,
+    JoinResult,
+    MemberIdentity,
+    SyncRequest,
+    SyncResult,
+)
+
+R = TypeVar("R")
+
+
+class Membership:
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of groups that are coordinated here."""
+
+    def __init__(self, store: GroupStore, rebalance: Rebalance, config: GroupConfig) -> None:
+        self._store = store
+        self._rebalance = rebalance
+        self._config = config
+
+    async def join(self, group: Group, request: JoinRequest) -> JoinResult:
+        """Join the group, and answer when its next generation begins, unless nothing has to change for it."""
+        self._check_size(group, request.member.member_id)
+        if not group.supports(request.protocol_type, request.protocols):
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} speaks none of the protocols")
+        if request.member.member_id == UNKNOWN_MEMBER:
+            return await self._join_anew(group, request)
+        # Static members never get an id ahead of joining.
+        if request.member.group_instance_id is None and request.member.member_id in group.pending_members:
+            return await self._add(group, request, request.member.member_id)
+        return await self._join_again(group, group.member(request.member), request)
+
+    async def sync(self, group: Group, request: SyncRequest) -> SyncResult:
+        """The assignment in the member's generation, once its leader has brought it and the log has it."""
+        member = group.member(request.member)
+        group.check_generation(request.generation_id)
+        if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
+            None,
+            group.protocol_name,
+        ):
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} agreed on other protocols")
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._rebalance.beat(group, member)
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for everybody to join again")
+        if group.state is GroupState.STABLE:
+            self._rebalance.synced(group, member)
+            self._rebalance.beat(group, member)
+            return group.synced(member)
+        answer = member.await_sync()
+        self._rebalance.synced(group, member)
+        if member.member_id == group.leader_id:
+            self._rebalance.assign(group, request.assignments)
+        return await self._answer(group, member, answer)
+
+    def heartbeat(self, group: Group, generation_id: int, identity: MemberIdentity) -> None:
+        """A sign of life. ApiError REBALANCE_IN_PROGRESS tells the member to join again."""
+        member = group.member(identity)
+        group.check_generation(generation_id)
+        self._rebalance.beat(group, member)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for everybody to join again")
+
+    def check_commit(self, group: Group, generation_id: int, identity: MemberIdentity) -> None:
+        """A commit is a sign of life, too. ApiError when this is no time for it, or its sender no member.
+
+        During PREPARING_REBALANCE it is: whoever has to join again commits first what it has done so far.
+        """
+        member = group.member(identity)
+        group.check_generation(generation_id)
+        self._rebalance.beat(group, member)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} is about to be assigned anew")
+
+    def leave(self, group: Group, identity: MemberIdentity) -> None:
+        """Out of the group. An administrator may name a static member by its group instance id alone."""
+        if identity.member_id in group.pending_members:
+            self._rebalance.forget_newcomer(group, identity.member_id)
+            return
+        instance_id = identity.group_instance_id
+        if identity.member_id == UNKNOWN_MEMBER and instance_id in group.static_members:
+            identity = MemberIdentity(group.static_members[instance_id], instance_id)
+        self._rebalance.remove(group, group.member(identity))
+
+    def _check_size(self, group: Group, member_id: str) -> None:
+        member = group.members.get(member_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            # Those who come back first have the places.
+            size = sum(entry.awaits_join for entry in group.members.values())
+            has_place = member is not None and member.awaits_join
+        else:
+            size = len(group.members)
+            has_place = member is not None
+        if not has_place and size >= self._config.group_max_size:
+            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"{group!r} is full")
+
+    async def _join_anew(self, group: Group, request: JoinRequest) -> JoinResult:
+        instance_id = request.member.group_instance_id
+        member_id = group.new_member_id(request.client_id, instance_id)
+        if instance_id in group.static_members:
+            member = group.members[group.static_members[instance_id]]
+            return await self._take_over(group, member, member_id, request)
+        if request.requires_known_member_id and instance_id is None:
+            self._rebalance.expect(group, member_id, request.session_timeout)
+            return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return await self._add(group, request, member_id)
+
+    async def _add(self, group: Group, request: JoinRequest, member_id: str) -> JoinResult:
+        member = Member.of(member_id, request)
+        answer = member.await_join()
+        self._rebalance.add(group, member, request.protocol_type)
+        return await self._answer(group, member, answer)
+
+    async def _join_again(self, group: Group, member: Member, request: JoinRequest) -> JoinResult:
+        unchanged = member.protocols == request.protocols
+        # The leader of a stable group wants it assigned anew; others may only have missed the answer.
+        leads = member.member_id == group.leader_id
+        completing = group.state is GroupState.COMPLETING_REBALANCE
+        if unchanged and (completing or (group.state is GroupState.STABLE and not leads)):
+            self._rebalance.beat(group, member)
+            return group.joined(member)
+        member.update(request)
+        answer = member.await_join()
+        self._rebalance.rejoin(group, member)
+        return await self._answer(group, member, answer)
+
+    async def _take_over(
+        self, group: Group, member: Member, member_id: str, request: JoinRequest
+    ) -> JoinResult:
+        """A static member's next client: in a stable group it goes on where the last one was (KIP-345)."""
+        leader_id = group.leader_id
+        successor = member.renamed(member_id)
+        successor.update(request)
+        answer = successor.await_join()
+        self._rebalance.replace(group, member, successor)
+        if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol_name:
+            self._rebalance.rejoin(group, successor)
+        else:
+            self._store_successor(group, successor, request, leader_id)
+        return await self._answer(group, successor, answer)
+
+    def _store_successor(
+        self, group: Group, successor: Member, request: JoinRequest, leader_id: str | None
+    ) -> None:
+        generation_id = group.generation_id
+
+        def stored(error: ErrorCode) -> None:
+            if group.state is not GroupState.STABLE or group.generation_id != generation_id:
+                # A rebalance has begun, which takes it along and answers it.
+                return
+            joined = group.joined(successor)
+            if error is not ErrorCode.NONE:
+                joined = JoinResult(error, successor.member_id)
+            elif request.supports_skip_assignment:
+                joined = replace(joined, skip_assignment=group.leader_id == successor.member_id)
+            else:
+                # It would assign if it knew that it leads, and the others would not know.
+                joined = replace(joined, leader_id=leader_id or "", members=())
+            if successor.answer_join(joined):
+                self._rebalance.beat(group, successor)
+
+        assignments = {entry.member_id: entry.assignment for entry in group.members.values()}
+        self._store.append(group, [group_record(group, assignments)], stored)
+
+    async def _answer(self, group: Group, member: Member, answer: asyncio.Future[R]) -> R:
+        try:
+            return await answer
+        finally:
+            if answer.cancelled():
+                self._rebalance.client_vanished(group, member)

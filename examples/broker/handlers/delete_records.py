@@ -1,0 +1,50 @@
+"""DeleteRecords: give up the beginning of logs."""
+
+from kio.schema.delete_records.v2 import DeleteRecordsRequest, DeleteRecordsResponse
+from kio.schema.delete_records.v2.response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.static.primitive import i32, i64
+
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.replication.delete_records import PartitionDeleted
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.topic_partition import TopicPartition
+
+
+async def delete_records(
+    replicas: ReplicaManager, context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
+    """Delete below the offsets asked, and answer when no live replica has those records any more."""
+    deleted = await replicas.delete_records(
+        request.timeout.total_seconds(),
+        {
+            TopicPartition(topic.name, partition.partition_index): partition.offset
+            for topic in request.topics
+            for partition in topic.partitions
+        },
+    )
+    return DeleteRecordsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    _partition_result(
+                        partition.partition_index,
+                        deleted[TopicPartition(topic.name, partition.partition_index)],
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _partition_result(index: i32, deleted: PartitionDeleted) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=index,
+        low_watermark=i64(deleted.low_watermark),
+        error_code=WireErrorCode(deleted.error),
+    )

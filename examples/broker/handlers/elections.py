@@ -1,0 +1,57 @@
+"""ElectLeaders: leadership back to the preferred replicas, or to whatever is left."""
+
+from itertools import groupby
+
+from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
+from kio.schema.elect_leaders.v2.response import PartitionResult, ReplicaElectionResult
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.election import ElectionType
+from examples.broker.errors import ApiError
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.metadata import PartitionState
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.topic_partition import TopicPartition
+
+
+async def elect_leaders(
+    admin: ClusterAdmin, context: RequestContext, request: ElectLeadersRequest
+) -> ElectLeadersResponse:
+    """Elect, and answer when this broker knows the leaders. INVALID_REQUEST for an unknown election type."""
+    try:
+        election = ElectionType(request.election_type)
+    except ValueError:
+        return _response(WireErrorCode.invalid_request, ())
+    asked = request.topic_partitions
+    topic_partitions = (
+        None
+        if asked is None
+        else [TopicPartition(entry.topic, index) for entry in asked for index in entry.partitions]
+    )
+    results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
+    return _response(
+        WireErrorCode.none,
+        tuple(
+            ReplicaElectionResult(
+                topic=TopicName(topic),
+                partition_result=tuple(_partition_result(entry, results[entry]) for entry in entries),
+            )
+            for topic, entries in groupby(sorted(results), lambda entry: entry.topic)
+        ),
+    )
+
+
+def _partition_result(topic_partition: TopicPartition, result: PartitionState | ApiError) -> PartitionResult:
+    error = result if isinstance(result, ApiError) else None
+    return PartitionResult(
+        partition_id=i32(topic_partition.partition),
+        error_code=WireErrorCode.none if error is None else WireErrorCode(error.code),
+        error_message=None if error is None else str(error),
+    )
+
+
+def _response(error: WireErrorCode, results: tuple[ReplicaElectionResult, ...]) -> ElectLeadersResponse:
+    return ElectLeadersResponse(throttle_time=NO_THROTTLE, error_code=error, replica_election_results=results)

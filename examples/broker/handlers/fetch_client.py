@@ -1,0 +1,117 @@
+"""The other end of Fetch: a leader as its followers see it, across the network."""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import groupby
+
+from kio.schema.fetch.v12 import FetchRequest
+from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v12.response import PartitionData
+from kio.schema.list_offsets.v9 import ListOffsetsRequest
+from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsetsTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i32Timedelta, i64
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
+from examples.broker.replication.fetch import FetchRequest as Wanted
+from examples.broker.replication.follower import LogOffsets
+from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
+from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from examples.broker.storage.wire_batch import WireRecordBatch
+from examples.broker.topic_partition import TopicPartition
+
+_READ_UNCOMMITTED = i8(0)
+
+
+class RemoteLeader:
+    """The ``Leader`` at the other end of a connection; ConnectionError when that fails."""
+
+    def __init__(self, broker_id: int, connection: PeerConnection) -> None:
+        self._broker_id = BrokerId(broker_id)
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"<RemoteLeader of broker {self._broker_id} over {self._connection!r}>"
+
+    async def fetch(self, params: FetchParams, request: Wanted) -> FetchResponse:
+        """Fetch as a follower; a partition whose records are damaged on the way answers CORRUPT_MESSAGE."""
+        response = await self._connection.request(
+            FETCH,
+            FetchRequest(
+                replica_id=BrokerId(params.replica_id),
+                max_wait=i32Timedelta.parse(timedelta(seconds=params.max_wait)),
+                min_bytes=i32(params.min_bytes),
+                max_bytes=i32(params.max_bytes),
+                topics=tuple(_topics(request)),
+                forgotten_topics_data=(),
+            ),
+        )
+        return {
+            TopicPartition(topic.topic, data.partition_index): _fetched(data)
+            for topic in response.responses
+            for data in topic.partitions
+        }
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        return LogOffsets(
+            await self._offset(topic_partition, leader_epoch, EARLIEST_TIMESTAMP),
+            await self._offset(topic_partition, leader_epoch, LATEST_TIMESTAMP),
+        )
+
+    async def _offset(self, topic_partition: TopicPartition, leader_epoch: int, timestamp: int) -> int:
+        asked = ListOffsetsPartition(
+            partition_index=i32(topic_partition.partition),
+            current_leader_epoch=i32(leader_epoch),
+            timestamp=i64(timestamp),
+        )
+        response = await self._connection.request(
+            LIST_OFFSETS,
+            ListOffsetsRequest(
+                replica_id=self._broker_id,
+                isolation_level=_READ_UNCOMMITTED,
+                topics=(ListOffsetsTopic(name=TopicName(topic_partition.topic), partitions=(asked,)),),
+            ),
+        )
+        answer = response.topics[0].partitions[0]
+        if answer.error_code:
+            raise ApiError(ErrorCode(answer.error_code), f"asked for an end of {topic_partition}")
+        return answer.offset
+
+
+def _topics(request: Wanted) -> Iterator[FetchTopic]:
+    by_topic: Iterable[tuple[str, Iterable[tuple[TopicPartition, PartitionFetch]]]]
+    by_topic = groupby(sorted(request.items()), key=lambda entry: entry[0].topic)
+    for topic, entries in by_topic:
+        yield FetchTopic(
+            topic=TopicName(topic),
+            partitions=tuple(
+                FetchPartition(
+                    partition=i32(topic_partition.partition),
+                    current_leader_epoch=i32(wanted.current_leader_epoch),
+                    fetch_offset=i64(wanted.fetch_offset),
+                    last_fetched_epoch=i32(wanted.last_fetched_epoch),
+                    log_start_offset=i64(wanted.log_start_offset),
+                    partition_max_bytes=i32(wanted.max_bytes),
+                )
+                for topic_partition, wanted in entries
+            ),
+        )
+
+
+def _fetched(data: PartitionData) -> PartitionFetched:
+    try:
+        batches = WireRecordBatch.parse_all(data.records or b"")
+    except ApiError as error:
+        return PartitionFetched(error.code)
+    diverging = data.diverging_epoch
+    return PartitionFetched(
+        ErrorCode(data.error_code),
+        data.high_watermark,
+        data.log_start_offset,
+        FetchDataInfo(UNKNOWN_OFFSET_METADATA, batches, len(data.records or b"")),
+        EpochEndOffset(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
+    )

@@ -1,0 +1,59 @@
+"""FindCoordinator: which broker a group is to talk to."""
+
+from typing import Final, Protocol
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
+from kio.schema.find_coordinator.v6.response import Coordinator
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol.codec import RequestContext
+
+GROUP: Final = 0
+
+
+class CoordinatorDirectory(Protocol):
+    """Who leads which partition of ``__consumer_offsets``."""
+
+    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
+        """The broker that coordinates the group. ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
+
+
+async def find_coordinator(
+    directory: CoordinatorDirectory, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """The coordinator of each key. There are groups only: neither transactions nor share groups."""
+    return FindCoordinatorResponse(
+        throttle_time=NO_THROTTLE,
+        coordinators=tuple(
+            [await _coordinator(directory, request.key_type, key) for key in request.coordinator_keys]
+        ),
+    )
+
+
+async def _coordinator(directory: CoordinatorDirectory, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type != GROUP:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"no coordinator for keys of type {key_type}")
+        broker = await directory.coordinator_of(key)
+    except ApiError as error:
+        return Coordinator(
+            key=key,
+            node_id=BrokerId(-1),
+            host="",
+            port=i32(-1),
+            error_code=WireErrorCode(error.code),
+            error_message=str(error),
+        )
+    return Coordinator(
+        key=key,
+        node_id=BrokerId(broker.broker_id),
+        host=broker.host,
+        port=i32(broker.port),
+        error_code=WireErrorCode.none,
+        error_message=None,
+    )

@@ -1,0 +1,94 @@
+"""DescribeGroups, ListGroups and DeleteGroups: groups as administrators see them."""
+
+from kio.schema.delete_groups.v2 import DeleteGroupsRequest, DeleteGroupsResponse
+from kio.schema.delete_groups.v2.response import DeletableGroupResult
+from kio.schema.describe_groups.v5 import DescribeGroupsRequest, DescribeGroupsResponse
+from kio.schema.describe_groups.v5.response import DescribedGroup, DescribedGroupMember
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.list_groups.v4 import ListGroupsRequest, ListGroupsResponse
+from kio.schema.list_groups.v4.response import ListedGroup
+from kio.schema.types import GroupId
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.requests import GroupDescription
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+
+
+async def describe_groups(
+    coordinator: GroupCoordinator, context: RequestContext, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse:
+    """Members and their assignments, group by group."""
+    return DescribeGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        groups=tuple(_described(coordinator, group_id) for group_id in request.groups),
+    )
+
+
+async def list_groups(
+    coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
+) -> ListGroupsResponse:
+    """The groups that this broker coordinates; of the others, the other brokers tell."""
+    return ListGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode.none,
+        groups=tuple(
+            ListedGroup(
+                group_id=GroupId(group.group_id),
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+            )
+            for group in coordinator.list_groups(request.states_filter)
+        ),
+    )
+
+
+async def delete_groups(
+    coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse:
+    """Forget empty groups; the answer for each."""
+    return DeleteGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            [
+                DeletableGroupResult(group_id=group_id, error_code=await _deleted(coordinator, group_id))
+                for group_id in request.groups_names
+            ]
+        ),
+    )
+
+
+async def _deleted(coordinator: GroupCoordinator, group_id: str) -> WireErrorCode:
+    try:
+        await coordinator.delete_group(group_id)
+    except ApiError as refused:
+        return WireErrorCode(refused.code)
+    return WireErrorCode.none
+
+
+def _described(coordinator: GroupCoordinator, group_id: str) -> DescribedGroup:
+    error = ErrorCode.NONE
+    try:
+        group = coordinator.describe_group(group_id)
+    except ApiError as refused:
+        error = refused.code
+        group = GroupDescription(group_id, state="")
+    return DescribedGroup(
+        error_code=WireErrorCode(error),
+        group_id=GroupId(group_id),
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_name,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.identity.member_id,
+                group_instance_id=member.identity.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ),
+    )

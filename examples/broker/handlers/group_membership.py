@@ -1,0 +1,126 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: what the members of a group ask of its coordinator."""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
+from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
+from kio.schema.join_group.v9.response import JoinGroupResponseMember
+from kio.schema.leave_group.v5 import LeaveGroupRequest, LeaveGroupResponse
+from kio.schema.leave_group.v5.response import MemberResponse
+from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
+from kio.static.primitive import i32
+
+from examples.broker.errors import ApiError
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+
+REQUIRES_MEMBER_ID: Final = 4
+"""From this version of JoinGroup on, newcomers come twice (KIP-394)."""
+
+SUPPORTS_SKIP_ASSIGNMENT: Final = 9
+"""From this version of JoinGroup on, a leader can be told not to assign (KIP-814)."""
+
+
+async def join_group(
+    coordinator: GroupCoordinator, context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse:
+    """Join a group; answers when its next generation begins."""
+    session_timeout = request.session_timeout.total_seconds()
+    rebalance_timeout = request.rebalance_timeout.total_seconds()
+    result = await coordinator.join(
+        JoinRequest(
+            request.group_id,
+            MemberIdentity(request.member_id, request.group_instance_id),
+            request.protocol_type,
+            tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            session_timeout,
+            # Version 0 has none.
+            rebalance_timeout if rebalance_timeout > 0 else session_timeout,
+            context.client_id or "",
+            context.client_host,
+            requires_known_member_id=context.version >= REQUIRES_MEMBER_ID,
+            supports_skip_assignment=context.version >= SUPPORTS_SKIP_ASSIGNMENT,
+        )
+    )
+    return JoinGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode(result.error),
+        generation_id=i32(result.generation_id),
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        leader=result.leader_id,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in result.members
+        ),
+    )
+
+
+async def sync_group(
+    coordinator: GroupCoordinator, context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse:
+    """Get an assignment; answers once the leader of the group has brought it."""
+    result = await coordinator.sync(
+        SyncRequest(
+            request.group_id,
+            request.generation_id,
+            MemberIdentity(request.member_id, request.group_instance_id),
+            request.protocol_type,
+            request.protocol_name,
+            {entry.member_id: entry.assignment for entry in request.assignments},
+        )
+    )
+    return SyncGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode(result.error),
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
+
+
+async def heartbeat(
+    coordinator: GroupCoordinator, context: RequestContext, request: HeartbeatRequest
+) -> HeartbeatResponse:
+    """Show life; the answer tells when to join again."""
+    error = WireErrorCode.none
+    try:
+        identity = MemberIdentity(request.member_id, request.group_instance_id)
+        coordinator.heartbeat(request.group_id, request.generation_id, identity)
+    except ApiError as refused:
+        error = WireErrorCode(refused.code)
+    return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error)
+
+
+async def leave_group(
+    coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse:
+    """Take members out of a group; the answer for each."""
+    identities = [MemberIdentity(entry.member_id, entry.group_instance_id) for entry in request.members]
+    try:
+        errors = coordinator.leave(request.group_id, identities)
+    except ApiError as refused:
+        return LeaveGroupResponse(
+            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), members=()
+        )
+    return LeaveGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode.none,
+        members=tuple(
+            MemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=WireErrorCode(error),
+            )
+            for identity, error in zip(identities, errors, strict=True)
+        ),
+    )

@@ -1,0 +1,105 @@
+"""OffsetCommit and OffsetFetch: how far groups have read."""
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
+from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
+from kio.schema.offset_fetch.v9.response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
+from examples.broker.group.requests import CommitRequest, MemberIdentity
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.topic_partition import TopicPartition
+
+
+async def offset_commit(
+    coordinator: GroupCoordinator, context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse:
+    """Remember offsets; answers once they will not be lost."""
+    offsets = {
+        TopicPartition(topic.name, partition.partition_index): CommittedOffset(
+            partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    identity = MemberIdentity(request.member_id, request.group_instance_id)
+    try:
+        errors = await coordinator.commit_offsets(
+            CommitRequest(request.group_id, offsets, request.generation_id_or_member_epoch, identity)
+        )
+    except ApiError as refused:
+        errors = dict.fromkeys(offsets, refused.code)
+    return OffsetCommitResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=WireErrorCode(
+                            errors[TopicPartition(topic.name, partition.partition_index)]
+                        ),
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+async def offset_fetch(
+    coordinator: GroupCoordinator, context: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse:
+    """The committed offsets of groups. Without transactions every one of them is stable."""
+    return OffsetFetchResponse(
+        throttle_time=NO_THROTTLE, groups=tuple(_fetched(coordinator, group) for group in request.groups)
+    )
+
+
+def _fetched(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    wanted = None
+    if asked.topics is not None:
+        wanted = [
+            TopicPartition(topic.name, partition)
+            for topic in asked.topics
+            for partition in topic.partition_indexes
+        ]
+    error = ErrorCode.NONE
+    try:
+        offsets = coordinator.fetch_offsets(asked.group_id, wanted)
+    except ApiError as refused:
+        error = refused.code
+        # Version 1 has no place for an error but with the partitions.
+        offsets = dict.fromkeys(wanted or (), NO_OFFSET)
+    topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
+    for (topic, partition), committed in offsets.items():
+        topics.setdefault(topic, []).append(
+            OffsetFetchResponsePartitions(
+                partition_index=i32(partition),
+                committed_offset=i64(committed.offset),
+                committed_leader_epoch=i32(committed.leader_epoch),
+                metadata=committed.metadata,
+                error_code=WireErrorCode(error),
+            )
+        )
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=tuple(
+            OffsetFetchResponseTopics(name=TopicName(name), partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+        error_code=WireErrorCode(error),
+    )

@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpoch: where a leader's records end, for consumers that fear a truncation (KIP-320)."""
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartition
+from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, OffsetForLeaderTopicResult
+from kio.static.primitive import i32, i64
+
+from examples.broker.errors import ApiError
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.topic_partition import TopicPartition
+
+
+async def offset_for_leader_epoch(
+    replicas: ReplicaManager, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """The largest epoch in each log that is not past the one asked for, and where it ends."""
+    return OffsetForLeaderEpochResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(
+                    _partition_result(replicas, topic.topic, partition) for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _partition_result(
+    replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    try:
+        end = replicas.end_offset_for_epoch(
+            TopicPartition(topic, asked.partition),
+            asked.leader_epoch,
+            current_leader_epoch=asked.current_leader_epoch,
+        )
+    except ApiError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=WireErrorCode(error.code))
+    return EpochEndOffset(
+        partition=asked.partition,
+        error_code=WireErrorCode.none,
+        leader_epoch=i32(end.epoch),
+        end_offset=i64(end.end_offset),
+    )

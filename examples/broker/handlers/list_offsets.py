@@ -1,0 +1,56 @@
+"""ListOffsets: where a log starts and ends, and the first record of a time."""
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.list_offsets.v9 import ListOffsetsRequest, ListOffsetsResponse
+from kio.schema.list_offsets.v9.request import ListOffsetsPartition
+from kio.schema.list_offsets.v9.response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kio.static.primitive import i32, i64
+
+from examples.broker.errors import ApiError
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.topic_partition import TopicPartition
+
+
+async def list_offsets(
+    replicas: ReplicaManager, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    """The offset for each timestamp; -1, without an error, when there is no record that late."""
+    return ListOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _partition_response(replicas, topic.name, partition, request.replica_id)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _partition_response(
+    replicas: ReplicaManager, topic: str, asked: ListOffsetsPartition, replica_id: int
+) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
+    try:
+        found = replicas.offset_for_timestamp(
+            TopicPartition(topic, index),
+            asked.timestamp,
+            current_leader_epoch=asked.current_leader_epoch,
+            replica_id=replica_id,
+        )
+    except ApiError as error:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode(error.code))
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode.none)
+    return ListOffsetsPartitionResponse(
+        partition_index=index,
+        error_code=WireErrorCode.none,
+        timestamp=i64(found.timestamp),
+        offset=i64(found.offset),
+        leader_epoch=i32(found.leader_epoch),
+    )

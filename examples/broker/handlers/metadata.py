@@ -1,0 +1,128 @@
+"""Metadata and DescribeCluster: which brokers and topics there are, as far as this broker knows."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.describe_cluster.v1 import DescribeClusterRequest, DescribeClusterResponse
+from kio.schema.describe_cluster.v1.response import DescribeClusterBroker
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.metadata.v13 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v13.request import MetadataRequestTopic
+from kio.schema.metadata.v13.response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.errors import ApiError
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.metadata import NO_LEADER, PartitionState, TopicImage
+from examples.broker.protocol.codec import RequestContext
+
+BROKERS: Final = 1
+
+
+async def metadata(
+    admin: ClusterAdmin, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse:
+    """The live brokers, and the topics asked for by name or id, or all.
+
+    A name that is not known is created first, if the client and the cluster let it. An error is the answer of
+    its own topic or partition only.
+    """
+    cache = admin.cache
+    asked = () if request.topics is None else request.topics
+    failed: dict[str, ApiError] = {}
+    if request.allow_auto_topic_creation and admin.defaults.auto_create_topics_enable:
+        unknown = [
+            topic.name for topic in asked if topic.name is not None and topic.name not in cache.image.topics
+        ]
+        created = await admin.auto_create(unknown)
+        failed = {name: error for name, error in created.items() if isinstance(error, ApiError)}
+    if request.topics is None:
+        topics = tuple(_known(topic, cache) for topic in cache.image.topics.values())
+    else:
+        topics = tuple(_asked(topic, cache, failed) for topic in asked)
+    return MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=tuple(
+            MetadataResponseBroker(node_id=BrokerId(entry.broker_id), host=entry.host, port=i32(entry.port))
+            for entry in cache.live_brokers.values()
+        ),
+        cluster_id=admin.controller.cluster_id,
+        controller_id=BrokerId(cache.contact),
+        topics=topics,
+        error_code=WireErrorCode.none,
+    )
+
+
+async def describe_cluster(
+    admin: ClusterAdmin, context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """The live brokers. The controller has no address of its own to be asked for."""
+    cache = admin.cache
+    of_brokers = request.endpoint_type == BROKERS
+    return DescribeClusterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode.none if of_brokers else WireErrorCode.unsupported_endpoint_type,
+        error_message=None if of_brokers else "there are only brokers to connect to",
+        endpoint_type=request.endpoint_type,
+        cluster_id=admin.controller.cluster_id,
+        controller_id=BrokerId(cache.contact),
+        brokers=tuple(
+            DescribeClusterBroker(broker_id=BrokerId(entry.broker_id), host=entry.host, port=i32(entry.port))
+            for entry in cache.live_brokers.values()
+        )
+        if of_brokers
+        else (),
+    )
+
+
+def _asked(
+    asked: MetadataRequestTopic, cache: MetadataCache, failed: Mapping[str, ApiError]
+) -> MetadataResponseTopic:
+    topics = cache.image.topics
+    if asked.name is not None:
+        topic = topics.get(asked.name)
+        error = WireErrorCode.unknown_topic_or_partition
+        if asked.name in failed:
+            error = WireErrorCode(failed[asked.name].code)
+    else:
+        topic = next((topic for topic in topics.values() if topic.topic_id == asked.topic_id), None)
+        error = WireErrorCode.unknown_topic_id
+    if topic is not None:
+        return _known(topic, cache)
+    return MetadataResponseTopic(error_code=error, name=asked.name, topic_id=asked.topic_id, partitions=())
+
+
+def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
+    live = cache.live_brokers.keys()
+    return MetadataResponseTopic(
+        error_code=WireErrorCode.none,
+        name=TopicName(topic.name),
+        topic_id=topic.topic_id,
+        is_internal=topic.name == OFFSETS_TOPIC,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=_partition_error(state),
+                partition_index=i32(index),
+                leader_id=BrokerId(state.leader),
+                leader_epoch=i32(state.leader_epoch),
+                replica_nodes=tuple(BrokerId(replica) for replica in state.replicas),
+                isr_nodes=tuple(BrokerId(replica) for replica in state.in_sync),
+                offline_replicas=tuple(
+                    BrokerId(replica) for replica in state.replicas if replica not in live
+                ),
+            )
+            for index, state in enumerate(topic.partitions)
+        ),
+    )
+
+
+def _partition_error(state: PartitionState) -> WireErrorCode:
+    return WireErrorCode.leader_not_available if state.leader == NO_LEADER else WireErrorCode.none

@@ -1,0 +1,76 @@
+"""Produce: record batches into the logs led here."""
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
+from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
+from kio.static.primitive import i32, i64
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.errors import ProtocolError
+from examples.broker.replication.produce import NO_ACKS, PartitionProduced, ProduceParams
+from examples.broker.replication.produce import ProduceResponse as Produced
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.wire_batch import WireRecordBatch
+from examples.broker.topic_partition import TopicPartition
+
+
+class UnacknowledgedFailure(ProtocolError):
+    """Raised when a produce with acks=0 fails: closing its connection is the one way to tell the producer."""
+
+
+async def produce(
+    replicas: ReplicaManager, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | None:
+    """Append one batch per partition, and answer when they are acknowledged; None for acks=0.
+
+    A partition named twice is INVALID_REQUEST, since it has one answer only.
+    """
+    batches: dict[TopicPartition, RecordBatch] = {}
+    refused: Produced = {}
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            topic_partition = TopicPartition(topic.name, partition.index)
+            try:
+                if topic_partition in batches or topic_partition in refused:
+                    raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic_partition} is named twice")
+                batches[topic_partition] = WireRecordBatch.parse(partition.records or b"")
+            except ApiError as error:
+                batches.pop(topic_partition, None)
+                refused[topic_partition] = PartitionProduced(error.code)
+    params = ProduceParams(request.acks, request.timeout.total_seconds())
+    produced = refused | await replicas.append(params, batches)
+    if request.acks == NO_ACKS:
+        for topic_partition, answer in produced.items():
+            if answer.error is not ErrorCode.NONE:
+                raise UnacknowledgedFailure(
+                    f"acks=0, and {topic_partition} gave {answer.error.name} to {context.client_id}"
+                )
+        return None
+    return ProduceResponse(
+        throttle_time=NO_THROTTLE,
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=tuple(
+                    _partition_response(
+                        partition.index, produced[TopicPartition(topic.name, partition.index)]
+                    )
+                    for partition in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        ),
+    )
+
+
+def _partition_response(index: i32, produced: PartitionProduced) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        error_code=WireErrorCode(produced.error),
+        base_offset=i64(produced.base_offset),
+        log_start_offset=i64(produced.log_start_offset),
+        record_errors=(),
+    )

@@ -1,0 +1,36 @@
+"""InitProducerId: an identity for an idempotent producer."""
+
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
+from kio.schema.types import ProducerId
+from kio.static.primitive import i16
+
+from examples.broker.controller.controller import Controller
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.codec import RequestContext
+
+NO_ID, NO_EPOCH = -1, -1
+
+
+async def init_producer_id(
+    controller: Controller, context: RequestContext, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    """A new id, in epoch 0. INVALID_REQUEST for a transactional producer: there are no transactions here.
+
+    A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too, as Kafka gives it to
+    one that is idempotent only: nobody fences by its epochs.
+    """
+    if request.transactional_id is not None or (request.producer_id == NO_ID) != (
+        request.producer_epoch == NO_EPOCH
+    ):
+        return _response(WireErrorCode.invalid_request, NO_ID, NO_EPOCH)
+    return _response(WireErrorCode.none, controller.next_producer_id(), 0)
+
+
+def _response(error: WireErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(epoch),
+    )

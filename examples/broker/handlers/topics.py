@@ -1,0 +1,124 @@
+"""CreateTopics and DeleteTopics."""
+
+from collections import Counter
+
+from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v7.request import CreatableTopic
+from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult
+from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.delete_topics.v5.response import DeletableTopicResult
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32
+
+from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
+from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.configs import config_source
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.metadata import TopicImage
+from examples.broker.protocol.codec import RequestContext
+
+
+async def create_topics(
+    admin: ClusterAdmin, context: RequestContext, request: CreateTopicsRequest
+) -> CreateTopicsResponse:
+    """Create the topics, or only say whether they could be; answered when this broker knows them."""
+    results: dict[str, TopicImage | ApiError] = {}
+    accepted: list[NewTopic] = []
+    times = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
+            new_topic = _new_topic(topic, admin.defaults)
+            if request.validate_only:
+                results[topic.name] = admin.controller.plan_topic(new_topic)
+            else:
+                accepted.append(new_topic)
+        except ApiError as error:
+            results[topic.name] = error
+    results |= await admin.create_topics(accepted, request.timeout.total_seconds())
+    return CreateTopicsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            _refused(name, result)
+            if isinstance(result, ApiError)
+            else _created(result, admin.defaults, validate_only=request.validate_only)
+            for name, result in results.items()
+        ),
+    )
+
+
+async def delete_topics(
+    admin: ClusterAdmin, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    """Delete the topics; answered when this broker has forgotten them."""
+    results = await admin.delete_topics(request.topic_names, request.timeout.total_seconds())
+    return DeleteTopicsResponse(
+        throttle_time=NO_THROTTLE,
+        responses=tuple(
+            DeletableTopicResult(
+                name=TopicName(name),
+                error_code=WireErrorCode(result.code) if isinstance(result, ApiError) else WireErrorCode.none,
+                error_message=str(result) if isinstance(result, ApiError) else None,
+            )
+            for name, result in results.items()
+        ),
+    )
+
+
+def _new_topic(topic: CreatableTopic, defaults: ClusterDefaults) -> NewTopic:
+    """What the client wants; ApiError INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG."""
+    assigned = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
+    if assigned and not topic.num_partitions == topic.replication_factor == BY_DEFAULT:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"{topic.name!r} has an assignment, so the numbers of partitions and replicas must be -1",
+        )
+    if len(assigned) < len(topic.assignments) or sorted(assigned) != list(range(len(assigned))):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"the partitions that {topic.name!r} assigns are not 0, 1, 2 and so on, each once",
+        )
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        tuple(assigned[index] for index in sorted(assigned)),
+        parse_topic_config({entry.name: entry.value for entry in topic.configs}, defaults.topic_config),
+    )
+
+
+def _created(topic: TopicImage, defaults: ClusterDefaults, *, validate_only: bool) -> CreatableTopicResult:
+    default_settings = topic_settings(defaults.topic_config)
+    return CreatableTopicResult(
+        name=TopicName(topic.name),
+        topic_id=None if validate_only else topic.topic_id,
+        error_code=WireErrorCode.none,
+        error_message=None,
+        num_partitions=i32(len(topic.partitions)),
+        replication_factor=i16(len(topic.partitions[0].replicas)),
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=name,
+                value=value,
+                read_only=True,
+                config_source=i8(config_source(value, default_settings[name])),
+                is_sensitive=False,
+            )
+            for name, value in topic_settings(topic.config).items()
+        ),
+    )
+
+
+def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=TopicName(name),
+        topic_id=None,
+        error_code=WireErrorCode(error.code),
+        error_message=str(error),
+        configs=(),
+    )

@@ -1,0 +1,1 @@
+"""One broker put together: its replicas, its groups, its view of the cluster, and its port."""

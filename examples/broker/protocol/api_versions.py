@@ -1,0 +1,29 @@
+"""The one request the protocol answers by itself: what is served here, and in which versions."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v4.response import ApiVersion
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i16, i32Timedelta
+
+from examples.broker.protocol.apis import Api
+from examples.broker.protocol.codec import RequestContext
+
+
+async def api_versions(
+    served: Iterable[Api[Any, Any]], context: RequestContext, request: ApiVersionsRequest | None
+) -> ApiVersionsResponse:
+    """What is served; UNSUPPORTED_VERSION besides, if the request was of a version not known (None)."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.unsupported_version if request is None else ErrorCode.none,
+        api_keys=tuple(
+            ApiVersion(
+                api_key=i16(api.key), min_version=i16(api.min_version), max_version=i16(api.max_version)
+            )
+            for api in served
+        ),
+        throttle_time=i32Timedelta.parse(timedelta(0)),
+    )

@@ -1,0 +1,133 @@
+"""A check of a request's arrays, before kio is let near it.
+
+kio 0.6.5 reserves memory for as many elements as an array's length claims, before it has seen one of them: a
+request of ten bytes that claims 2**32 ends the process. So each length is held against the bytes that follow.
+"""
+
+from collections.abc import Callable
+from dataclasses import Field, fields
+from functools import cache
+from struct import Struct
+from typing import Any
+
+from examples.broker.protocol.errors import MalformedRequest
+from examples.broker.protocol.schema import shape_of
+
+# From where a value begins in a frame to where the next one does.
+Skip = Callable[[bytes, int], int]
+
+_NUMBER_SIZES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "timedelta_i32": 4,
+    "timedelta_i64": 8,
+    "uuid": 16,
+}
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_LONGEST_VARINT = 5
+
+
+@cache
+def array_length_check(entity: Any) -> Skip:
+    """What goes through an ``entity``, and raises MalformedRequest at an array that the frame cannot hold.
+
+    IndexError or struct.error where the frame ends too early. Costs a call for each field.
+    """
+    flexible: bool = entity.__flexible__
+    untagged = [_skip_field(field, flexible) for field in fields(entity) if "tag" not in field.metadata]
+    tagged = {
+        field.metadata["tag"]: _skip_field(field, flexible)
+        for field in fields(entity)
+        if "tag" in field.metadata
+    }
+    steps = [*untagged, _skip_tagged(tagged)] if flexible else untagged
+
+    def skip_entity(frame: bytes, position: int) -> int:
+        for step in steps:
+            position = step(frame, position)
+        return position
+
+    return skip_entity
+
+
+def _skip_field(field: Field[Any], flexible: bool) -> Skip:
+    shape = shape_of(field)
+    skip = array_length_check(shape.type) if shape.is_entity else _skip_primitive(field, flexible)
+    return _skip_array(skip, flexible) if shape.is_array else skip
+
+
+def _skip_primitive(field: Field[Any], flexible: bool) -> Skip:
+    kafka_type = field.metadata["kafka_type"]
+    if size := _NUMBER_SIZES.get(kafka_type):
+        return lambda _, position: position + size
+    if flexible:
+        return _skip_compact
+    return _skip_string if kafka_type == "string" else _skip_bytes
+
+
+def _skip_string(frame: bytes, position: int) -> int:
+    size: int = _INT16.unpack_from(frame, position)[0]
+    return position + 2 + max(size, 0)
+
+
+def _skip_bytes(frame: bytes, position: int) -> int:
+    size: int = _INT32.unpack_from(frame, position)[0]
+    return position + 4 + max(size, 0)
+
+
+def _skip_compact(frame: bytes, position: int) -> int:
+    size, position = _read_varint(frame, position)
+    return position + max(size - 1, 0)
+
+
+def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
+    def skip_array(frame: bytes, position: int) -> int:
+        if flexible:
+            length, position = _read_varint(frame, position)
+            length -= 1
+        else:
+            (length,) = _INT32.unpack_from(frame, position)
+            position += 4
+        # No element takes less than a byte.
+        if length > len(frame) - position:
+            raise MalformedRequest(f"an array of {length} elements in {len(frame) - position} bytes")
+        for _ in range(length):
+            position = skip_element(frame, position)
+        return position
+
+    return skip_array
+
+
+def _skip_tagged(known: dict[int, Skip]) -> Skip:
+    """Past the tagged fields. What kio goes through field by field must end where the field's size says."""
+
+    def skip_tagged(frame: bytes, position: int) -> int:
+        count, position = _read_varint(frame, position)
+        for _ in range(count):
+            tag, position = _read_varint(frame, position)
+            size, position = _read_varint(frame, position)
+            if tag in known and known[tag](frame, position) != position + size:
+                raise MalformedRequest(f"a tagged field that is not of the {size} bytes it says")
+            position += size
+        return position
+
+    return skip_tagged
+
+
+def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
+    value = frame[position]
+    position += 1
+    if value < 0x80:
+        return value, position
+    value &= 0x7F
+    for shift in range(7, 7 * _LONGEST_VARINT, 7):
+        byte = frame[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise MalformedRequest(f"a number of more than {_LONGEST_VARINT} bytes")

@@ -1,0 +1,74 @@
+"""Making an entity of one version of an API out of the same entity of another, field by field."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from examples.broker.protocol.schema import shape_of
+
+# bool before int, which it is one of.
+_ZEROES = (False, 0, "", b"", timedelta(0))
+
+
+@cache
+def converter(source: type, target: type) -> Callable[[Any], Any]:
+    """What makes a ``target`` of a ``source``; of the same class it is the same object.
+
+    A field the target lacks is dropped. One the source lacks, or has null where the target knows no null,
+    gets the target's default or else, as in Kafka's schemas, null, nothing or zero.
+    """
+    if source is target:
+        return lambda entity: entity
+    source_fields = {field.name: field for field in fields(source)}
+    absent = {}
+    shared = []
+    converted = []
+    for field in fields(target):
+        counterpart = source_fields.get(field.name)
+        if counterpart is None:
+            absent[field.name] = _default(field)
+        elif convert := _field_converter(counterpart, field):
+            converted.append((field.name, convert))
+        else:
+            shared.append(field.name)
+
+    def convert_entity(entity: Any) -> Any:
+        values = absent.copy()
+        for name in shared:
+            values[name] = getattr(entity, name)
+        for name, convert in converted:
+            values[name] = convert(getattr(entity, name))
+        return target(**values)
+
+    return convert_entity
+
+
+def _field_converter(source: Field[Any], target: Field[Any]) -> Callable[[Any], Any] | None:
+    """How the field's value changes; None if it does not."""
+    source_shape, target_shape = shape_of(source), shape_of(target)
+    loses_null = source_shape.is_nullable and not target_shape.is_nullable
+    null = _default(target) if loses_null else None
+    if target_shape.is_entity:
+        convert = converter(source_shape.type, target_shape.type)
+        if target_shape.is_array:
+            return lambda entities: null if entities is None else tuple(map(convert, entities))
+        return lambda entity: null if entity is None else convert(entity)
+    if loses_null:
+        return lambda value: null if value is None else value
+    return None
+
+
+def _default(field: Field[Any]) -> Any:
+    shape = shape_of(field)
+    if field.default is not MISSING:
+        return field.default
+    if shape.is_nullable:
+        return None
+    if shape.is_array:
+        return ()
+    for zero in _ZEROES:
+        if issubclass(shape.type, type(zero)):
+            return zero
+    raise TypeError(f"no default is known for {field.name}, a {shape.type}")

@@ -1,0 +1,40 @@
+"""How messages are cut out of a stream of bytes: each is preceded by its length, in four bytes."""
+
+from struct import Struct
+
+from examples.broker.protocol.errors import InvalidFrameSize
+
+_SIZE = Struct(">i")
+
+
+class FrameBuffer:
+    """What was received and not yet taken; it holds no more than that, whatever a prefix announces."""
+
+    def __init__(self, smallest: int, largest: int) -> None:
+        self._received = bytearray()
+        self._smallest = smallest
+        self._largest = largest
+
+    def __repr__(self) -> str:
+        return f"<FrameBuffer of {len(self._received)} bytes>"
+
+    def __len__(self) -> int:
+        return len(self._received)
+
+    def feed(self, data: bytes) -> None:
+        self._received += data
+
+    def take(self) -> bytes | None:
+        """The next frame, without its prefix; None while part of it is missing. Raises InvalidFrameSize."""
+        if len(self._received) < _SIZE.size:
+            return None
+        (size,) = _SIZE.unpack_from(self._received)
+        if not self._smallest <= size <= self._largest:
+            raise InvalidFrameSize(f"a frame of {size} bytes (taken are {self._smallest} to {self._largest})")
+        end = _SIZE.size + size
+        if len(self._received) < end:
+            return None
+        with memoryview(self._received) as received:
+            frame = bytes(received[_SIZE.size : end])
+        del self._received[:end]
+        return frame

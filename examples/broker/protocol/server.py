@@ -1,0 +1,116 @@
+"""The port of a broker: accepts connections, serves each, and closes them all."""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from anyio import (
+    TASK_STATUS_IGNORED,
+    CancelScope,
+    Event,
+    create_task_group,
+    create_tcp_listener,
+    move_on_after,
+    sleep,
+)
+from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup, TaskStatus
+
+from examples.broker.protocol.api_versions import api_versions
+from examples.broker.protocol.apis import API_VERSIONS, APIS
+from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler
+from examples.broker.protocol.gate import Gate
+
+logger = logging.getLogger(__name__)
+
+# How many clients the system lets connect before they are accepted.
+_BACKLOG: Final = 4096
+# Seconds until the next try when nothing can be accepted, as a rule for want of file descriptors.
+_ACCEPT_BACKOFF: Final = 0.1
+
+
+class Server:
+    """Serves ``routes``, by API key, and ApiVersions besides, which says what they are.
+
+    While ``gate`` is closed, no request is handled and no response sent. Port 0 is any that is free.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[int, Handler],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        gate: Gate | None = None,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        served = [APIS[key] for key in sorted({*routes, API_VERSIONS.key})]
+        self._routes: Mapping[int, Handler] = {API_VERSIONS.key: partial(api_versions, served), **routes}
+        self._host = host
+        self._port = port
+        self._gate = gate or Gate()
+        self._limits = limits or ConnectionLimits()
+        self._connections: set[Connection] = set()
+        self._accepting = CancelScope()
+        self._serving = CancelScope()
+        self._stopped: Event | None = None
+
+    def __repr__(self) -> str:
+        return f"<Server at {self._host}:{self._port} with {self.connection_count} connections>"
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def serve(self, *, task_status: TaskStatus[int] = TASK_STATUS_IGNORED) -> None:
+        """Accept and serve until ``stop``, once. Started with the port bound to; OSError if it is taken.
+
+        Cancelled, it closes every connection at once, in the middle of whatever it was doing.
+        """
+        self._stopped = Event()
+        try:
+            with self._serving:
+                listeners = await create_tcp_listener(
+                    local_host=self._host, local_port=self._port, backlog=_BACKLOG
+                )
+                async with create_task_group() as connections:
+                    with self._accepting:
+                        async with listeners:
+                            self._port = listeners.extra(SocketAttribute.local_port)
+                            task_status.started(self._port)
+                            await self._accept(listeners, connections)
+        finally:
+            self._stopped.set()
+
+    async def stop(self, grace: float) -> None:
+        """Accept nothing more, answer what is in progress within ``grace`` seconds, and close everything."""
+        self._accepting.cancel()
+        for connection in self._connections:
+            connection.finish()
+        if self._stopped is not None:
+            with move_on_after(grace):
+                await self._stopped.wait()
+            self._serving.cancel()
+            await self._stopped.wait()
+
+    async def _accept(self, listeners: Listener[SocketStream], connections: TaskGroup) -> None:
+        while True:
+            try:
+                await listeners.serve(self._connect, connections)
+            except* OSError as errors:
+                logger.warning("accepting no connections for %g s: %s", _ACCEPT_BACKOFF, errors.exceptions)
+            await sleep(_ACCEPT_BACKOFF)
+
+    async def _connect(self, stream: SocketStream) -> None:
+        if len(self._connections) >= self._limits.max_connections:
+            logger.warning("refused a connection: there are %d", len(self._connections))
+            await stream.aclose()
+            return
+        connection = Connection(stream, self._routes, self._gate, self._limits)
+        if self._accepting.cancel_called:
+            connection.finish()
+        self._connections.add(connection)
+        try:
+            await connection.serve()
+        finally:
+            self._connections.remove(connection)

@@ -1,0 +1,71 @@
+"""What logs store: a batch of records, opaque but for a few facts about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from examples.broker.storage.timestamps import NO_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSequence:
+    """Which of an idempotent producer's records a batch holds, the first to the last (KIP-98)."""
+
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """``record_count`` records as one opaque block of bytes.
+
+    The leader that appends it decides ``base_offset`` and ``leader_epoch``. ``producer`` is None without
+    idempotence; ``max_timestamp`` is in milliseconds since the epoch. The broker never looks inside: every
+    cost is per batch, not per record.
+    """
+
+    record_count: int
+    data: bytes
+    base_offset: int = 0
+    leader_epoch: int = 0
+    producer: ProducerSequence | None = None
+    max_timestamp: int = NO_TIMESTAMP
+
+    def __post_init__(self) -> None:
+        if self.record_count < 1 or not self.data:
+            raise ValueError(
+                f"a batch has at least one record and one byte, not {self.record_count} in {self.data!r}"
+            )
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.record_count
+
+    @property
+    def size_in_bytes(self) -> int:
+        return len(self.data)
+
+    def at(self, base_offset: int, leader_epoch: int) -> Self:
+        """The same records where a leader has put them."""
+        return type(self)(
+            self.record_count,
+            self.data_at(base_offset, leader_epoch),
+            base_offset,
+            leader_epoch,
+            self.producer,
+            self.max_timestamp,
+        )
+
+    def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
+        """The bytes once they lie there: for a batch that does not tell its own place, the same."""
+        return self.data
+
+    def timestamps(self) -> Iterator[tuple[int, int]]:
+        """Offset and timestamp of each record that has one, in order.
+
+        A batch that cannot be looked into stands for all its records: its first offset, its last timestamp.
+        """
+        if self.max_timestamp != NO_TIMESTAMP:
+            yield self.base_offset, self.max_timestamp

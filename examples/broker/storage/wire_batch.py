@@ -1,0 +1,163 @@
+"""Kafka's record batch, format version 2, as it comes over the wire and lies in the log."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, Self
+
+from crc32c import crc32c
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.storage.producer_state import following
+from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+
+# base offset, batch length, partition leader epoch, magic, crc, attributes, last offset delta,
+# base timestamp, max timestamp, producer id, producer epoch, base sequence, record count
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+# The length counts from behind itself, the CRC covers from the attributes on.
+_LENGTH_COUNTS_FROM: Final = 12
+_CRC_COVERS_FROM: Final = 21
+_ATTRIBUTES: Final = struct.Struct(">h")
+_BASE_TIMESTAMP: Final = struct.Struct(">q")
+_BASE_TIMESTAMP_AT: Final = 27
+_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_MAGIC: Final = 2
+# Length, attributes, timestamp, offset, no key, no value, no headers.
+_LEAST_RECORD_BYTES: Final = 7
+_COMPRESSION: Final = 0b0000_0111
+_KNOWN_CODECS: Final = 4
+_LOG_APPEND_TIME: Final = 0b0000_1000
+_TRANSACTIONAL_OR_CONTROL: Final = 0b0011_0000
+
+
+class WireRecordBatch(RecordBatch):
+    """A batch in Kafka's own bytes; only its base offset and leader epoch are ever written to.
+
+    Neither is covered by the checksum, which is what lets a leader set them in place.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """The one batch that is ``data``, as a producer sends it.
+
+        ApiError CORRUPT_MESSAGE when the bytes are damaged; INVALID_RECORD when they are not exactly one
+        batch, of an older format, or part of a transaction, which this broker does not serve.
+        """
+        size = _size_of(data, 0)
+        if size > len(data):
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes, of which {len(data)} came")
+        if size < len(data):
+            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data) - size} bytes behind the one batch allowed")
+        return cls._parse(data)
+
+    @classmethod
+    def parse_all(cls, data: bytes) -> tuple[Self, ...]:
+        """The batches one after the other in ``data``; the last may be cut off, and is left out then.
+
+        ApiError as for ``parse``.
+        """
+        batches: list[Self] = []
+        start = 0
+        while start + _HEADER.size <= len(data):
+            stop = start + _size_of(data, start)
+            if stop > len(data):
+                break
+            batches.append(cls._parse(data[start:stop]))
+            start = stop
+        return tuple(batches)
+
+    @classmethod
+    def _parse(cls, data: bytes) -> Self:
+        (
+            base_offset,
+            _,
+            leader_epoch,
+            _,
+            crc,
+            attributes,
+            last_offset_delta,
+            _,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        ) = _HEADER.unpack_from(data)
+        if crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != crc:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the checksum of {len(data)} bytes is not {crc:#x}")
+        if record_count < 1 or last_offset_delta != record_count - 1:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD, f"{record_count} records at offsets 0 to {last_offset_delta}"
+            )
+        codec = attributes & _COMPRESSION
+        if codec > _KNOWN_CODECS:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"compression codec {codec}")
+        if not codec and record_count * _LEAST_RECORD_BYTES > len(data) - _HEADER.size:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"{record_count} records in {len(data)} bytes")
+        if attributes & _TRANSACTIONAL_OR_CONTROL:
+            raise ApiError(ErrorCode.INVALID_RECORD, "transactions are not served")
+        producer = None
+        if producer_id >= 0:
+            if producer_epoch < 0 or base_sequence < 0:
+                raise ApiError(
+                    ErrorCode.INVALID_RECORD,
+                    f"producer {producer_id} with epoch {producer_epoch} and sequence {base_sequence}",
+                )
+            last_sequence = following(base_sequence, last_offset_delta)
+            producer = ProducerSequence(producer_id, producer_epoch, base_sequence, last_sequence)
+        return cls(record_count, data, base_offset, leader_epoch, producer, max_timestamp)
+
+    def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
+        data = bytearray(self.data)
+        _OFFSET.pack_into(data, 0, base_offset)
+        _EPOCH.pack_into(data, _LENGTH_COUNTS_FROM, leader_epoch)
+        return bytes(data)
+
+    def timestamps(self) -> Iterator[tuple[int, int]]:
+        """Of every record; but a compressed batch stands for all its records, as does a damaged one."""
+        (attributes,) = _ATTRIBUTES.unpack_from(self.data, _CRC_COVERS_FROM)
+        if attributes & (_COMPRESSION | _LOG_APPEND_TIME):
+            return super().timestamps()
+        try:
+            return iter(self._record_timestamps())
+        except (IndexError, ValueError):
+            return super().timestamps()
+
+    def _record_timestamps(self) -> list[tuple[int, int]]:
+        (base_timestamp,) = _BASE_TIMESTAMP.unpack_from(self.data, _BASE_TIMESTAMP_AT)
+        found: list[tuple[int, int]] = []
+        position = _HEADER.size
+        for offset in range(self.base_offset, self.next_offset):
+            length, start = _varint(self.data, position)
+            if length < 0:
+                raise ValueError(f"a record of length {length}")
+            # One byte of attributes lies in front.
+            timestamp_delta, _ = _varint(self.data, start + 1)
+            found.append((offset, base_timestamp + timestamp_delta))
+            position = start + length
+        return found
+
+
+def _size_of(data: bytes, start: int) -> int:
+    if len(data) - start < _HEADER.size:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data) - start} bytes do not hold a batch's header")
+    _, length, _, magic, *_ = _HEADER.unpack_from(data, start)
+    if magic != _MAGIC:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"a batch of format {magic}, where {_MAGIC} is served")
+    if length < _HEADER.size - _LENGTH_COUNTS_FROM:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
+    return _LENGTH_COUNTS_FROM + int(length)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint, as in Protocol Buffers, and the position behind it. ValueError past 64 bits."""
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+    raise ValueError("a number of more than 64 bits")

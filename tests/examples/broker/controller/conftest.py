@@ -1,0 +1,19 @@
+"""A controller on a clock that is moved by hand."""
+
+import pytest
+
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.controller import Controller
+from purgatory.testing import ManualClock
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def controller(clock: ManualClock) -> Controller:
+    """With sessions of 9 seconds."""
+    sessions, images = clock.purgatory("broker session"), clock.purgatory("image")
+    return Controller(ClusterDefaults(broker_session_timeout=9), sessions=sessions, images=images)

@@ -1,0 +1,216 @@
+"""Changes through one broker: made at the controller at once, answered when that broker sees them."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.controller.cluster_admin import AUTO_CREATION_TIMEOUT
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
+from examples.broker.controller.election import ElectionType
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import PartitionState, TopicImage
+from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.controller.controlled_cluster import ControlledCluster, registration
+
+ZERO, ONE = TopicPartition("events", 0), TopicPartition("events", 1)
+EVENTS = NewTopic("events", assignment=((0, 1), (1, 0)))
+
+
+def codes(results: dict[str, TopicImage | ApiError]) -> dict[str, ErrorCode]:
+    return {
+        name: result.code if isinstance(result, ApiError) else ErrorCode.NONE
+        for name, result in results.items()
+    }
+
+
+def pending(cluster: ControlledCluster) -> int:
+    return sum(entry.pending for admin in cluster.admins.values() for entry in admin.statistics().values())
+
+
+async def test_a_topic_is_created_when_this_broker_knows_it(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        results = await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 5)
+        assert codes(results) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
+        assert all(name in cluster.admins[0].cache.image.topics for name in results)
+        assert virtual_time.time() == 0
+        assert pending(cluster) == 0
+
+
+async def test_one_that_cannot_be_created_does_not_keep_the_others_waiting(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with ControlledCluster.running() as cluster:
+        results = await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b", 0)], 5)
+        assert codes(results) == {"a": ErrorCode.NONE, "b": ErrorCode.INVALID_PARTITIONS}
+        assert codes(await cluster.admins[0].create_topics([NewTopic("a")], 5)) == {
+            "a": ErrorCode.TOPIC_ALREADY_EXISTS
+        }
+
+
+async def test_a_broker_that_sees_nothing_of_it_answers_at_the_timeout(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        cluster.pause(0)
+        creation = asyncio.create_task(cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b", 0)], 3))
+        await cluster.settle()
+        assert "a" in cluster.admins[1].cache.image.topics
+        assert pending(cluster) == 1
+        assert codes(await creation) == {
+            "a": ErrorCode.REQUEST_TIMED_OUT,
+            "b": ErrorCode.INVALID_PARTITIONS,
+        }
+        assert virtual_time.time() == pytest.approx(3, abs=0.001)
+        cluster.resume(0)
+
+
+async def test_a_broker_that_sees_it_late_answers_then(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        cluster.pause(0)
+        creation = asyncio.create_task(cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 3))
+        await asyncio.sleep(2)
+        cluster.resume(0)
+        assert codes(await creation) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
+        assert virtual_time.time() == 2
+        assert pending(cluster) == 0
+
+
+async def test_a_topic_is_deleted_when_this_broker_has_forgotten_it(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        admin = cluster.admins[0]
+        await admin.create_topics([NewTopic("a")], 5)
+        assert codes(await admin.delete_topics(["a", "b", "a"], 5)) == {
+            "a": ErrorCode.NONE,
+            "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert "a" not in admin.cache.image.topics
+        assert virtual_time.time() == 0
+
+
+async def test_a_topic_recreated_before_its_end_was_seen_is_deleted_all_the_same(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with ControlledCluster.running() as cluster:
+        await cluster.admins[0].create_topics([NewTopic("a")], 5)
+        cluster.pause(0)
+        deletion = asyncio.create_task(cluster.admins[0].delete_topics(["a"], 3))
+        await asyncio.sleep(1)
+        await cluster.admins[1].create_topics([NewTopic("a")], 5)
+        cluster.resume(0)
+        assert codes(await deletion) == {"a": ErrorCode.NONE}
+        assert virtual_time.time() == 1
+
+
+async def test_a_deletion_unseen_at_the_timeout_says_so(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await cluster.admins[0].create_topics([NewTopic("a")], 5)
+        cluster.pause(0)
+        assert codes(await cluster.admins[0].delete_topics(["a"], 3)) == {"a": ErrorCode.REQUEST_TIMED_OUT}
+        assert virtual_time.time() == pytest.approx(3, abs=0.001)
+        cluster.resume(0)
+
+
+async def lead_elsewhere(cluster: ControlledCluster) -> None:
+    """Broker 1 leads both partitions of the topic, and broker 0 is back in sync."""
+    await cluster.admins[0].create_topics([EVENTS], 5)
+    cluster.controller.fence(0)
+    cluster.controller.register(registration(0))
+    for topic_partition in (ZERO, ONE):
+        state = cluster.partition(topic_partition)
+        wanted = PartitionState(state.replicas, (0, 1), 1, state.leader_epoch, state.partition_epoch)
+        cluster.controller.alter_partition(1, topic_partition, wanted)
+    await cluster.settle()
+
+
+async def test_an_election_is_over_when_this_broker_knows_the_leaders(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await lead_elsewhere(cluster)
+        admin = cluster.admins[2]
+        results = await admin.elect_leaders(ElectionType.PREFERRED, [ZERO, ONE], 5)
+        assert results[ZERO] == admin.cache.image.partition(ZERO) == cluster.partition(ZERO)
+        assert isinstance(needless := results[ONE], ApiError)
+        assert needless.code is ErrorCode.ELECTION_NOT_NEEDED
+        assert virtual_time.time() == 0
+        assert await admin.elect_leaders(ElectionType.PREFERRED, None, 5) == {}
+        assert pending(cluster) == 0
+
+
+async def test_an_election_unseen_at_the_timeout_says_so(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await lead_elsewhere(cluster)
+        cluster.pause(2)
+        results = await cluster.admins[2].elect_leaders(ElectionType.PREFERRED, [ZERO], 3)
+        assert isinstance(late := results[ZERO], ApiError)
+        assert late.code is ErrorCode.REQUEST_TIMED_OUT
+        assert virtual_time.time() == pytest.approx(3, abs=0.001)
+        assert cluster.partition(ZERO).leader == 0
+        cluster.resume(2)
+
+
+async def test_an_election_is_seen_even_if_its_leader_is_gone_by_then(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await lead_elsewhere(cluster)
+        cluster.pause(2)
+        election = asyncio.create_task(cluster.admins[2].elect_leaders(ElectionType.PREFERRED, [ZERO], 3))
+        await asyncio.sleep(1)
+        cluster.controller.fence(0)
+        cluster.resume(2)
+        assert isinstance((await election)[ZERO], PartitionState)
+        assert virtual_time.time() == 1
+
+
+async def test_a_client_that_goes_away_leaves_nothing_waiting(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await lead_elsewhere(cluster)
+        cluster.pause(2)
+        admin = cluster.admins[2]
+        requests = [
+            asyncio.create_task(admin.create_topics([NewTopic("a")], 60)),
+            asyncio.create_task(admin.delete_topics(["events"], 60)),
+            asyncio.create_task(admin.auto_create(["b"])),
+        ]
+        await cluster.settle()
+        assert pending(cluster) == 3
+        for request in requests:
+            request.cancel()
+        await asyncio.wait(requests)
+        assert pending(cluster) == 0
+        cluster.resume(2)
+
+
+async def test_who_needs_a_topic_at_the_same_time_shares_it(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        first, second = await asyncio.gather(
+            cluster.admins[0].auto_create(["a"]), cluster.admins[1].auto_create(["a"])
+        )
+        assert first == second == {"a": cluster.controller.image.topics["a"]}
+
+
+async def test_a_topic_created_on_the_way_is_not_waited_for_for_ever(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        cluster.pause(0)
+        results = await cluster.admins[0].auto_create(["a", "a b"])
+        assert codes(results) == {
+            "a": ErrorCode.LEADER_NOT_AVAILABLE,
+            "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        }
+        assert virtual_time.time() == pytest.approx(AUTO_CREATION_TIMEOUT, abs=0.001)
+        cluster.resume(0)
+
+
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (4, 3)])
+async def test_the_offsets_topic_is_created_on_first_use_for_the_brokers_there_are(
+    virtual_time: VirtualTimeLoop, brokers: int, replicas: int
+) -> None:
+    async with ControlledCluster.running(brokers, ClusterDefaults(offsets_topic_num_partitions=5)) as cluster:
+        topic = await cluster.admins[0].ensure_offsets_topic()
+        assert topic.name == OFFSETS_TOPIC
+        assert [len(state.replicas) for state in topic.partitions] == [replicas] * 5
+        assert await cluster.admins[brokers - 1].ensure_offsets_topic() is topic
+
+
+async def test_without_live_brokers_there_is_no_offsets_topic(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running(1) as cluster:
+        cluster.controller.fence(0)
+        with pytest.raises(ApiError, match="INVALID_REPLICATION_FACTOR"):
+            await cluster.admins[0].ensure_offsets_topic()

@@ -1,0 +1,72 @@
+"""Changes of the in-sync replicas, as leaders ask for them."""
+
+from dataclasses import replace
+
+import pytest
+
+from examples.broker.controller.controller import Controller
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import PartitionState
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.controller.controlled_cluster import registration
+
+EVENTS = TopicPartition("events", 0)
+FRESH = PartitionState((0, 1, 2), (0, 1, 2), 0)
+
+
+@pytest.fixture
+def events(controller: Controller) -> Controller:
+    """One partition on three of four brokers, led by 0."""
+    for broker_id in range(4):
+        controller.register(registration(broker_id))
+    controller.create_topic(NewTopic("events", assignment=((0, 1, 2),)))
+    return controller
+
+
+def refusal(controller: Controller, broker_id: int, wanted: PartitionState) -> ErrorCode:
+    before = controller.image
+    with pytest.raises(ApiError) as refused:
+        controller.alter_partition(broker_id, EVENTS, wanted)
+    assert controller.image is before
+    return refused.value.code
+
+
+def test_the_leader_shrinks_and_expands_them_one_epoch_after_the_other(events: Controller) -> None:
+    shrunk = events.alter_partition(0, EVENTS, replace(FRESH, in_sync=(0, 2)))
+    assert shrunk == FRESH.with_in_sync((0, 2))
+    assert events.image.partition(EVENTS) == shrunk
+    expanded = events.alter_partition(0, EVENTS, replace(shrunk, in_sync=(0, 2, 1)))
+    assert expanded == shrunk.with_in_sync((0, 1, 2))
+    assert events.image.partition(EVENTS) == expanded
+
+
+def test_who_does_not_lead_or_no_longer_in_that_epoch_is_fenced_off(events: Controller) -> None:
+    assert refusal(events, 1, replace(FRESH, in_sync=(1,))) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal(events, 0, replace(FRESH, leader_epoch=1)) is ErrorCode.FENCED_LEADER_EPOCH
+    events.fence(0)
+    assert refusal(events, 0, FRESH) is ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_change_of_an_older_state_is_refused(events: Controller) -> None:
+    events.alter_partition(0, EVENTS, replace(FRESH, in_sync=(0, 1)))
+    assert refusal(events, 0, replace(FRESH, in_sync=(0,))) is ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_fenced_broker_does_not_join(events: Controller) -> None:
+    events.fence(1)
+    now = events.image.partition(EVENTS)
+    assert now is not None
+    assert refusal(events, 0, replace(now, in_sync=(0, 1, 2))) is ErrorCode.INELIGIBLE_REPLICA
+
+
+@pytest.mark.parametrize("in_sync", [(), (1, 2), (0, 3)])
+def test_the_leader_is_in_sync_and_who_holds_no_replica_is_not(
+    events: Controller, in_sync: tuple[int, ...]
+) -> None:
+    assert refusal(events, 0, replace(FRESH, in_sync=in_sync)) is ErrorCode.INVALID_REQUEST
+
+
+def test_what_is_not_there_is_not_changed(events: Controller) -> None:
+    events.delete_topic("events")
+    assert refusal(events, 0, FRESH) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

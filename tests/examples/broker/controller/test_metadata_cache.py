@@ -1,0 +1,71 @@
+"""A broker's cache: what an image tells it that it did not know."""
+
+import pytest
+
+from examples.broker.controller.controller import Controller
+from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.metadata import NO_LEADER
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.controller.controlled_cluster import registration
+
+ZERO, ONE = TopicPartition("events", 0), TopicPartition("events", 1)
+
+
+@pytest.fixture
+def cache(controller: Controller) -> MetadataCache:
+    """Broker 1's, up to date with a topic of two partitions, led by 0 and by 1."""
+    for broker_id in range(3):
+        controller.register(registration(broker_id))
+    controller.create_topic(NewTopic("events", assignment=((0, 1), (1, 2))))
+    cache = MetadataCache(1)
+    delta = cache.update(controller.image)
+    assert delta == TopicsDelta(frozenset(), dict(controller.image.partitions()))
+    return cache
+
+
+def test_it_tells_of_the_partitions_that_have_changed_and_of_no_others(
+    controller: Controller, cache: MetadataCache
+) -> None:
+    controller.fence(0)
+    state = controller.image.partition(ZERO)
+    assert state is not None
+    assert cache.update(controller.image) == TopicsDelta(frozenset(), {ZERO: state})
+
+
+def test_it_tells_of_a_deleted_topic(controller: Controller, cache: MetadataCache) -> None:
+    controller.delete_topic("events")
+    assert cache.update(controller.image) == TopicsDelta(frozenset({ZERO, ONE}), {})
+
+
+def test_a_topic_deleted_and_created_anew_in_between_is_both(
+    controller: Controller, cache: MetadataCache
+) -> None:
+    old = controller.delete_topic("events")
+    new = controller.create_topic(NewTopic("events", assignment=((0, 1),)))
+    delta = cache.update(controller.image)
+    assert delta == TopicsDelta(frozenset({ZERO, ONE}), {ZERO: new.partitions[0]})
+    assert cache.holds(new)
+    assert not cache.holds(old)
+
+
+def test_an_older_image_is_not_taken_over(controller: Controller, cache: MetadataCache) -> None:
+    older = cache.image
+    controller.delete_topic("events")
+    cache.update(controller.image)
+    assert cache.update(older) == TopicsDelta()
+    assert cache.image is controller.image
+
+
+def test_clients_are_sent_to_this_broker_while_it_is_live_and_else_to_another(
+    controller: Controller, cache: MetadataCache
+) -> None:
+    assert cache.contact == 1
+    controller.fence(1)
+    cache.update(controller.image)
+    assert cache.contact == 0
+    controller.fence(0)
+    controller.fence(2)
+    cache.update(controller.image)
+    assert cache.contact == NO_LEADER
+    assert cache.live_brokers == {}

@@ -1,0 +1,136 @@
+"""Topics: who holds them, how they may be called, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.controller import Controller
+from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import TopicConfig
+from tests.examples.broker.controller.controlled_cluster import registration
+
+
+@pytest.fixture
+def three(controller: Controller) -> Controller:
+    """A cluster of three brokers."""
+    for broker_id in range(3):
+        controller.register(registration(broker_id))
+    return controller
+
+
+def refusal(controller: Controller, topic: NewTopic) -> ErrorCode:
+    before = controller.image
+    with pytest.raises(ApiError) as planned:
+        controller.plan_topic(topic)
+    with pytest.raises(ApiError) as created:
+        controller.create_topic(topic)
+    assert controller.image is before
+    assert planned.value.code is created.value.code
+    return created.value.code
+
+
+def test_leaderships_go_round_the_brokers_and_topics_start_at_different_ones(three: Controller) -> None:
+    leaders = [
+        [state.leader for state in three.create_topic(NewTopic(name, 6, 2)).partitions] for name in "abc"
+    ]
+    assert leaders == [[0, 1, 2, 0, 1, 2], [1, 2, 0, 1, 2, 0], [2, 0, 1, 2, 0, 1]]
+
+
+def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync(three: Controller) -> None:
+    for state in three.create_topic(NewTopic("events", 7, 3)).partitions:
+        assert state.leader == state.replicas[0]
+        assert state.in_sync == state.replicas
+        assert (state.leader_epoch, state.partition_epoch) == (0, 0)
+
+
+def test_what_is_not_said_is_as_the_cluster_has_it(three: Controller) -> None:
+    config = TopicConfig(min_insync_replicas=2)
+    three.defaults = ClusterDefaults(num_partitions=4, default_replication_factor=3, topic_config=config)
+    topic = three.create_topic(NewTopic("events"))
+    assert [len(state.replicas) for state in topic.partitions] == [3, 3, 3, 3]
+    assert topic.config == config
+    own = TopicConfig(min_insync_replicas=1)
+    assert three.create_topic(NewTopic("own", config=own)).config == own
+
+
+def test_an_assignment_is_taken_as_it_is(three: Controller) -> None:
+    topic = three.create_topic(NewTopic("events", assignment=((2, 1), (0, 2))))
+    assert [state.replicas for state in topic.partitions] == [(2, 1), (0, 2)]
+    assert [state.leader for state in topic.partitions] == [2, 0]
+
+
+def test_fenced_brokers_are_taken_when_the_live_are_too_few_but_lead_nothing(three: Controller) -> None:
+    three.fence(0)
+    for state in three.create_topic(NewTopic("wide", 4, 3)).partitions:
+        assert state.replicas[2] == 0
+        assert set(state.in_sync) == {1, 2}
+        assert state.leader == state.replicas[0]
+    for state in three.create_topic(NewTopic("narrow", 4, 2)).partitions:
+        assert set(state.replicas) == {1, 2}
+
+
+def test_a_live_replica_leads_where_the_assigned_leader_is_fenced(three: Controller) -> None:
+    three.fence(0)
+    (state,) = three.create_topic(NewTopic("events", assignment=((0, 2, 1),))).partitions
+    assert (state.leader, state.in_sync) == (2, (2, 1))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "a\n", "x" * 250])
+def test_a_name_that_kafka_would_not_have_is_refused(three: Controller, name: str) -> None:
+    assert refusal(three, NewTopic(name)) is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("name", ["a", "...", "A.b_c-9", "x" * 249, "__consumer_offsets"])
+def test_a_name_that_kafka_would_have_is_taken(three: Controller, name: str) -> None:
+    assert three.create_topic(NewTopic(name)).name == name
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (NewTopic("t", 0), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("t", -2), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("t", MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION),
+        (NewTopic("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("t", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("t", assignment=((),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("t", assignment=((0, 0),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("t", assignment=((0, 3),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("t", assignment=((0, 1), (2,))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_what_cannot_be_is_refused(three: Controller, topic: NewTopic, code: ErrorCode) -> None:
+    assert refusal(three, topic) is code
+
+
+def test_without_live_brokers_there_is_no_new_topic(three: Controller) -> None:
+    assert three.create_topic(NewTopic("last", MAX_PARTITIONS, 3)).name == "last"
+    for broker_id in range(3):
+        three.fence(broker_id)
+    assert refusal(three, NewTopic("t")) is ErrorCode.INVALID_REPLICATION_FACTOR
+    assigned = NewTopic("t", assignment=((0, 1),))
+    assert refusal(three, assigned) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_topic_is_there_once_until_it_is_deleted(three: Controller) -> None:
+    first = three.create_topic(NewTopic("events"))
+    assert refusal(three, NewTopic("events")) is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert three.delete_topic("events") is first
+    assert "events" not in three.image.topics
+    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        three.delete_topic("events")
+    assert three.create_topic(NewTopic("events")).topic_id != first.topic_id
+
+
+def test_a_plan_changes_nothing(three: Controller) -> None:
+    before = three.image
+    planned = three.plan_topic(NewTopic("events", 2, 2))
+    assert three.image is before
+    created = three.create_topic(NewTopic("events", 2, 2))
+    assert replace(planned, topic_id=created.topic_id) == created
+
+
+def test_no_producer_id_is_given_twice(three: Controller) -> None:
+    assert len({three.next_producer_id() for _ in range(100)}) == 100

@@ -1,0 +1,50 @@
+"""A running group coordinator for every test that asks for one, in virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import INITIAL_DELAY, MemoryLog
+
+CONFIG = GroupConfig(group_initial_rebalance_delay=INITIAL_DELAY, group_max_size=4)
+
+Coordinate = Callable[[GroupConfig], Awaitable[GroupCoordinator]]
+
+
+@pytest.fixture
+async def log(virtual_time: VirtualTimeLoop) -> MemoryLog:
+    return MemoryLog()
+
+
+@pytest.fixture
+async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
+    """Starts coordinators, over the same log, that run until the test ends. They lead nothing yet."""
+    ended = asyncio.Event()
+    hosts: list[asyncio.Task[None]] = []
+
+    async def host(config: GroupConfig, started: asyncio.Future[GroupCoordinator]) -> None:
+        async with GroupCoordinator.running(len(hosts), log, config) as coordinator:
+            started.set_result(coordinator)
+            await ended.wait()
+
+    async def coordinate(config: GroupConfig) -> GroupCoordinator:
+        started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
+        hosts.append(asyncio.create_task(host(config, started)))
+        return await started
+
+    yield coordinate
+    ended.set()
+    await asyncio.gather(*hosts)
+
+
+@pytest.fixture
+async def coordinator(coordinate: Coordinate) -> GroupCoordinator:
+    """It coordinates all groups there are."""
+    coordinator = await coordinate(CONFIG)
+    for partition in range(CONFIG.offsets_topic_partitions):
+        coordinator.elected(partition)
+    return coordinator

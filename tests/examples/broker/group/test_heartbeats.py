@@ -1,0 +1,223 @@
+"""Sessions: what keeps a member alive, when it expires, and how it leaves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.requests import MemberIdentity
+from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import (
+    GROUP,
+    REBALANCE,
+    SESSION,
+    Client,
+    form_group,
+    start,
+    waiting,
+)
+from tests.examples.broker.group.conftest import Coordinate
+
+TICK = 0.001
+
+
+def refusal(client: Client) -> ErrorCode:
+    try:
+        client.heartbeat()
+    except ApiError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def members(coordinator: GroupCoordinator) -> int:
+    return len(coordinator.describe_group(GROUP).members)
+
+
+async def test_a_silent_member_is_removed_after_its_session_timeout_and_not_before(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    await asyncio.sleep(SESSION - TICK)
+    assert members(coordinator) == 1
+    await asyncio.sleep(2 * TICK)
+    assert members(coordinator) == 0
+    assert coordinator.describe_group(GROUP).state == "Empty"
+    assert waiting(coordinator) == {}
+    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_the_expiry_of_one_member_has_the_others_rebalance(coordinator: GroupCoordinator) -> None:
+    silent, alive = Client(coordinator), Client(coordinator)
+    await form_group(silent, alive)
+    await asyncio.sleep(SESSION / 2)
+    alive.heartbeat()
+    await asyncio.sleep(SESSION / 2 + TICK)
+    assert refusal(alive) is ErrorCode.REBALANCE_IN_PROGRESS
+    await form_group(alive)
+    assert (alive.generation_id, alive.leads) == (2, True)
+
+
+async def beat(client: Client) -> None:
+    client.heartbeat()
+
+
+async def commit(client: Client) -> None:
+    assert await client.commit(TopicPartition("events", 0), 1) is ErrorCode.NONE
+
+
+async def sync(client: Client) -> None:
+    assert (await client.sync()).error is ErrorCode.NONE
+
+
+async def join(client: Client) -> None:
+    assert (await client.join()).error is ErrorCode.NONE
+    assert (await client.sync()).error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("sign_of_life", [beat, commit, sync, join])
+async def test_every_request_of_a_member_that_shows_life_begins_its_session_anew(
+    coordinator: GroupCoordinator, sign_of_life: Callable[[Client], Awaitable[None]]
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    for _ in range(3):
+        await asyncio.sleep(SESSION - TICK)
+        await sign_of_life(client)
+    assert waiting(coordinator) == {"heartbeat": 1}
+    await asyncio.sleep(SESSION - TICK)
+    assert members(coordinator) == 1
+    await asyncio.sleep(2 * TICK)
+    assert members(coordinator) == 0
+
+
+async def test_each_beat_completes_one_operation_and_schedules_the_next(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    before = coordinator.statistics()["heartbeat"]
+    for _ in range(5):
+        client.heartbeat()
+    after = coordinator.statistics()["heartbeat"]
+    assert (after.pending, after.completed - before.completed, after.expired) == (1, 5, 0)
+
+
+async def test_a_member_that_waits_for_the_others_to_join_does_not_expire(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    slow, waits = Client(coordinator, session=2 * REBALANCE), Client(coordinator, session=6)
+    await form_group(slow)
+    joined = await waits.join()
+    assert virtual_time.time() >= REBALANCE
+    assert joined.error is ErrorCode.NONE
+
+
+async def test_a_member_that_waits_for_its_assignment_does_not_expire(coordinator: GroupCoordinator) -> None:
+    clients = [Client(coordinator, session=session) for session in (40, 6)]
+    joins = [await start(client.join()) for client in clients]
+    await asyncio.gather(*joins)
+    leader, follower = clients
+    syncing = await start(follower.sync())
+    await asyncio.sleep(30)
+    await leader.sync()
+    assert (await syncing).error is ErrorCode.NONE
+    assert members(coordinator) == 2
+
+
+async def test_a_member_may_beat_while_the_group_syncs(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await client.join()
+    assert refusal(client) is ErrorCode.NONE
+
+
+async def test_heartbeats_that_do_not_fit_the_group_are_refused(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    client.member_id = "stranger"
+    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID, "there is no such group"
+    client.member_id = ""
+    await form_group(client)
+    client.generation_id -= 1
+    assert refusal(client) is ErrorCode.ILLEGAL_GENERATION
+    client.member_id = "stranger"
+    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+    with pytest.raises(ApiError, match="INVALID_GROUP_ID"):
+        coordinator.heartbeat("", 1, client.identity)
+
+
+async def test_a_member_that_leaves_has_the_others_rebalance_at_once(coordinator: GroupCoordinator) -> None:
+    leaves, stays = Client(coordinator), Client(coordinator)
+    await form_group(leaves, stays)
+    assert leaves.leave() is ErrorCode.NONE
+    assert refusal(stays) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert refusal(leaves) is ErrorCode.UNKNOWN_MEMBER_ID
+    await form_group(stays)
+    assert stays.leave() is ErrorCode.NONE
+    assert coordinator.describe_group(GROUP).state == "Empty"
+    assert waiting(coordinator) == {}
+
+
+async def test_nobody_waits_any_longer_for_a_member_that_leaves(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leaves, stays = Client(coordinator), Client(coordinator)
+    await form_group(leaves, stays)
+    began = virtual_time.time()
+    joining = await start(stays.join())
+    if not joining.done():
+        assert leaves.leave() is ErrorCode.NONE
+    assert (await joining).error is ErrorCode.NONE
+    assert virtual_time.time() == began
+
+
+async def test_a_member_that_leaves_while_it_waits_is_told_so(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    joining = await start(client.join())
+    assert client.leave() is ErrorCode.NONE
+    assert (await joining).error is ErrorCode.UNKNOWN_MEMBER_ID
+    await asyncio.sleep(3)
+    assert coordinator.describe_group(GROUP).state == "Empty"
+    assert waiting(coordinator) == {}
+
+
+async def test_a_newcomer_that_has_only_an_id_may_leave_again(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    member, newcomer = Client(coordinator, session=2 * SESSION), Client(coordinator)
+    await form_group(member)
+    newcomer.member_id = (await newcomer.join_once()).member_id
+    joining = await start(member.join())
+    began = virtual_time.time()
+    assert newcomer.leave() is ErrorCode.NONE
+    await joining
+    assert virtual_time.time() == began
+    assert waiting(coordinator) == {"sync": 1, "heartbeat": 1}
+
+
+async def test_several_members_leave_at_once_and_each_gets_an_answer_of_its_own(
+    coordinator: GroupCoordinator,
+) -> None:
+    clients = [Client(coordinator) for _ in range(3)]
+    await form_group(*clients)
+    identities = [client.identity for client in clients[:2]]
+    assert coordinator.leave(GROUP, [identities[0], MemberIdentity("stranger"), identities[1]]) == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NONE,
+    ]
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [clients[2].identity]
+
+
+async def test_leaving_what_does_not_exist_is_refused(
+    coordinator: GroupCoordinator, coordinate: Coordinate
+) -> None:
+    assert Client(coordinator).leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    with pytest.raises(ApiError, match="INVALID_GROUP_ID"):
+        coordinator.leave("", [MemberIdentity("anybody")])
+    elsewhere = await coordinate(GroupConfig())
+    with pytest.raises(ApiError, match="NOT_COORDINATOR"):
+        Client(elsewhere).leave()

@@ -1,0 +1,309 @@
+"""Joining a group: the initial delay, generations, leaders, and who is turned away."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.errors import ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.requests import MemberIdentity
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import (
+    GROUP,
+    INITIAL_DELAY,
+    REBALANCE,
+    SESSION,
+    Client,
+    form_group,
+    settled,
+    start,
+    waiting,
+)
+from tests.examples.broker.group.conftest import Coordinate
+
+
+async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    client = Client(coordinator, "reader")
+    joined = await client.join()
+    assert virtual_time.time() == INITIAL_DELAY
+    assert joined.error is ErrorCode.NONE
+    assert (joined.generation_id, joined.protocol_type, joined.protocol_name) == (1, "consumer", "range")
+    assert joined.leader_id == joined.member_id
+    assert joined.member_id.startswith("reader-")
+    assert [(member.member_id, member.metadata) for member in joined.members] == [
+        (client.member_id, b"subscription")
+    ]
+    assert (await client.sync()).assignment == client.member_id.encode()
+
+
+async def test_three_members_that_join_within_the_initial_delay_are_one_generation(
+    coordinator: GroupCoordinator,
+) -> None:
+    clients = [Client(coordinator) for _ in range(3)]
+    await form_group(*clients)
+    (leader,) = [client for client in clients if client.leads]
+    assert {client.joined.leader_id for client in clients} == {leader.member_id}
+    assert {member.member_id for member in leader.joined.members} == {client.member_id for client in clients}
+    assert coordinator.describe_group(GROUP).state == "Stable"
+    assert waiting(coordinator) == {"heartbeat": 3}
+
+
+async def test_the_initial_delay_is_extended_while_members_keep_joining(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    first, second = Client(coordinator), Client(coordinator)
+    joins = [await start(first.join())]
+    await asyncio.sleep(2)
+    joins.append(await start(second.join()))
+    assert {result.generation_id for result in await asyncio.gather(*joins)} == {1}
+    assert virtual_time.time() == 2 * INITIAL_DELAY
+
+
+async def test_the_initial_delay_ends_at_the_rebalance_timeout_however_many_keep_joining(
+    coordinate: Coordinate, virtual_time: VirtualTimeLoop
+) -> None:
+    coordinator = await coordinate(GroupConfig())
+    coordinator.elected(coordinator.partition_for(GROUP))
+    joins: list[asyncio.Task[float]] = []
+
+    async def joined() -> float:
+        await Client(coordinator, rebalance=10).join()
+        return virtual_time.time()
+
+    for _ in range(9):
+        joins.append(await start(joined()))
+        await asyncio.sleep(1)
+    assert set(await asyncio.gather(*joins)) == {10}
+
+
+async def test_without_an_initial_delay_the_first_member_is_answered_at_once(
+    coordinate: Coordinate, virtual_time: VirtualTimeLoop
+) -> None:
+    coordinator = await coordinate(GroupConfig(group_initial_rebalance_delay=0))
+    coordinator.elected(coordinator.partition_for(GROUP))
+    await form_group(Client(coordinator))
+    assert virtual_time.time() == 0
+
+
+async def test_a_newcomer_makes_a_stable_group_rebalance_and_waits_for_the_others(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    first, second = Client(coordinator), Client(coordinator)
+    await form_group(first)
+    began = virtual_time.time()
+    joining = await start(second.join_and_sync())
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    assert waiting(coordinator) == {"join": 1, "heartbeat": 1}
+    with pytest.raises(Exception, match="REBALANCE_IN_PROGRESS"):
+        first.heartbeat()
+    await first.join_and_sync()
+    await joining
+    assert virtual_time.time() == began, "there is nobody else to wait for"
+    assert (first.generation_id, second.generation_id) == (2, 2)
+    assert first.leads, "leadership stays with who rejoins"
+
+
+async def test_a_member_that_does_not_rejoin_is_dropped_at_the_rebalance_timeout(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    first, second = (Client(coordinator, session=2 * REBALANCE) for _ in range(2))
+    await form_group(first)
+    began = virtual_time.time()
+    joined = await second.join()
+    assert virtual_time.time() == began + REBALANCE
+    assert joined.leader_id == second.member_id
+    with pytest.raises(Exception, match="UNKNOWN_MEMBER_ID"):
+        first.heartbeat()
+
+
+async def test_a_newcomer_that_has_only_an_id_is_waited_for_until_its_session_times_out(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    client = Client(coordinator, session=2 * SESSION)
+    await form_group(client)
+    began = virtual_time.time()
+    assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
+    assert waiting(coordinator) == {"heartbeat": 2}
+    await client.join()
+    assert virtual_time.time() == began + SESSION
+
+
+async def test_of_ids_that_nobody_came_back_with_nothing_is_left(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
+    await asyncio.sleep(SESSION - 0.001)
+    assert [group.group_id for group in coordinator.list_groups()] == [GROUP]
+    await asyncio.sleep(0.002)
+    assert coordinator.list_groups() == []
+    assert waiting(coordinator) == {}
+
+
+async def test_old_clients_join_without_an_id_in_one_step(coordinator: GroupCoordinator) -> None:
+    joined = await Client(coordinator).join_once(requires_known_member_id=False)
+    assert (joined.error, joined.generation_id) == (ErrorCode.NONE, 1)
+
+
+async def test_the_protocol_that_most_prefer_of_those_that_all_speak_is_chosen(
+    coordinator: GroupCoordinator,
+) -> None:
+    both = (("sticky", b"s"), ("range", b"r"))
+    one = Client(coordinator, protocols=(("odd", b"o"), *both))
+    two = Client(coordinator, protocols=both)
+    three = Client(coordinator, protocols=both[::-1])
+    await form_group(one, two, three)
+    assert {client.joined.protocol_name for client in (one, two, three)} == {"sticky"}
+    (leader,) = [client for client in (one, two, three) if client.leads]
+    assert {member.metadata for member in leader.joined.members} == {b"s"}
+
+
+async def test_a_join_that_waits_is_told_to_try_again_when_its_member_joins_again(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    client.member_id = (await client.join_once()).member_id
+    earlier = await start(client.join_once())
+    later = await start(client.join_once())
+    assert (await earlier).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await later).error is ErrorCode.NONE
+
+
+async def test_a_member_that_missed_the_answer_gets_it_again(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = Client(coordinator), Client(coordinator)
+    joins = [await start(client.join()) for client in (leader, follower)]
+    results = await asyncio.gather(*joins)
+    assert [await client.join() for client in (leader, follower)] == results, "while the group syncs"
+    await asyncio.gather(leader.sync(), follower.sync())
+    assert await follower.join() == results[1], "a follower, also when it is stable"
+    assert coordinator.describe_group(GROUP).state == "Stable"
+
+
+async def test_the_leader_of_a_stable_group_has_it_rebalance_by_joining_again(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = Client(coordinator), Client(coordinator)
+    joins = [await start(client.join_and_sync()) for client in (leader, follower)]
+    await asyncio.gather(*joins)
+    joining = await start(leader.join())
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    await follower.join()
+    assert (await joining).generation_id == 2
+
+
+async def test_a_follower_with_another_subscription_has_the_group_rebalance(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = Client(coordinator), Client(coordinator)
+    joins = [await start(client.join_and_sync()) for client in (leader, follower)]
+    await asyncio.gather(*joins)
+    follower.protocols = (("range", b"other topics"),)
+    joining = await start(follower.join())
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    await leader.join()
+    assert (await joining).generation_id == 2
+    assert b"other topics" in [member.metadata for member in leader.joined.members]
+
+
+async def test_a_client_that_vanishes_while_it_joins_is_no_member_of_the_generation(
+    coordinator: GroupCoordinator,
+) -> None:
+    gone, stays = Client(coordinator), Client(coordinator)
+    vanishing = await start(gone.join())
+    joining = await start(stays.join())
+    vanishing.cancel()
+    await settled()
+    assert waiting(coordinator) == {"join": 1, "heartbeat": 1}
+    assert [member.member_id for member in (await joining).members] == [stays.member_id]
+    assert waiting(coordinator) == {"sync": 1, "heartbeat": 1}
+
+
+async def test_a_member_whose_client_vanished_while_it_joined_expires_after_its_session_timeout(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    stays, gone = Client(coordinator, session=SESSION + 5), Client(coordinator)
+    await form_group(stays)
+    began = virtual_time.time()
+    vanishing = await start(gone.join())
+    vanishing.cancel()
+    await stays.join()
+    assert virtual_time.time() == began + SESSION
+    assert [member.member_id for member in stays.joined.members] == [stays.member_id]
+
+
+async def test_a_member_whose_client_came_back_in_time_is_in_the_generation(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    vanishing = await start(client.join())
+    vanishing.cancel()
+    await settled()
+    joined = await client.join()
+    assert (joined.error, joined.member_id) == (ErrorCode.NONE, client.member_id)
+    await client.sync()
+    assert waiting(coordinator) == {"heartbeat": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"session_timeout": 5.999}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"session_timeout": 1800.001}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": ()}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+async def test_a_join_that_makes_no_sense_is_refused_and_leaves_no_group(
+    coordinator: GroupCoordinator, changes: dict[str, object], error: ErrorCode
+) -> None:
+    assert (await Client(coordinator).join_once(**changes)).error is error
+    assert coordinator.list_groups() == []
+    assert waiting(coordinator) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": (("sticky", b""),)}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member": MemberIdentity("stranger", "instance")}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+async def test_a_join_that_does_not_fit_the_group_is_refused_and_leaves_it_alone(
+    coordinator: GroupCoordinator, changes: dict[str, object], error: ErrorCode
+) -> None:
+    await form_group(Client(coordinator))
+    assert (await Client(coordinator).join_once(**changes)).error is error
+    assert coordinator.describe_group(GROUP).state == "Stable"
+
+
+async def test_a_full_group_takes_nobody_in_and_keeps_its_members(coordinator: GroupCoordinator) -> None:
+    clients = [Client(coordinator) for _ in range(4)]
+    await form_group(*clients)
+    assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    (leader,) = [client for client in clients if client.leads]
+    rejoining = await start(leader.join())
+    await asyncio.gather(*(client.join() for client in clients if client is not leader))
+    assert (await rejoining).error is ErrorCode.NONE
+
+
+async def test_while_a_full_group_rebalances_those_who_come_first_have_the_places(
+    coordinator: GroupCoordinator,
+) -> None:
+    clients = [Client(coordinator) for _ in range(4)]
+    joins = [await start(client.join()) for client in clients]
+    late = Client(coordinator)
+    assert (await late.join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
+
+
+async def test_another_broker_is_asked_in_vain(coordinate: Coordinate) -> None:
+    coordinator = await coordinate(GroupConfig())
+    assert (await Client(coordinator).join_once()).error is ErrorCode.NOT_COORDINATOR

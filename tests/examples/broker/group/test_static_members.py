@@ -1,0 +1,232 @@
+"""Static members (KIP-345): clients come and go, the member stays."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.group_log import load
+from examples.broker.group.requests import MemberIdentity
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import (
+    GROUP,
+    REBALANCE,
+    SESSION,
+    Client,
+    MemoryLog,
+    form_group,
+    settled,
+    start,
+    waiting,
+)
+
+
+async def static_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> tuple[Client, Client]:
+    """A leader and a follower in a stable group."""
+    clients = [Client(coordinator, instance=name, session=session) for name in ("one", "two")]
+    await form_group(*clients)
+    leader, follower = sorted(clients, key=lambda client: not client.leads)
+    return leader, follower
+
+
+def restarted(client: Client) -> Client:
+    return Client(
+        client.coordinator, instance=client.instance, protocols=client.protocols, session=client.session
+    )
+
+
+async def test_a_static_member_needs_no_second_join_for_an_id(coordinator: GroupCoordinator) -> None:
+    joined = await Client(coordinator, instance="one").join_once()
+    assert joined.error is ErrorCode.NONE
+    assert joined.member_id.startswith("one-")
+    assert [member.group_instance_id for member in joined.members] == ["one"]
+
+
+async def test_a_follower_that_restarts_goes_on_where_it_was_without_a_rebalance(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = await static_pair(coordinator)
+    began = virtual_time.time()
+    again = restarted(follower)
+    joined = await again.join()
+    assert (joined.error, joined.generation_id, joined.members) == (ErrorCode.NONE, 1, ())
+    assert again.member_id != follower.member_id
+    assert (await again.sync()).assignment == follower.member_id.encode()
+    leader.heartbeat()
+    again.heartbeat()
+    assert virtual_time.time() == began
+    assert waiting(coordinator) == {"heartbeat": 2}
+
+
+async def test_the_client_that_was_replaced_is_fenced(coordinator: GroupCoordinator) -> None:
+    _, follower = await static_pair(coordinator)
+    await restarted(follower).join()
+    with pytest.raises(ApiError, match="FENCED_INSTANCE_ID"):
+        follower.heartbeat()
+    assert (await follower.join_once()).error is ErrorCode.FENCED_INSTANCE_ID
+    assert (await follower.sync()).error is ErrorCode.FENCED_INSTANCE_ID
+    assert follower.leave() is ErrorCode.FENCED_INSTANCE_ID
+
+
+async def test_a_leader_that_restarts_is_told_that_it_leads_and_need_not_assign(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, _ = await static_pair(coordinator)
+    joined = await restarted(leader).join()
+    assert joined.skip_assignment
+    assert joined.leader_id == joined.member_id
+    assert {member.group_instance_id for member in joined.members} == {"one", "two"}
+
+
+async def test_an_older_leader_that_restarts_is_not_told_that_it_leads_lest_it_assign(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, _ = await static_pair(coordinator)
+    joined = await restarted(leader).join_once(supports_skip_assignment=False)
+    assert (joined.error, joined.leader_id, joined.members) == (ErrorCode.NONE, leader.member_id, ())
+    assert not joined.skip_assignment
+
+
+async def test_the_new_id_of_a_static_member_is_stored_before_it_is_told(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    _, follower = await static_pair(coordinator)
+    log.appended.clear()
+    again = restarted(follower)
+    joining = await start(again.join())
+    assert not joining.done()
+    log.appended.set()
+    await joining
+    stored = load(log.read(coordinator.partition_for(GROUP)))[GROUP].members[again.member_id]
+    assert stored.assignment == follower.member_id.encode()
+
+
+async def test_a_new_id_that_the_log_refuses_is_told_and_the_next_join_gets_another(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    _, follower = await static_pair(coordinator)
+    log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    again = restarted(follower)
+    assert (await again.join()).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    log.error = ErrorCode.NONE
+    assert (await again.join()).error is ErrorCode.NONE
+    assert (await again.sync()).assignment == follower.member_id.encode()
+
+
+async def test_a_rebalance_takes_a_restarted_member_along_whose_new_id_is_being_stored(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await static_pair(coordinator)
+    log.appended.clear()
+    again = restarted(follower)
+    joining = await start(again.join())
+    leading = await start(leader.join())
+    assert [(await joining).generation_id, (await leading).generation_id] == [2, 2]
+    log.appended.set()
+    await settled()
+    assert coordinator.describe_group(GROUP).state == "CompletingRebalance"
+
+
+async def test_a_restarted_member_that_would_change_the_protocol_has_the_group_rebalance(
+    coordinator: GroupCoordinator,
+) -> None:
+    both = (("range", b"r"), ("sticky", b"s"))
+    one = Client(coordinator, instance="one", protocols=both)
+    two = Client(coordinator, instance="two", protocols=both)
+    await form_group(one, two)
+    again = restarted(two)
+    again.protocols = both[1:]
+    joining = await start(again.join())
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    await one.join()
+    assert (await joining).protocol_name == "sticky"
+
+
+async def test_a_member_that_restarts_while_the_group_syncs_has_it_rebalance(
+    coordinator: GroupCoordinator,
+) -> None:
+    one, two = (Client(coordinator, instance=name) for name in ("one", "two"))
+    joins = [await start(client.join()) for client in (one, two)]
+    await asyncio.gather(*joins)
+    syncing = await start(two.sync())
+    joining = await start(restarted(two).join())
+    assert (await syncing).error is ErrorCode.FENCED_INSTANCE_ID
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    await one.join()
+    assert (await joining).generation_id == 2
+
+
+async def test_a_join_that_waits_is_fenced_by_the_next_client_of_the_same_member(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator, instance="one")
+    earlier = await start(client.join())
+    later = await start(restarted(client).join())
+    assert (await earlier).error is ErrorCode.FENCED_INSTANCE_ID
+    assert (await later).error is ErrorCode.NONE
+    assert len(coordinator.describe_group(GROUP).members) == 1
+
+
+async def test_a_static_member_that_restarts_without_having_synced_is_still_waited_for(
+    coordinator: GroupCoordinator,
+) -> None:
+    one, two = (Client(coordinator, instance=name, session=2 * REBALANCE) for name in ("one", "two"))
+    joins = [await start(client.join()) for client in (one, two)]
+    await asyncio.gather(*joins)
+    await one.sync()
+    again = restarted(two)
+    await again.join()
+    assert waiting(coordinator) == {"sync": 1, "heartbeat": 2}
+    await asyncio.sleep(REBALANCE + 0.001)
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [one.identity]
+
+
+async def test_a_static_member_that_does_not_rejoin_stays_until_its_session_times_out(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = await static_pair(coordinator, session=1.5 * REBALANCE)
+    began = virtual_time.time()
+    joined = await leader.join()
+    assert virtual_time.time() == began + REBALANCE
+    assert {member.group_instance_id for member in joined.members} == {"one", "two"}
+    await leader.sync()
+    await asyncio.sleep(REBALANCE / 2 - 0.001)
+    assert len(coordinator.describe_group(GROUP).members) == 2
+    await asyncio.sleep(0.002)
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
+    with pytest.raises(ApiError, match="UNKNOWN_MEMBER_ID"):
+        follower.heartbeat()
+
+
+async def test_static_members_alone_are_waited_for_again_when_none_has_rejoined(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = await static_pair(coordinator, session=2.5 * REBALANCE)
+    dynamic = Client(coordinator)
+    joining = await start(dynamic.join())
+    assert dynamic.leave() is ErrorCode.NONE
+    assert (await joining).error is ErrorCode.UNKNOWN_MEMBER_ID
+    await asyncio.sleep(1.5 * REBALANCE)
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    joins = await asyncio.gather(leader.join(), follower.join())
+    assert {joined.generation_id for joined in joins} == {2}
+
+
+async def test_an_administrator_removes_a_static_member_by_its_instance_id(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, _ = await static_pair(coordinator)
+    assert coordinator.leave(GROUP, [MemberIdentity("", "two"), MemberIdentity("", "three")]) == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
+
+
+async def test_an_id_of_a_dynamic_newcomer_is_none_for_a_static_member(coordinator: GroupCoordinator) -> None:
+    newcomer = await Client(coordinator).join_once()
+    impostor = await Client(coordinator, instance="one").join_once(
+        member=MemberIdentity(newcomer.member_id, "one")
+    )
+    assert impostor.error is ErrorCode.UNKNOWN_MEMBER_ID

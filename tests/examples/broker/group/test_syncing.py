@@ -1,0 +1,226 @@
+"""Assignments: from the leader through the log to everybody, and what happens when they do not come."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.errors import ErrorCode
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.group_log import load
+from examples.broker.group.requests import MemberIdentity
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import (
+    GROUP,
+    REBALANCE,
+    SESSION,
+    Client,
+    MemoryLog,
+    form_group,
+    settled,
+    start,
+    waiting,
+)
+
+
+async def joined_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> tuple[Client, Client]:
+    """A leader and a follower that have joined and not synced."""
+    clients = [Client(coordinator, session=session) for _ in range(2)]
+    await asyncio.gather(*(client.join() for client in clients))
+    leader, follower = sorted(clients, key=lambda client: not client.leads)
+    return leader, follower
+
+
+async def test_a_follower_gets_its_assignment_when_the_leader_has_brought_it(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    syncing = await start(follower.sync())
+    assert not syncing.done()
+    assert waiting(coordinator) == {"sync": 1, "heartbeat": 1}
+    assignments = {leader.member_id: b"0", follower.member_id: b"1"}
+    assert (await leader.sync(assignments)).assignment == b"0"
+    assert (await syncing).assignment == b"1"
+    assert ((await syncing).protocol_type, (await syncing).protocol_name) == ("consumer", "range")
+    assert waiting(coordinator) == {"heartbeat": 2}
+
+
+async def test_a_follower_that_syncs_after_the_leader_is_answered_at_once(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    await leader.sync({follower.member_id: b"1"})
+    assert waiting(coordinator) == {"sync": 1, "heartbeat": 2}
+    assert (await follower.sync()).assignment == b"1"
+    assert waiting(coordinator) == {"heartbeat": 2}
+
+
+async def test_whom_the_leader_leaves_out_gets_an_empty_assignment(coordinator: GroupCoordinator) -> None:
+    leader, follower = await joined_pair(coordinator)
+    await leader.sync({"stranger": b"?"})
+    synced = await follower.sync()
+    assert (synced.error, synced.assignment) == (ErrorCode.NONE, b"")
+
+
+async def test_nobody_is_told_an_assignment_before_the_log_has_it(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    log.appended.clear()
+    syncs = [await start(follower.sync()), await start(leader.sync())]
+    assert coordinator.describe_group(GROUP).state == "CompletingRebalance"
+    assert not any(sync.done() for sync in syncs)
+    log.appended.set()
+    assert {result.error for result in await asyncio.gather(*syncs)} == {ErrorCode.NONE}
+    group = load(log.read(coordinator.partition_for(GROUP)))[GROUP]
+    assert {entry.member_id: entry.assignment for entry in group.members.values()} == {
+        client.member_id: client.member_id.encode() for client in (leader, follower)
+    }
+
+
+@pytest.mark.parametrize(
+    ("refusal", "answer"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+async def test_an_assignment_that_the_log_refuses_is_told_and_the_group_rebalances(
+    coordinator: GroupCoordinator, log: MemoryLog, refusal: ErrorCode, answer: ErrorCode
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    syncing = await start(follower.sync())
+    log.error = refusal
+    assert (await leader.sync()).error is answer
+    assert (await syncing).error is answer
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    log.error = ErrorCode.NONE
+    await form_group(leader, follower)
+    assert leader.generation_id == 2
+
+
+async def test_an_assignment_stored_too_late_for_its_generation_is_not_told(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    log.appended.clear()
+    syncing = await start(leader.sync())
+    newcomer = await start(Client(coordinator).join())
+    assert (await syncing).error is ErrorCode.REBALANCE_IN_PROGRESS
+    log.appended.set()
+    await settled()
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    await asyncio.gather(leader.join(), follower.join(), newcomer)
+    log.appended.clear()
+    syncing = await start(leader.sync())
+    assert not syncing.done(), "the new generation has an assignment of its own"
+    log.appended.set()
+    await syncing
+
+
+async def test_an_assignment_is_stored_even_if_the_leaders_client_has_gone(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    log.appended.clear()
+    syncing = await start(leader.sync({follower.member_id: b"1"}))
+    syncing.cancel()
+    log.appended.set()
+    await settled()
+    assert coordinator.describe_group(GROUP).state == "Stable"
+    assert (await follower.sync()).assignment == b"1"
+
+
+async def test_members_that_do_not_sync_within_the_rebalance_timeout_are_removed(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = await joined_pair(coordinator, session=2 * REBALANCE)
+    began = virtual_time.time()
+    synced = await follower.sync()
+    assert virtual_time.time() == began + REBALANCE
+    assert synced.error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await leader.join_once()).error is ErrorCode.UNKNOWN_MEMBER_ID
+    await form_group(follower)
+    assert follower.leads
+
+
+async def test_a_stable_group_rebalances_when_a_member_never_asks_for_its_assignment(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, _ = await joined_pair(coordinator, session=2 * REBALANCE)
+    began = virtual_time.time()
+    await leader.sync()
+    await asyncio.sleep(REBALANCE - 0.001)
+    assert coordinator.describe_group(GROUP).state == "Stable"
+    await asyncio.sleep(0.002)
+    assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
+    assert virtual_time.time() == pytest.approx(began + REBALANCE, abs=0.01)
+
+
+async def test_a_leader_that_expires_before_it_assigns_has_the_others_rebalance(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    _, follower = await joined_pair(coordinator)
+    began = virtual_time.time()
+    assert (await follower.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert virtual_time.time() == began + SESSION
+    await form_group(follower)
+
+
+async def test_a_sync_that_waits_is_told_to_try_again_when_its_member_syncs_again(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    earlier, later = await start(follower.sync()), await start(follower.sync())
+    assert (await earlier).error is ErrorCode.REBALANCE_IN_PROGRESS
+    await leader.sync()
+    assert (await later).error is ErrorCode.NONE
+
+
+async def test_a_member_whose_client_vanished_while_it_synced_expires_after_its_session_timeout(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    syncing = await start(follower.sync())
+    syncing.cancel()
+    await settled()
+    began = virtual_time.time()
+    assert waiting(coordinator)["heartbeat"] == 2
+    await asyncio.sleep(SESSION - 1)
+    leader.heartbeat()
+    await asyncio.sleep(0.999)
+    assert len(coordinator.describe_group(GROUP).members) == 2
+    await asyncio.sleep(0.002)
+    assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
+    assert virtual_time.time() == pytest.approx(began + SESSION, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"group_id": "another"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
+        ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+async def test_a_sync_that_does_not_fit_the_group_is_refused(
+    coordinator: GroupCoordinator, changes: dict[str, object], error: ErrorCode
+) -> None:
+    client = Client(coordinator)
+    await client.join()
+    assert (await client.sync(**changes)).error is error
+    assert (await client.sync(protocol_type="consumer", protocol_name="range")).error is ErrorCode.NONE
+
+
+async def test_a_sync_while_the_group_rebalances_tells_to_join_again(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    joining = await start(Client(coordinator).join())
+    assert (await client.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    await asyncio.gather(client.join(), joining)

@@ -1,0 +1,47 @@
+"""InitProducerId, as producers ask and are told."""
+
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
+from kio.schema.types import ProducerId, TransactionalId
+from kio.static.primitive import i16, i32Timedelta
+
+from examples.broker.handlers.producer_ids import init_producer_id
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
+
+
+async def ask(
+    cluster: ControlledCluster,
+    transactional_id: str | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+) -> InitProducerIdResponse:
+    request = InitProducerIdRequest(
+        transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
+        transaction_timeout=i32Timedelta.parse(timedelta(minutes=1)),
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(producer_epoch),
+    )
+    return await init_producer_id(cluster.controller, CONTEXT, request)
+
+
+async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        responses = [await ask(cluster), await ask(cluster), await ask(cluster, None, 0, 0)]
+        assert [(entry.error_code, entry.producer_epoch) for entry in responses] == [(ErrorCode.none, 0)] * 3
+        assert len({entry.producer_id for entry in responses}) == 3
+
+
+@pytest.mark.parametrize(
+    "asked", [("my-transactions",), ("",), ("my-transactions", 4, 1), (None, 4, -1), (None, -1, 1)]
+)
+async def test_transactions_and_half_an_identity_are_refused(
+    virtual_time: VirtualTimeLoop, asked: tuple[str | None] | tuple[str | None, int, int]
+) -> None:
+    async with ControlledCluster.running() as cluster:
+        response = await ask(cluster, *asked)
+        assert response.error_code is ErrorCode.invalid_request
+        assert (response.producer_id, response.producer_epoch) == (-1, -1)

@@ -1,0 +1,189 @@
+"""Every version of every API that is served, against kio's own writing and reading of it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.schema.api_versions.v4 import ApiVersionsRequest
+from kio.schema.fetch.v4 import FetchRequest as FetchRequestV4
+from kio.schema.fetch.v4.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v12 import FetchRequest
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i32Timedelta, i64
+
+from examples.broker.protocol.apis import (
+    API_VERSIONS,
+    APIS,
+    FETCH,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    METADATA,
+    OFFSET_FETCH,
+    Api,
+)
+from examples.broker.protocol.codec import (
+    RequestContext,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from examples.broker.protocol.errors import (
+    MalformedRequest,
+    MalformedResponse,
+    ProtocolError,
+    UnsupportedApi,
+    UnsupportedVersion,
+)
+from examples.broker.protocol.versions import request_class
+from tests.examples.broker.protocol.wire import SERVED, agree, named, read_response, request_frame
+
+# Versions that say the same in other words; test_versions.py is about these.
+REWORDED_REQUESTS = {METADATA: 0, JOIN_GROUP: 0, FIND_COORDINATOR: 3, LEAVE_GROUP: 2, OFFSET_FETCH: 7}
+REWORDED_RESPONSES = {FIND_COORDINATOR: 3, LEAVE_GROUP: 2, OFFSET_FETCH: 7}
+SAME_WORDS_REQUESTS = [(api, v) for api, v in SERVED if v > REWORDED_REQUESTS.get(api, -1)]
+SAME_WORDS_RESPONSES = [(api, v) for api, v in SERVED if v > REWORDED_RESPONSES.get(api, -1)]
+
+a_few = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def context(api: Api[Any, Any], version: int) -> RequestContext:
+    return RequestContext(api, version, correlation_id=7, client_id="client", client_host="here")
+
+
+def test_the_classes_of_an_api_are_of_one_version() -> None:
+    for key, api in APIS.items():
+        assert api.key == key == api.response.__api_key__
+        assert api.max_version == api.response.__version__ >= api.min_version
+        assert request_class(api, api.max_version) is api.request
+
+
+@pytest.mark.parametrize(("api", "version"), SAME_WORDS_REQUESTS, ids=named)
+@a_few
+@given(st.data())
+def test_a_request_of_any_version_is_read_as_one_of_the_newest(
+    api: Api[Any, Any], version: int, data: st.DataObject
+) -> None:
+    sent = data.draw(st.from_type(request_class(api, version)))
+    read_context, request = decode_request(request_frame(sent), "here")
+    assert read_context == context(api, version)
+    assert isinstance(request, api.request)
+    assert agree(request, sent)
+
+
+@pytest.mark.parametrize(("api", "version"), SAME_WORDS_RESPONSES, ids=named)
+@a_few
+@given(st.data())
+def test_a_response_of_the_newest_version_is_written_as_one_of_any(
+    api: Api[Any, Any], version: int, data: st.DataObject
+) -> None:
+    response = data.draw(st.from_type(api.response))
+    correlation_id, received = read_response(api, version, encode_response(context(api, version), response))
+    assert correlation_id == 7
+    assert agree(received, response)
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=named)
+@a_few
+@given(st.data())
+def test_a_peer_reads_what_was_meant_in_both_directions(api: Api[Any, Any], data: st.DataObject) -> None:
+    asked = data.draw(st.from_type(api.request))
+    frame = encode_request(api, 7, "client", asked)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert decode_request(frame[4:], "here") == (context(api, api.max_version), asked)
+    answered = data.draw(st.from_type(api.response))
+    frame = encode_response(context(api, api.max_version), answered)
+    assert decode_response(api, frame[4:]) == (7, answered)
+
+
+def test_what_an_old_request_does_not_say_has_the_newest_default_or_nothing() -> None:
+    old = FetchRequestV4(
+        replica_id=BrokerId(-1),
+        max_wait=i32Timedelta.parse(timedelta(milliseconds=500)),
+        min_bytes=i32(1),
+        isolation_level=i8(0),
+        topics=(
+            FetchTopic(
+                topic=TopicName("events"),
+                partitions=(
+                    FetchPartition(partition=i32(2), fetch_offset=i64(11), partition_max_bytes=i32(100)),
+                ),
+            ),
+        ),
+    )
+    _, request = decode_request(request_frame(old), "here")
+    assert isinstance(request, FetchRequest)
+    assert (request.session_id, request.session_epoch, request.rack_id) == (0, -1, "")
+    assert request.forgotten_topics_data == ()
+    (partition,) = request.topics[0].partitions
+    assert (partition.fetch_offset, partition.log_start_offset, partition.current_leader_epoch) == (
+        11,
+        -1,
+        -1,
+    )
+
+
+def test_a_client_need_not_say_who_it_is() -> None:
+    frame = request_frame(
+        ApiVersionsRequest(client_software_name="", client_software_version=""), client_id=None
+    )
+    assert decode_request(frame, "here")[0].client_id is None
+
+
+def test_a_request_without_a_header_is_malformed() -> None:
+    with pytest.raises(MalformedRequest, match="7 bytes"):
+        decode_request(bytes(7), "here")
+
+
+def test_an_api_that_is_not_served_is_named_in_the_refusal() -> None:
+    with pytest.raises(UnsupportedApi, match="key 999 v3"):
+        decode_request(b"\x03\xe7\x00\x03" + bytes(4), "here")
+
+
+@pytest.mark.parametrize("version", [-1, 3, 13])
+def test_a_version_that_is_not_served_is_named_in_the_refusal(version: int) -> None:
+    with pytest.raises(UnsupportedVersion, match=f"v{version} of <Api Fetch 4-12>"):
+        decode_request(b"\x00\x01" + version.to_bytes(2, "big", signed=True) + bytes(4), "here")
+
+
+@pytest.mark.parametrize("version", [-1, 5, 99])
+def test_api_versions_of_an_unknown_version_is_to_be_answered_as_version_0_unread(version: int) -> None:
+    frame = b"\x00\x12" + version.to_bytes(2, "big", signed=True) + b"\x00\x00\x00\x09" + b"whatever"
+    assert decode_request(frame, "here") == (RequestContext(API_VERSIONS, 0, 9, None, "here"), None)
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
+@a_few
+@given(st.data())
+def test_a_request_cut_short_or_with_something_behind_it_is_malformed(
+    api: Api[Any, Any], version: int, data: st.DataObject
+) -> None:
+    frame = request_frame(data.draw(st.from_type(request_class(api, version))))
+    cut = data.draw(st.integers(8, len(frame) - 1))
+    for wrong in frame[:cut], frame + b"\x00":
+        with pytest.raises(MalformedRequest, match=f"{api.name} v{version} cannot be read"):
+            decode_request(wrong, "here")
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
+@a_few
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_garbage_is_malformed_or_a_request_but_nothing_else(
+    api: Api[Any, Any], version: int, garbage: bytes, more: bytes
+) -> None:
+    start = api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4)
+    for frame in start + garbage, start + b"\xff\xff" + garbage, start + b"\xff\xff\x00" + garbage:
+        try:
+            _, request = decode_request(frame, "here")
+        except ProtocolError:
+            continue
+        assert isinstance(request, api.request)
+
+
+@pytest.mark.parametrize("frame", [b"", b"\x00\x00\x00\x07", b"\x00\x00\x00\x07\x00" + bytes(90)])
+def test_a_response_that_is_none_is_malformed(frame: bytes) -> None:
+    with pytest.raises(MalformedResponse, match="Fetch v12"):
+        decode_response(FETCH, frame)

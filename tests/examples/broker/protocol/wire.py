@@ -1,0 +1,60 @@
+"""Requests and responses as a client of any version has them, and entities to fill them with."""
+
+import io
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import Records
+
+from examples.broker.protocol.apis import APIS, Api
+from examples.broker.protocol.versions import response_class
+
+# kio tells Hypothesis how to make all its types but this one.
+st.register_type_strategy(Records, st.binary(max_size=20))
+
+SERVED = [(api, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
+
+
+def named(value: Any) -> str:
+    return value.name if isinstance(value, Api) else str(value)
+
+
+def request_frame(request: Any, *, correlation_id: int = 7, client_id: str | None = "client") -> bytes:
+    """What a client that knows only this version sends, but for the length."""
+    header_type = request.__header_schema__
+    buffer = io.BytesIO()
+    header = header_type(
+        request_api_key=request.__api_key__,
+        request_api_version=request.__version__,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    entity_writer(header_type)(buffer, header)
+    entity_writer(type(request))(buffer, request)
+    return buffer.getvalue()
+
+
+def with_size(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def read_response(api: Api[Any, Any], version: int, data: bytes) -> tuple[int, Any]:
+    """The correlation id and what a client that knows only this version reads; all of it must be readable."""
+    assert len(data) == 4 + int.from_bytes(data[:4], "big")
+    response_type = response_class(api, version)
+    header, header_size = entity_reader(response_type.__header_schema__)(data, 4)
+    response, size = entity_reader(response_type)(data, 4 + header_size)
+    assert 4 + header_size + size == len(data)
+    return header.correlation_id, response
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Whether two entities are equal in every field that both have, null and nothing being the same."""
+    if is_dataclass(one) and is_dataclass(other):
+        names = {field.name for field in fields(one)} & {field.name for field in fields(other)}
+        return all(agree(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(agree, one, other))
+    return bool(one == other) or {one, other} == {None, ""}

@@ -1,0 +1,197 @@
+"""Brokers that start, stop, are killed and paused, and the commands typed for it."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from io import StringIO
+
+import anyio
+import pytest
+from rich.console import Console as Terminal
+
+from examples.broker.cluster import Cluster, ClusterConfig
+from examples.broker.console import COMMANDS, Console
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.metadata import NO_LEADER
+from examples.broker.node.node import BrokerConfig
+from examples.broker.topic_partition import TopicPartition
+
+pytestmark = pytest.mark.real_time
+
+SESSION_TIMEOUT = 0.5
+CONFIG = ClusterConfig(
+    brokers=3,
+    port=0,
+    defaults=ClusterDefaults(default_replication_factor=3, broker_session_timeout=SESSION_TIMEOUT),
+    broker=BrokerConfig(broker_heartbeat_interval=0.1),
+)
+EVENTS = TopicPartition("events", 0)
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Cluster]:
+    """No fixture, since those begin and end in different tasks, which a task group cannot."""
+    with anyio.fail_after(60):
+        async with Cluster.running(CONFIG) as cluster:
+            for node in cluster.nodes.values():
+                await node.admin.auto_create(["events"])
+            yield cluster
+
+
+def leader(cluster: Cluster) -> int:
+    state = cluster.controller.image.partition(EVENTS)
+    assert state is not None
+    return state.leader
+
+
+async def until_leader_is_other_than(cluster: Cluster, broker_id: int) -> int:
+    while leader(cluster) in (broker_id, NO_LEADER):
+        await cluster.controller.image_after(cluster.controller.image.version)
+    return leader(cluster)
+
+
+async def printed(cluster: Cluster, line: str) -> str:
+    terminal = Terminal(file=StringIO(), width=120)
+    terminal.print(await Console(cluster, terminal).answer(line.split()))
+    assert isinstance(terminal.file, StringIO)
+    return terminal.file.getvalue()
+
+
+async def test_a_killed_broker_leads_nothing_after_its_session_timeout() -> None:
+    async with running() as cluster:
+        killed = leader(cluster)
+        began = anyio.current_time()
+        await cluster.kill(killed)
+        assert killed not in cluster.nodes
+        await until_leader_is_other_than(cluster, killed)
+        # Its last beat may have come a heartbeat's interval before it was killed.
+        assert anyio.current_time() - began > SESSION_TIMEOUT - 0.2
+
+
+async def test_a_stopped_broker_hands_over_before_it_is_gone() -> None:
+    async with running() as cluster:
+        stopped = leader(cluster)
+        await cluster.stop(stopped)
+        assert leader(cluster) not in (stopped, NO_LEADER)
+        assert stopped not in cluster.nodes
+
+
+async def test_a_broker_started_again_has_its_port_its_logs_and_joins_the_in_sync_replicas() -> None:
+    async with running() as cluster:
+        broker_id = leader(cluster)
+        port = cluster.nodes[broker_id].port
+        log = cluster.nodes[broker_id].replicas.partitions.leader(EVENTS).log
+        await cluster.kill(broker_id)
+        await until_leader_is_other_than(cluster, broker_id)
+        await cluster.start(broker_id)
+        assert cluster.nodes[broker_id].port == port
+        restored = cluster.nodes[broker_id].replicas.partitions.get(EVENTS)
+        assert restored is not None
+        assert restored.log is log
+        while broker_id not in cluster.controller.image.topics["events"].partitions[0].in_sync:
+            await cluster.controller.image_after(cluster.controller.image.version)
+
+
+async def test_a_paused_broker_is_taken_for_dead_and_follows_when_it_resumes() -> None:
+    async with running() as cluster:
+        paused = leader(cluster)
+        cluster.pause(paused)
+        await until_leader_is_other_than(cluster, paused)
+        cluster.resume(paused)
+        while paused not in cluster.controller.image.topics["events"].partitions[0].in_sync:
+            await cluster.controller.image_after(cluster.controller.image.version)
+        assert leader(cluster) != paused
+
+
+async def test_a_broker_whose_port_is_taken_does_not_start() -> None:
+    async with Cluster.running(CONFIG) as running:
+        port = running.nodes[1].port
+        with pytest.raises(ExceptionGroup) as refused:
+            async with Cluster.running(ClusterConfig(brokers=1, port=port)):
+                pytest.fail("it has started")
+    assert refused.group_contains(OSError, match=str(port))
+
+
+async def test_nothing_is_left_running_when_the_block_ends() -> None:
+    tasks = anyio.get_running_tasks()
+    async with Cluster.running(CONFIG):
+        pass
+    assert [task.name for task in anyio.get_running_tasks() if task not in tasks] == []
+
+
+@pytest.mark.parametrize("line", ["brokers", "topics", "purgatories", "help"])
+async def test_tables_are_drawn(line: str) -> None:
+    async with running() as cluster:
+        expected = {
+            "brokers": f"127.0.0.1:{cluster.nodes[2].port}",
+            "topics": "events-0",
+            "purgatories": "delete records",
+            "help": "pause-follower BROKER",
+        }
+        assert expected[line] in await printed(cluster, line)
+
+
+async def test_faults_are_made_and_undone_by_typing() -> None:
+    async with running() as cluster:
+        assert await printed(cluster, "pause-follower 2") == "done\n"
+        assert cluster.nodes[2].fetchers.paused
+        assert await printed(cluster, "resume-follower 2") == "done\n"
+        assert not cluster.nodes[2].fetchers.paused
+        assert await printed(cluster, "pause 3") == "done\n"
+        assert cluster.nodes[3].condition == "paused"
+        assert await printed(cluster, "resume 3") == "done\n"
+        assert cluster.nodes[3].condition == "running"
+        assert await printed(cluster, "kill 1") == "done\n"
+        assert await printed(cluster, "start 1") == "done\n"
+        assert sorted(cluster.nodes) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("explode", "unknown command 'explode'"),
+        ("kill", "usage: kill BROKER"),
+        ("kill 1 2", "usage: kill BROKER"),
+        ("topics 1", "usage: topics"),
+        ("kill one", "'one' is not the number of a broker"),
+        ("kill 9", "broker 9 is not one of the running ones"),
+        ("start 2", "broker 2 cannot be started"),
+    ],
+)
+async def test_what_makes_no_sense_is_answered_with_what_would(line: str, complaint: str) -> None:
+    async with running() as cluster:
+        assert complaint in await printed(cluster, line)
+
+
+async def test_an_election_gives_every_partition_its_preferred_leader() -> None:
+    async with running() as cluster:
+        preferred = leader(cluster)
+        await cluster.stop(preferred)
+        await cluster.start(preferred)
+        while preferred not in cluster.controller.image.topics["events"].partitions[0].in_sync:
+            await cluster.controller.image_after(cluster.controller.image.version)
+        assert await printed(cluster, "elect") == "1 partitions have their preferred leader again\n"
+        assert leader(cluster) == preferred
+
+
+async def test_typed_lines_are_run_until_one_says_quit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as cluster:
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as stdin, os.fdopen(writing, "wb") as typist:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            terminal = Terminal(file=StringIO())
+            typist.write(b"pause-follower 1\n\nnonsense\nqu")
+            typist.flush()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(Console(cluster, terminal).run)
+                while not cluster.nodes[1].fetchers.paused:
+                    await anyio.lowlevel.checkpoint()
+                typist.write(b"it\n")
+                typist.flush()
+        assert isinstance(terminal.file, StringIO)
+        assert "unknown command 'nonsense'" in terminal.file.getvalue()
+
+
+def test_every_command_says_what_it_means() -> None:
+    assert all(command.meaning for command in COMMANDS.values())
