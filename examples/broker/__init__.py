@@ -1,6 +1,7 @@
-"""A log broker's produce and fetch paths, as Kafka has them, on two purgatories.
+"""A few brokers that speak Kafka's protocol, and whose every wait is a delayed operation.
 
-``replica_manager.py`` is the place to start: an append parks a ``DelayedProduce``, a fetch parks a
-``DelayedFetch``, and each is what completes the other. ``python -m examples.broker.simulator`` runs it under
-load.
+``replication/replica_manager.py`` is the place to start: an append parks a ``DelayedProduce``, a fetch parks
+a ``DelayedFetch``, and each is what completes the other. ``node/node.py`` puts a broker around it.
+``python -m examples.broker`` serves real clients; ``python -m examples.broker.simulator`` runs produce and
+fetch under load without a network.
 """

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: frames, versions, and connections at either end."""

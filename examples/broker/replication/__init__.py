@@ -1,0 +1,1 @@
+"""Leading and following partitions: appends, fetches and deletions, and what waits for them."""
