@@ -1,6 +1,5 @@
 """A group: its members, its generation, and the states it goes through."""
 
-import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping
 from enum import Enum
@@ -79,7 +78,9 @@ class Group:
     @property
     def is_unused(self) -> bool:
         """Whether it might as well not exist: nothing of it is stored, and nobody is about to join."""
-        return not (self.generation_id or self.members or self.pending_members or self.offsets)
+        return self.state is GroupState.EMPTY and not (
+            self.generation_id or self.pending_members or self.offsets
+        )
 
     @property
     def can_rebalance(self) -> bool:
@@ -91,17 +92,14 @@ class Group:
 
     @property
     def rebalance_timeout(self) -> float:
-        """The time that the slowest member asks for, in seconds."""
-        return max(member.rebalance_timeout for member in self.members.values())
+        """The time that the slowest member asks for, in seconds; without members nobody is waited for."""
+        return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     def transition(self, state: GroupState) -> None:
         """Move to the state; ValueError when there is no way there from this one."""
         if self.state not in _PREVIOUS[state]:
             raise ValueError(f"{self!r} cannot become {state.value}")
         self.state = state
-
-    def new_member_id(self, client_id: str, group_instance_id: str | None) -> str:
-        return f"{group_instance_id or client_id}-{uuid.uuid4()}"
 
     def has(self, member: Member) -> bool:
         return self.members.get(member.member_id) is member

@@ -25,7 +25,7 @@ class GroupStore:
         self._writes: TaskGroup | None = None
 
     def __repr__(self) -> str:
-        return f"<GroupStore {sum(map(len, self._groups.values()))} groups of partitions {[*self._groups]}>"
+        return f"<GroupStore {sum(map(len, self._groups.values()))} groups in {len(self._groups)} partitions>"
 
     def __iter__(self) -> Iterator[Group]:
         for groups in self._groups.values():

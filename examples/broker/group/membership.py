@@ -1,6 +1,7 @@
 """What the members of a group may ask, and what that means for the group."""
 
 import asyncio
+import uuid
 from dataclasses import replace
 from typing import TypeVar
 
@@ -33,7 +34,7 @@ class Membership:
 
     async def join(self, group: Group, request: JoinRequest) -> JoinResult:
         """Join the group, and answer when its next generation begins, unless nothing has to change for it."""
-        self._check_size(group, request.member.member_id)
+        self._check_size(group, request.member)
         if not group.supports(request.protocol_type, request.protocols):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} speaks none of the protocols")
         if request.member.member_id == UNKNOWN_MEMBER:
@@ -94,8 +95,8 @@ class Membership:
             identity = MemberIdentity(group.static_members[instance_id], instance_id)
         self._rebalance.remove(group, group.member(identity))
 
-    def _check_size(self, group: Group, member_id: str) -> None:
-        member = group.members.get(member_id)
+    def _check_size(self, group: Group, identity: MemberIdentity) -> None:
+        member = group.members.get(identity.member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             # Those who come back first have the places.
             size = sum(entry.awaits_join for entry in group.members.values())
@@ -104,11 +105,14 @@ class Membership:
             size = len(group.members)
             has_place = member is not None
         if not has_place and size >= self._config.group_max_size:
+            if member is not None:
+                # Nobody waits for one who came too late.
+                self._rebalance.remove(group, member)
             raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"{group!r} is full")
 
     async def _join_anew(self, group: Group, request: JoinRequest) -> JoinResult:
         instance_id = request.member.group_instance_id
-        member_id = group.new_member_id(request.client_id, instance_id)
+        member_id = f"{instance_id or request.client_id}-{uuid.uuid4()}"
         if instance_id in group.static_members:
             member = group.members[group.static_members[instance_id]]
             return await self._take_over(group, member, member_id, request)

@@ -74,7 +74,7 @@ class Rebalance:
         """A member awaits its join: its heartbeats rest, and the group rebalances."""
         self._check_heartbeat(group, member.member_id)
         if group.can_rebalance:
-            self.prepare(group)
+            self._prepare(group)
         else:
             self._join.check_and_complete(group.group_id)
 
@@ -88,7 +88,7 @@ class Rebalance:
         """A member has left or expired: the group goes on without it."""
         self._drop(group, member)
         if group.can_rebalance:
-            self.prepare(group)
+            self._prepare(group)
         else:
             self._join.check_and_complete(group.group_id)
 
@@ -116,7 +116,7 @@ class Rebalance:
 
     # Joining
 
-    def prepare(self, group: Group) -> None:
+    def _prepare(self, group: Group) -> None:
         """Begin a rebalance: from now on everybody has to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -129,9 +129,7 @@ class Rebalance:
             self._await_members(group)
 
     def _await_members(self, group: Group) -> None:
-        # Without members nobody asks for time, and nobody is waited for.
-        timeout = group.rebalance_timeout if group.members else 0
-        delayed = DelayedJoin(timeout, group, self._complete_join)
+        delayed = DelayedJoin(group.rebalance_timeout, group, self._complete_join)
         self._join.try_complete_else_watch(delayed, [group.group_id])
 
     def _await_first_members(self, group: Group, waited: float) -> None:
@@ -139,7 +137,7 @@ class Rebalance:
         delay = min(self._config.group_initial_rebalance_delay, group.rebalance_timeout - waited)
 
         def joined(group: Group) -> None:
-            if group.new_member_added and group.members and waited + delay < group.rebalance_timeout:
+            if group.new_member_added and waited + delay < group.rebalance_timeout:
                 self._await_first_members(group, waited + delay)
             else:
                 self._complete_join(group)
@@ -185,7 +183,7 @@ class Rebalance:
             if error is not ErrorCode.NONE:
                 _log_failure(group, error)
                 self._reset_assignments(group, error)
-                self.prepare(group)
+                self._prepare(group)
                 return
             group.transition(GroupState.STABLE)
             for member in group.members.values():
@@ -205,7 +203,7 @@ class Rebalance:
         for member_id in [*group.pending_sync]:
             logger.info("%r: %s sent no SyncGroup within the rebalance timeout", group, member_id)
             self._drop(group, group.members[member_id])
-        self.prepare(group)
+        self._prepare(group)
 
 
 def _log_failure(group: Group, error: ErrorCode) -> None:

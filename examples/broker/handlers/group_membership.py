@@ -1,5 +1,6 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup: what the members of a group ask of its coordinator."""
 
+import logging
 from typing import Final
 
 from kio.schema.errors import ErrorCode as WireErrorCode
@@ -17,6 +18,8 @@ from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequ
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
+logger = logging.getLogger(__name__)
+
 REQUIRES_MEMBER_ID: Final = 4
 """From this version of JoinGroup on, newcomers come twice (KIP-394)."""
 
@@ -30,6 +33,7 @@ async def join_group(
     """Join a group; answers when its next generation begins."""
     session_timeout = request.session_timeout.total_seconds()
     rebalance_timeout = request.rebalance_timeout.total_seconds()
+    _log_reason("join", request.group_id, request.member_id, request.reason)
     result = await coordinator.join(
         JoinRequest(
             request.group_id,
@@ -37,7 +41,7 @@ async def join_group(
             request.protocol_type,
             tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
             session_timeout,
-            # Version 0 has none.
+            # Without any, static members that stay away would be waited for over and over, in no time.
             rebalance_timeout if rebalance_timeout > 0 else session_timeout,
             context.client_id or "",
             context.client_host,
@@ -105,6 +109,8 @@ async def leave_group(
     coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse:
     """Take members out of a group; the answer for each."""
+    for entry in request.members:
+        _log_reason("leave", request.group_id, entry.member_id, entry.reason)
     identities = [MemberIdentity(entry.member_id, entry.group_instance_id) for entry in request.members]
     try:
         errors = coordinator.leave(request.group_id, identities)
@@ -124,3 +130,9 @@ async def leave_group(
             for identity, error in zip(identities, errors, strict=True)
         ),
     )
+
+
+def _log_reason(verb: str, group_id: str, member_id: str, reason: str | None) -> None:
+    """Members may say why (KIP-800): that is for whoever reads the log."""
+    if reason is not None:
+        logger.info("%r wants to %s %r: %.255r", member_id, verb, group_id, reason)

@@ -85,7 +85,7 @@ class HostedPartitions:
 
     def low_watermark(self, topic_partition: TopicPartition) -> int:
         """Of a partition led here; ApiError as for ``leader``."""
-        return self.leader(topic_partition).low_watermark(self._is_alive)
+        return self.leader(topic_partition).low_watermark
 
     def read(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
         """Read each partition, in the order of the request; an error is one partition's answer only."""
@@ -114,6 +114,7 @@ class HostedPartitions:
                 topic.config,
                 replica_lag_time_max=self.replica_lag_time_max,
                 alter_partition=self._alter_partition,
+                is_alive=self._is_alive,
             )
         return partition
 

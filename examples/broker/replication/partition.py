@@ -56,6 +56,7 @@ class Partition:
         *,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
         alter_partition: AlterPartition = grant,
+        is_alive: Callable[[int], bool] = lambda broker_id: True,
     ) -> None:
         self.topic_partition = topic_partition
         self.state = NOT_ASSIGNED
@@ -66,6 +67,7 @@ class Partition:
         self._config = config
         self._replica_lag_time_max = replica_lag_time_max
         self._alter_partition = alter_partition
+        self._is_alive = is_alive
         self._followers: dict[int, Replica] = {}
         self._leader_epoch_start_offset = 0
 
@@ -95,10 +97,13 @@ class Partition:
         ends = [replica.log_end_offset for replica in self._followers.values()]
         return max(min(ends, default=self.log.log_end_offset), self.log.log_start_offset)
 
-    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+    @property
+    def low_watermark(self) -> int:
         """Where the records of all live replicas start; -1 while that is not known of one."""
         starts = [
-            replica.log_start_offset for replica in self._followers.values() if is_alive(replica.replica_id)
+            replica.log_start_offset
+            for replica in self._followers.values()
+            if self._is_alive(replica.replica_id)
         ]
         return min([*starts, self.log.log_start_offset])
 
@@ -122,7 +127,7 @@ class Partition:
             if replica_id != self._broker_id and replica_id not in self._followers:
                 caught_up = now if replica_id in state.in_sync else -math.inf
                 self._followers[replica_id] = Replica(replica_id, caught_up)
-        self._maybe_increment_high_watermark(now)
+        self.maybe_increment_high_watermark(now)
 
     def make_follower(self, state: PartitionState) -> None:
         """Follow whoever leads, if anyone; ``state`` is ignored unless it is newer than what is known."""
@@ -215,7 +220,7 @@ class Partition:
             )
         first_offset = self.log.append_as_leader(batch, self.leader_epoch)
         return LogAppendInfo(
-            first_offset, first_offset + batch.record_count, self._maybe_increment_high_watermark(now)
+            first_offset, first_offset + batch.record_count, self.maybe_increment_high_watermark(now)
         )
 
     def update_follower_fetch_state(
@@ -239,9 +244,7 @@ class Partition:
             and replica.log_end_offset >= max(self.high_watermark, self._leader_epoch_start_offset)
             and self._alter_in_sync({*self.in_sync_replicas, replica_id})
         )
-        moved = (joins or replica.log_end_offset != previous_end) and self._maybe_increment_high_watermark(
-            now
-        )
+        moved = (joins or replica.log_end_offset != previous_end) and self.maybe_increment_high_watermark(now)
         return moved or log_start_offset != previous_start
 
     def maybe_shrink_isr(self, now: float) -> bool:
@@ -259,8 +262,35 @@ class Partition:
         return (
             len(in_sync) < len(self.in_sync_replicas)
             and self._alter_in_sync(in_sync)
-            and self._maybe_increment_high_watermark(now)
+            and self.maybe_increment_high_watermark(now)
         )
+
+    def maybe_increment_high_watermark(self, now: float) -> bool:
+        """Move it to the least log end offset of the replicas in sync, or about to be; True when it moved.
+
+        About to be in sync is who is caught up. Waiting for it lets a follower that returns join: else the
+        mark, at the leader's end while the leader is alone, would keep running ahead of it. Nothing waits for
+        a dead one, so this is due whenever brokers came or went. Below ``min_insync_replicas`` the mark
+        stands still (KAFKA-15583).
+        """
+        if self._is_under_min_isr():
+            return False
+        end = self.log.log_end_offset_metadata
+        mark, max_lag, in_sync = end, self._replica_lag_time_max, self.state.in_sync
+        for replica_id, replica in self._followers.items():
+            if replica.log_end_offset < mark.message_offset and (
+                replica_id in in_sync
+                or (self._is_alive(replica_id) and replica.is_caught_up(end.message_offset, now, max_lag))
+            ):
+                mark = replica.log_end_offset_metadata
+        current = self.local.high_watermark_metadata
+        # A newer segment at the same offset counts as a move, so that the bytes from here on can be counted.
+        if mark.message_offset > current.message_offset or (
+            mark.message_offset == current.message_offset and current.on_older_segment(mark)
+        ):
+            self.local.move_high_watermark(mark)
+            return True
+        return False
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """How an append with acks=all that ends at ``required_offset`` stands; None while it must wait."""
@@ -292,28 +322,3 @@ class Partition:
         except ApiError:
             return False
         return True
-
-    def _maybe_increment_high_watermark(self, now: float) -> bool:
-        """The least log end offset of the replicas that are in sync, or caught up and so about to be.
-
-        Waiting for the latter lets a follower that returns join: else the mark, at the leader's end while the
-        leader is alone, would keep running ahead of it. Below ``min_insync_replicas`` the mark stands still
-        (KAFKA-15583).
-        """
-        if self._is_under_min_isr():
-            return False
-        end = self.log.log_end_offset_metadata
-        mark, max_lag, in_sync = end, self._replica_lag_time_max, self.state.in_sync
-        for replica_id, replica in self._followers.items():
-            if replica.log_end_offset < mark.message_offset and (
-                replica_id in in_sync or replica.is_caught_up(end.message_offset, now, max_lag)
-            ):
-                mark = replica.log_end_offset_metadata
-        current = self.local.high_watermark_metadata
-        # A newer segment at the same offset counts as a move, so that the bytes from here on can be counted.
-        if mark.message_offset > current.message_offset or (
-            mark.message_offset == current.message_offset and current.on_older_segment(mark)
-        ):
-            self.local.move_high_watermark(mark)
-            return True
-        return False

@@ -99,13 +99,17 @@ class ReplicaManager:
     def apply(self, image: MetadataImage, changed: Collection[TopicPartition]) -> None:
         """Lead, follow and delete ``changed`` partitions as the image has them.
 
-        What waits for a partition that is led elsewhere now, or is gone, learns so at once; and deletions no
-        longer wait for a broker that has died.
+        What waits for a partition that is led elsewhere now, or is gone, learns so at once; and nothing waits
+        any longer for a broker that has died.
         """
-        self.partitions.apply(image, changed, _now())
+        now = _now()
+        self.partitions.apply(image, changed, now)
         self._check_all(changed)
         for partition in self.partitions.led():
-            self.delete_records_purgatory.check_and_complete(partition.topic_partition)
+            if partition.maybe_increment_high_watermark(now):
+                self._check_all([partition.topic_partition])
+            else:
+                self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
     async def append(self, params: ProduceParams, request: ProduceRequest) -> ProduceResponse:
         """Append one batch to each partition, and answer once the acknowledgements asked for are there.

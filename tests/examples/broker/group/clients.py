@@ -100,15 +100,18 @@ class Client:
             self.member_id, self.generation_id, self.joined = result.member_id, result.generation_id, result
         return result
 
-    async def sync(self, assignments: Mapping[str, bytes] | None = None, **changes: object) -> SyncResult:
+    async def sync(self, assignments: Mapping[str, bytes] | None = None) -> SyncResult:
         """SyncGroup; the leader assigns everybody their own member id unless told otherwise."""
-        if assignments is None and self.leads:
+        if assignments is None:
             assignments = {member.member_id: member.member_id.encode() for member in self.joined.members}
+        return await self.sync_once(assignments=assignments)
+
+    async def sync_once(self, **changes: object) -> SyncResult:
+        """One SyncGroup, without assignments unless told otherwise."""
         fields: dict[str, object] = {
             "group_id": GROUP,
             "generation_id": self.generation_id,
             "member": self.identity,
-            "assignments": assignments or {},
         }
         return await self.coordinator.sync(SyncRequest(**{**fields, **changes}))  # type: ignore[arg-type]  # by name
 

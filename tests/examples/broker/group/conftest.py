@@ -26,14 +26,14 @@ async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
     ended = asyncio.Event()
     hosts: list[asyncio.Task[None]] = []
 
-    async def host(config: GroupConfig, started: asyncio.Future[GroupCoordinator]) -> None:
-        async with GroupCoordinator.running(len(hosts), log, config) as coordinator:
+    async def host(broker_id: int, config: GroupConfig, started: asyncio.Future[GroupCoordinator]) -> None:
+        async with GroupCoordinator.running(broker_id, log, config) as coordinator:
             started.set_result(coordinator)
             await ended.wait()
 
     async def coordinate(config: GroupConfig) -> GroupCoordinator:
         started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
-        hosts.append(asyncio.create_task(host(config, started)))
+        hosts.append(asyncio.create_task(host(len(hosts) + 1, config, started)))
         return await started
 
     yield coordinate

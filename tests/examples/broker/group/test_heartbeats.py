@@ -13,6 +13,7 @@ from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.clients import (
     GROUP,
+    INITIAL_DELAY,
     REBALANCE,
     SESSION,
     Client,
@@ -95,6 +96,32 @@ async def test_every_request_of_a_member_that_shows_life_begins_its_session_anew
     assert members(coordinator) == 0
 
 
+async def test_a_follower_that_asks_what_it_has_joined_shows_life(
+    coordinator: GroupCoordinator,
+) -> None:
+    clients = [Client(coordinator, session=session) for session in (5 * SESSION, SESSION)]
+    joins = [await start(client.join_and_sync()) for client in clients]
+    await asyncio.gather(*joins)
+    await asyncio.sleep(SESSION - TICK)
+    assert (await clients[1].join()).generation_id == 1
+    await asyncio.sleep(SESSION - TICK)
+    assert members(coordinator) == 2
+
+
+async def test_a_member_that_syncs_while_the_group_waits_for_it_to_join_shows_life(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    joining = await start(Client(coordinator).join())
+    await asyncio.sleep(SESSION - TICK)
+    assert (await client.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    await asyncio.sleep(SESSION - TICK)
+    assert members(coordinator) == 2
+    assert (await client.join()).error is ErrorCode.NONE
+    await joining
+
+
 async def test_each_beat_completes_one_operation_and_schedules_the_next(
     coordinator: GroupCoordinator,
 ) -> None:
@@ -167,9 +194,9 @@ async def test_nobody_waits_any_longer_for_a_member_that_leaves(
     leaves, stays = Client(coordinator), Client(coordinator)
     await form_group(leaves, stays)
     began = virtual_time.time()
+    stays.protocols = (("range", b"other topics"),)
     joining = await start(stays.join())
-    if not joining.done():
-        assert leaves.leave() is ErrorCode.NONE
+    assert leaves.leave() is ErrorCode.NONE
     assert (await joining).error is ErrorCode.NONE
     assert virtual_time.time() == began
 
@@ -182,6 +209,19 @@ async def test_a_member_that_leaves_while_it_waits_is_told_so(coordinator: Group
     await asyncio.sleep(3)
     assert coordinator.describe_group(GROUP).state == "Empty"
     assert waiting(coordinator) == {}
+
+
+async def test_a_group_that_everybody_has_left_during_the_initial_delay_is_empty_after_it(
+    coordinator: GroupCoordinator,
+) -> None:
+    clients = [Client(coordinator) for _ in range(2)]
+    joins = [await start(client.join()) for client in clients]
+    for client in clients:
+        assert client.leave() is ErrorCode.NONE
+    assert [result.error for result in await asyncio.gather(*joins)] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
+    assert waiting(coordinator) == {"join": 1}
+    await asyncio.sleep(INITIAL_DELAY + TICK)
+    assert (coordinator.describe_group(GROUP).state, waiting(coordinator)) == ("Empty", {})
 
 
 async def test_a_newcomer_that_has_only_an_id_may_leave_again(

@@ -294,14 +294,26 @@ async def test_a_full_group_takes_nobody_in_and_keeps_its_members(coordinator: G
     assert (await rejoining).error is ErrorCode.NONE
 
 
-async def test_while_a_full_group_rebalances_those_who_come_first_have_the_places(
-    coordinator: GroupCoordinator,
-) -> None:
+async def test_newcomers_find_no_place_among_as_many_as_wait_to_join(coordinator: GroupCoordinator) -> None:
     clients = [Client(coordinator) for _ in range(4)]
     joins = [await start(client.join()) for client in clients]
-    late = Client(coordinator)
-    assert (await late.join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
+
+
+async def test_when_a_full_group_rebalances_whoever_comes_last_is_out(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
+    clients = [Client(coordinator) for _ in range(4)]
+    await form_group(*clients)
+    began = virtual_time.time()
+    clients.sort(key=lambda client: not client.leads)
+    newcomer = Client(coordinator)
+    joins = [await start(client.join()) for client in (clients[0], newcomer, *clients[1:3])]
+    assert (await clients[3].join()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
+    assert virtual_time.time() == began, "it is not waited for either"
+    assert clients[3].leave() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_another_broker_is_asked_in_vain(coordinate: Coordinate) -> None:

@@ -214,8 +214,8 @@ async def test_a_sync_that_does_not_fit_the_group_is_refused(
 ) -> None:
     client = Client(coordinator)
     await client.join()
-    assert (await client.sync(**changes)).error is error
-    assert (await client.sync(protocol_type="consumer", protocol_name="range")).error is ErrorCode.NONE
+    assert (await client.sync_once(**changes)).error is error
+    assert (await client.sync_once(protocol_type="consumer", protocol_name="range")).error is ErrorCode.NONE
 
 
 async def test_a_sync_while_the_group_rebalances_tells_to_join_again(coordinator: GroupCoordinator) -> None:

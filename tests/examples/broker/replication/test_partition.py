@@ -1,5 +1,7 @@
 """The high watermark and the in-sync replicas. Time is a number the tests pass in."""
 
+from collections.abc import Collection
+
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
@@ -13,9 +15,18 @@ from tests.examples.broker.cluster import TOPIC_ID, events
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 
 
-def partition(*replica_ids: int, min_insync_replicas: int = 1, segment_bytes: int = 100) -> Partition:
+def partition(
+    *replica_ids: int, min_insync_replicas: int = 1, segment_bytes: int = 100, dead: Collection[int] = ()
+) -> Partition:
     stored = StoredPartition(TOPIC_ID, PartitionLog(segment_bytes))
-    partition = Partition(events(), LEADER, stored, TopicConfig(min_insync_replicas), replica_lag_time_max=10)
+    partition = Partition(
+        events(),
+        LEADER,
+        stored,
+        TopicConfig(min_insync_replicas),
+        replica_lag_time_max=10,
+        is_alive=lambda broker_id: broker_id not in dead,
+    )
     partition.make_leader(PartitionState(replica_ids, replica_ids, LEADER), now=0)
     return partition
 
@@ -144,6 +155,20 @@ def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_
     assert in_sync(p) == [LEADER, FOLLOWER]
     assert fetched(p, FOLLOWER, 30, now=17)
     assert p.high_watermark == 30
+
+
+def test_the_high_watermark_does_not_wait_for_a_follower_that_was_caught_up_and_died() -> None:
+    dead: set[int] = set()
+    p = partition(LEADER, FOLLOWER, OTHER, dead=dead)
+    append(p)
+    fetched(p, FOLLOWER, 10)
+    fetched(p, OTHER, 10)
+    p.make_leader(p.state.with_in_sync((LEADER, FOLLOWER)), now=1)
+    append(p, now=1)
+    assert not fetched(p, FOLLOWER, 20, now=1)
+    dead.add(OTHER)
+    assert p.maybe_increment_high_watermark(now=1)
+    assert p.high_watermark == 20
 
 
 def test_acks_all_is_refused_below_the_least_number_of_in_sync_replicas_and_nothing_is_appended() -> None:

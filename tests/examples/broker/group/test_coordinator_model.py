@@ -1,0 +1,273 @@
+"""A group under random clients, a moody log, hand-overs and passing time: what always holds."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.group import GroupState
+from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
+from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, settled
+
+CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
+EVENTS = TopicPartition("events", 0)
+# Two of them share a group instance id, as a client and the one that replaces it.
+INSTANCES = (None, None, None, "static", "static", "other")
+CLIENTS = st.integers(0, len(INSTANCES) - 1)
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """Requests are sent and left waiting; whoever is answered acts on it with the next request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
+        self.term = self.commits = self.acknowledged = 0
+        self.generations: list[tuple[int, int]] = []
+        self.leaders: dict[tuple[int, int], str] = {}
+        self.sent: list[tuple[int, asyncio.Task[Any]]] = []
+        self.runner.run(self.set_up())
+
+    async def set_up(self) -> None:
+        self.log = MemoryLog()
+        self.ended = asyncio.Event()
+        started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
+        self.host = asyncio.create_task(self.run_coordinator(started))
+        self.coordinator = await started
+        self.partition = self.coordinator.partition_for(GROUP)
+        self.coordinator.elected(self.partition)
+        self.clients = [
+            Client(self.coordinator, instance=instance, session=6 + 3 * index, rebalance=20)
+            for index, instance in enumerate(INSTANCES)
+        ]
+
+    async def run_coordinator(self, started: asyncio.Future[GroupCoordinator]) -> None:
+        async with GroupCoordinator.running(0, self.log, CONFIG) as coordinator:
+            started.set_result(coordinator)
+            await self.ended.wait()
+
+    def send(self, index: int, request: Any) -> None:
+        async def start() -> None:
+            self.sent.append((index, asyncio.create_task(request)))
+            await settled()
+
+        self.runner.run(start())
+
+    @rule(indices=st.sets(CLIENTS, min_size=1))
+    def rebalance(self, indices: set[int]) -> None:
+        """These do what consumers do: join, twice if need be, and sync."""
+        for _ in range(2):
+            for index in indices:
+                self.join(index, b"a", old=False)
+        self.pass_time(3)
+        for index in indices:
+            self.sync(index)
+
+    @rule(index=CLIENTS, topics=st.sampled_from([b"a", b"b"]), old=st.booleans())
+    def join(self, index: int, topics: bytes, old: bool) -> None:
+        client = self.clients[index]
+        client.protocols = (("range", topics),)
+
+        async def join() -> None:
+            term = self.term
+            result = await client.join_once(requires_known_member_id=not old)
+            self.joined(client, term, result)
+
+        self.send(index, join())
+
+    def joined(self, client: Client, term: int, result: JoinResult) -> None:
+        if result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            client.member_id = ""
+        elif result.error is ErrorCode.MEMBER_ID_REQUIRED:
+            client.member_id = result.member_id
+        elif result.error is ErrorCode.NONE:
+            client.member_id, client.generation_id = result.member_id, result.generation_id
+            client.joined = result
+            self.generations.append((term, result.generation_id))
+            assert not result.members or result.leader_id == result.member_id
+            assert result.leader_id, "a generation has a leader"
+            if result.members and not result.skip_assignment:
+                assert client.member_id in {member.member_id for member in result.members}
+                leader = self.leaders.setdefault((term, result.generation_id), result.member_id)
+                assert leader == result.member_id, "two leaders of one generation"
+        else:
+            assert result.error in (
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                ErrorCode.NOT_COORDINATOR,
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ), result
+
+    @rule(index=CLIENTS)
+    def sync(self, index: int) -> None:
+        client = self.clients[index]
+        generation = client.generation_id
+        assignments = {member.member_id: b"%d" % generation for member in client.joined.members}
+
+        async def sync() -> None:
+            result: SyncResult = await client.sync(assignments)
+            if result.error is ErrorCode.NONE:
+                assert result.assignment in (b"%d" % generation, b""), "an assignment of another generation"
+
+        self.send(index, sync())
+
+    @rule(index=CLIENTS)
+    def heartbeat(self, index: int) -> None:
+        async def heartbeat() -> None:
+            with suppress(ApiError):
+                self.clients[index].heartbeat()
+
+        self.send(index, heartbeat())
+
+    @rule(index=CLIENTS)
+    def leave(self, index: int) -> None:
+        async def leave() -> None:
+            self.clients[index].leave()
+
+        self.send(index, leave())
+
+    @rule(instance=st.sampled_from(["static", "other"]))
+    def remove_static_member(self, instance: str) -> None:
+        async def remove() -> None:
+            self.coordinator.leave(GROUP, [MemberIdentity("", instance)])
+
+        self.send(0, remove())
+
+    @rule(index=CLIENTS)
+    def commit(self, index: int) -> None:
+        self.commits += 1
+        number = self.commits
+
+        async def commit() -> None:
+            try:
+                error = await self.clients[index].commit(EVENTS, number)
+            except ApiError:
+                return
+            if error is ErrorCode.NONE:
+                self.acknowledged = max(self.acknowledged, number)
+
+        self.send(index, commit())
+
+    @rule(position=st.integers(0, 100))
+    def vanish(self, position: int) -> None:
+        """A client that waits goes away."""
+        waiting = [task for _, task in self.sent if not task.done()]
+        if waiting:
+            waiting[position % len(waiting)].cancel()
+            self.runner.run(settled())
+
+    @rule(seconds=st.sampled_from([0.5, 1, 2, 3, 5, 6, 10, 20, 30]))
+    def pass_time(self, seconds: float) -> None:
+        self.runner.run(asyncio.sleep(seconds))
+        self.runner.run(settled())
+
+    @rule(error=st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]))
+    def fail_appends(self, error: ErrorCode) -> None:
+        self.log.error = error
+
+    @rule(hold=st.booleans())
+    def hold_appends(self, hold: bool) -> None:
+        if hold:
+            self.log.appended.clear()
+        else:
+            self.log.appended.set()
+        self.runner.run(settled())
+
+    @rule()
+    def hand_over(self) -> None:
+        async def hand_over() -> None:
+            self.coordinator.resigned(self.partition)
+            assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
+            self.term += 1
+            self.coordinator.elected(self.partition)
+            await settled()
+
+        self.runner.run(hand_over())
+
+    @rule()
+    def delete(self) -> None:
+        async def delete() -> None:
+            group = self.coordinator._groups.find(GROUP)
+            if group is not None and group.state is GroupState.EMPTY:
+                # Commits under way are deleted with it.
+                self.log.appended.set()
+                await settled()
+                self.term += 1
+                self.acknowledged = 0
+            with suppress(ApiError):
+                await self.coordinator.delete_group(GROUP)
+
+        self.send(0, delete())
+
+    @invariant()
+    def generations_only_grow(self) -> None:
+        for term in {term for term, _ in self.generations}:
+            seen = [generation for of, generation in self.generations if of == term]
+            assert seen == sorted(seen)
+
+    @invariant()
+    def nobody_failed(self) -> None:
+        for _, task in self.sent:
+            if task.done() and not task.cancelled():
+                task.result()
+        self.sent = [(index, task) for index, task in self.sent if not task.done()]
+
+    @invariant()
+    def what_was_acknowledged_is_seen(self) -> None:
+        assert self.coordinator.fetch_offsets(GROUP, [EVENTS])[EVENTS].offset >= (self.acknowledged or -1)
+
+    @invariant()
+    def books_are_right(self) -> None:
+        heartbeats = joins = 0
+        pending = {name: figures.pending for name, figures in self.coordinator.statistics().items()}
+        for group in self.coordinator._groups:
+            members = group.members.values()
+            assert (group.leader_id in group.members) if members else group.leader_id is None
+            assert group.static_members == {
+                member.group_instance_id: member.member_id
+                for member in members
+                if member.group_instance_id is not None
+            }
+            assert len(members) <= 2 * CONFIG.group_max_size
+            assert not (group.state is GroupState.EMPTY and members)
+            assert members or group.state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
+            assert not any(member.awaits_sync for member in members) or (
+                group.state is GroupState.COMPLETING_REBALANCE
+            )
+            heartbeats += sum(not member.awaits_answer for member in members) + len(group.pending_members)
+            joins += group.state is GroupState.PREPARING_REBALANCE
+            syncing = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+            assert pending["sync"] == bool(syncing and group.pending_sync)
+            assert group.pending_sync <= set(group.members)
+            for member in members:
+                watching = self.coordinator._purgatories["heartbeat"].operations((GROUP, member.member_id))
+                assert len(watching) == (not member.awaits_answer)
+        assert (pending["heartbeat"], pending["join"]) == (heartbeats, joins)
+
+    def teardown(self) -> None:
+        self.runner.run(self.tear_down())
+        self.runner.close()
+
+    async def tear_down(self) -> None:
+        """Once the log takes everything and nobody comes any more, everybody is answered and gone."""
+        self.log.error = ErrorCode.NONE
+        self.log.appended.set()
+        for _ in range(20):
+            await asyncio.sleep(30)
+        assert all(task.done() for _, task in self.sent)
+        assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
+        assert all(group.state is GroupState.EMPTY for group in self.coordinator._groups)
+        self.ended.set()
+        await self.host
+
+
+TestGroup = GroupMachine.TestCase
+TestGroup.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -1,0 +1,168 @@
+"""Another broker becomes the coordinator: what it knows, and what those learn who wait at the old one."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.offsets import CommittedOffset
+from examples.broker.group.requests import CommitRequest
+from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.clients import (
+    GROUP,
+    SESSION,
+    Client,
+    MemoryLog,
+    form_group,
+    settled,
+    start,
+    waiting,
+)
+from tests.examples.broker.group.conftest import Coordinate
+
+EVENTS = TopicPartition("events", 0)
+
+
+async def hand_over(old: GroupCoordinator, coordinate: Coordinate, *clients: Client) -> GroupCoordinator:
+    partition = old.partition_for(GROUP)
+    old.resigned(partition)
+    new = await coordinate(GroupConfig())
+    new.elected(partition)
+    for client in clients:
+        client.coordinator = new
+    return new
+
+
+async def test_members_go_on_under_the_new_coordinator_without_a_rebalance(
+    coordinator: GroupCoordinator, coordinate: Coordinate
+) -> None:
+    clients = [Client(coordinator, instance=instance) for instance in (None, None, "static")]
+    await form_group(*clients)
+    await clients[0].commit(EVENTS, 7, "here")
+    before = coordinator.describe_group(GROUP)
+    new = await hand_over(coordinator, coordinate, *clients)
+    assert waiting(coordinator) == {}
+    assert new.describe_group(GROUP) == before
+    for client in clients:
+        client.heartbeat()
+        assert (await client.sync()).assignment == client.member_id.encode()
+    assert new.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(7, metadata="here")}
+    assert waiting(new) == {"heartbeat": 3}
+
+
+async def test_a_member_that_died_with_its_coordinator_expires_under_the_next(
+    coordinator: GroupCoordinator, coordinate: Coordinate
+) -> None:
+    alive, dead = Client(coordinator), Client(coordinator)
+    await form_group(alive, dead)
+    await asyncio.sleep(SESSION - 1)
+    new = await hand_over(coordinator, coordinate, alive, dead)
+    await asyncio.sleep(SESSION - 1)
+    alive.heartbeat()
+    await asyncio.sleep(0.999)
+    assert len(new.describe_group(GROUP).members) == 2
+    await asyncio.sleep(0.002)
+    assert [m.identity for m in new.describe_group(GROUP).members] == [alive.identity]
+
+
+async def test_the_next_generation_goes_on_counting(
+    coordinator: GroupCoordinator, coordinate: Coordinate
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    await hand_over(coordinator, coordinate, client)
+    await form_group(client)
+    assert client.generation_id == 2
+
+
+async def test_an_empty_group_stays_empty(coordinator: GroupCoordinator, coordinate: Coordinate) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    client.leave()
+    await settled()
+    new = await hand_over(coordinator, coordinate)
+    assert (new.describe_group(GROUP).state, waiting(new)) == ("Empty", {})
+    client = Client(new)
+    await form_group(client)
+    assert client.generation_id == 3
+
+
+async def test_whoever_waits_is_told_that_this_is_not_the_coordinator_any_more(
+    coordinator: GroupCoordinator,
+) -> None:
+    leader, follower = Client(coordinator), Client(coordinator)
+    joins = [await start(client.join()) for client in (leader, follower)]
+    await asyncio.gather(*joins)
+    syncing = await start(follower.sync())
+    other = Client(coordinator)
+    elsewhere = [await start(other.join_once(group_id="other", requires_known_member_id=False))]
+    newcomer = await Client(coordinator).join_once(group_id="other")
+    assert newcomer.error is ErrorCode.MEMBER_ID_REQUIRED
+    for group_id in (GROUP, "other"):
+        coordinator.resigned(coordinator.partition_for(group_id))
+    assert waiting(coordinator) == {}
+    assert (await syncing).error is ErrorCode.NOT_COORDINATOR
+    assert (await elsewhere[0]).error is ErrorCode.NOT_COORDINATOR
+    assert (await leader.sync()).error is ErrorCode.NOT_COORDINATOR
+    with pytest.raises(ApiError, match="NOT_COORDINATOR"):
+        leader.heartbeat()
+    with pytest.raises(ApiError, match="NOT_COORDINATOR"):
+        await coordinator.delete_group(GROUP)
+    await asyncio.sleep(SESSION)
+    assert waiting(coordinator) == {}
+
+
+async def test_members_that_wait_to_rejoin_are_told_at_once(coordinator: GroupCoordinator) -> None:
+    first, second = Client(coordinator), Client(coordinator)
+    await form_group(first)
+    joining = await start(second.join())
+    coordinator.resigned(coordinator.partition_for(GROUP))
+    assert (await joining).error is ErrorCode.NOT_COORDINATOR
+    assert waiting(coordinator) == {}
+
+
+async def test_what_the_log_takes_after_the_handover_changes_nothing_here(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    client = Client(coordinator)
+    await client.join()
+    log.appended.clear()
+    syncing = await start(client.sync())
+    coordinator.resigned(coordinator.partition_for(GROUP))
+    assert (await syncing).error is ErrorCode.NOT_COORDINATOR
+    log.appended.set()
+    await settled()
+    assert waiting(coordinator) == {}
+
+
+async def test_a_broker_may_coordinate_a_group_again(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    partition = coordinator.partition_for(GROUP)
+    with pytest.raises(ValueError, match="already"):
+        coordinator.elected(partition)
+    coordinator.resigned(partition)
+    coordinator.resigned(partition)
+    coordinator.elected(partition)
+    client.heartbeat()
+    assert waiting(coordinator) == {"heartbeat": 1}
+
+
+async def test_a_coordinator_that_stops_leaves_nobody_hanging(
+    log: MemoryLog, virtual_time: VirtualTimeLoop
+) -> None:
+    async with GroupCoordinator.running(0, log) as coordinator:
+        for group_id in (GROUP, "other"):
+            coordinator.elected(coordinator.partition_for(group_id))
+        joining = await start(Client(coordinator).join())
+        log.appended.clear()
+        committing = await start(
+            coordinator.commit_offsets(CommitRequest("other", {EVENTS: CommittedOffset(7)}))
+        )
+    assert (await joining).error is ErrorCode.NOT_COORDINATOR
+    assert await committing == {EVENTS: ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert waiting(coordinator) == {}
+    assert virtual_time.time() == 0

@@ -1,0 +1,213 @@
+"""Committed offsets: who may commit, when a commit is seen, and what the log has to do with it."""
+
+import asyncio
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.offsets import NO_OFFSET, CommittedOffset, GroupOffsets
+from examples.broker.group.requests import CommitRequest
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, form_group, settled, start
+from tests.examples.broker.group.conftest import Coordinate
+
+ONE, TWO = TopicPartition("events", 0), TopicPartition("events", 1)
+
+
+def committed(coordinator: GroupCoordinator, topic_partition: TopicPartition = ONE) -> int:
+    return coordinator.fetch_offsets(GROUP, [topic_partition])[topic_partition].offset
+
+
+async def refusal(client: Client) -> ErrorCode:
+    try:
+        return await client.commit(ONE, 9)
+    except ApiError as error:
+        return error.code
+
+
+async def test_a_commit_is_seen_by_whoever_asks(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    request = CommitRequest(
+        GROUP, {ONE: CommittedOffset(7, 3, "here"), TWO: CommittedOffset(8)}, 1, client.identity
+    )
+    assert await coordinator.commit_offsets(request) == {ONE: ErrorCode.NONE, TWO: ErrorCode.NONE}
+    other = TopicPartition("other", 0)
+    assert coordinator.fetch_offsets(GROUP, [ONE, other]) == {
+        ONE: CommittedOffset(7, 3, "here"),
+        other: NO_OFFSET,
+    }
+    assert coordinator.fetch_offsets(GROUP) == {ONE: CommittedOffset(7, 3, "here"), TWO: CommittedOffset(8)}
+
+
+async def test_commits_outlive_the_members_that_made_them(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    await client.commit(ONE, 7)
+    await asyncio.sleep(client.session + 1)
+    assert coordinator.describe_group(GROUP).state == "Empty"
+    assert committed(coordinator) == 7
+
+
+async def test_a_commit_is_not_seen_before_the_log_has_it(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    await client.commit(ONE, 7)
+    log.appended.clear()
+    committing = await start(client.commit(ONE, 8))
+    assert committed(coordinator) == 7
+    log.appended.set()
+    assert await committing is ErrorCode.NONE
+    assert committed(coordinator) == 8
+
+
+async def test_a_commit_takes_effect_even_if_its_client_has_gone(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    log.appended.clear()
+    committing = await start(client.commit(ONE, 7))
+    committing.cancel()
+    log.appended.set()
+    await settled()
+    assert committed(coordinator) == 7
+
+
+@pytest.mark.parametrize(
+    ("refused", "answer"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+    ],
+)
+async def test_a_commit_that_the_log_refuses_has_not_happened(
+    coordinator: GroupCoordinator, log: MemoryLog, refused: ErrorCode, answer: ErrorCode
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    log.error = refused
+    assert await client.commit(ONE, 7) is answer
+    assert coordinator.fetch_offsets(GROUP) == {}
+
+
+async def test_metadata_that_is_too_large_is_refused_for_its_own_partition_only(
+    coordinator: GroupCoordinator,
+) -> None:
+    request = CommitRequest(
+        GROUP, {ONE: CommittedOffset(7, metadata="x" * 4096), TWO: CommittedOffset(8, metadata="x" * 4097)}
+    )
+    assert await coordinator.commit_offsets(request) == {
+        ONE: ErrorCode.NONE,
+        TWO: ErrorCode.OFFSET_METADATA_TOO_LARGE,
+    }
+    assert (committed(coordinator, ONE), committed(coordinator, TWO)) == (7, -1)
+
+
+async def test_a_client_without_a_group_membership_may_commit_while_there_are_no_members(
+    coordinator: GroupCoordinator,
+) -> None:
+    standalone = Client(coordinator)
+    assert await standalone.commit(ONE, 7) is ErrorCode.NONE
+    assert committed(coordinator) == 7
+    assert coordinator.describe_group(GROUP).state == "Empty"
+    member = Client(coordinator)
+    await form_group(member)
+    assert await refusal(standalone) is ErrorCode.UNKNOWN_MEMBER_ID
+    member.leave()
+    assert await standalone.commit(ONE, 8) is ErrorCode.NONE
+
+
+async def test_only_members_of_the_current_generation_may_commit(coordinator: GroupCoordinator) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    client.generation_id = 2
+    assert await refusal(client) is ErrorCode.ILLEGAL_GENERATION
+    client.generation_id, client.member_id = 1, "stranger"
+    assert await refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+    client.instance = "nobody"
+    assert await refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert committed(coordinator) == -1
+
+
+async def test_a_generation_of_a_group_that_does_not_exist_cannot_commit(
+    coordinator: GroupCoordinator,
+) -> None:
+    client = Client(coordinator)
+    client.generation_id = 3
+    assert await refusal(client) is ErrorCode.ILLEGAL_GENERATION
+    assert coordinator.list_groups() == []
+
+
+async def test_a_member_commits_what_it_has_done_while_the_group_waits_for_it_to_join(
+    coordinator: GroupCoordinator,
+) -> None:
+    client, newcomer = Client(coordinator), Client(coordinator)
+    await form_group(client)
+    joining = await start(newcomer.join())
+    assert await client.commit(ONE, 7) is ErrorCode.NONE
+    await client.join()
+    await joining
+    assert await refusal(client) is ErrorCode.REBALANCE_IN_PROGRESS, "the group syncs"
+
+
+async def test_a_commit_that_leaves_nothing_leaves_no_group(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    standalone = Client(coordinator)
+    assert await standalone.commit(ONE, 7, "x" * 5000) is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert await standalone.commit(ONE, 7) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert coordinator.list_groups() == []
+
+
+async def test_a_group_is_kept_for_a_commit_that_the_log_may_yet_take(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    log.appended.clear()
+    committing = await start(Client(coordinator).commit(ONE, 7))
+    assert (await Client(coordinator, protocols=()).join_once()).error is not ErrorCode.NONE
+    log.appended.set()
+    assert await committing is ErrorCode.NONE
+    assert committed(coordinator) == 7
+
+
+async def test_of_two_commits_that_fail_together_the_one_that_is_tried_again_counts(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    async def insist() -> None:
+        while await Client(coordinator).commit(ONE, 7) is not ErrorCode.NONE:
+            log.error = ErrorCode.NONE
+
+    log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    log.appended.clear()
+    insisting = await start(insist())
+    giving_up = await start(Client(coordinator).commit(TWO, 8))
+    log.appended.set()
+    await insisting
+    assert await giving_up is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert committed(coordinator) == 7
+
+
+async def test_another_broker_neither_takes_nor_tells_offsets(coordinate: Coordinate) -> None:
+    elsewhere = await coordinate(GroupConfig())
+    assert await refusal(Client(elsewhere)) is ErrorCode.NOT_COORDINATOR
+    with pytest.raises(ApiError, match="NOT_COORDINATOR"):
+        elsewhere.fetch_offsets(GROUP)
+
+
+def test_a_commit_that_settles_after_a_later_one_is_not_seen() -> None:
+    offsets = GroupOffsets()
+    earlier = offsets.prepare({ONE: CommittedOffset(7), TWO: CommittedOffset(7)})
+    later = offsets.prepare({ONE: CommittedOffset(8)})
+    offsets.settle(later, appended=True)
+    offsets.settle(earlier, appended=True)
+    assert [offsets.get(entry).offset for entry in (ONE, TWO)] == [8, 7]
