@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.api_versions.v4.response import ApiVersion
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 
-from examples.broker.protocol.apis import Api
+from examples.broker.protocol.apis import PRODUCE, Api
 from examples.broker.protocol.codec import RequestContext
+
+# Older than what is served: many a librdkafka compresses for no broker that does not claim to serve the first
+# version of Produce, which it would not speak itself (KAFKA-18659, librdkafka#4956).
+ADVERTISED_MIN_VERSIONS: Final = {PRODUCE.key: 0}
 
 
 async def api_versions(
@@ -21,7 +25,9 @@ async def api_versions(
         error_code=ErrorCode.unsupported_version if request is None else ErrorCode.none,
         api_keys=tuple(
             ApiVersion(
-                api_key=i16(api.key), min_version=i16(api.min_version), max_version=i16(api.max_version)
+                api_key=i16(api.key),
+                min_version=i16(ADVERTISED_MIN_VERSIONS.get(api.key, api.min_version)),
+                max_version=i16(api.max_version),
             )
             for api in served
         ),

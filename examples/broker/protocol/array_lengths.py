@@ -10,7 +10,6 @@ from functools import cache
 from struct import Struct
 from typing import Any
 
-from examples.broker.protocol.errors import MalformedRequest
 from examples.broker.protocol.schema import shape_of
 
 # From where a value begins in a frame to where the next one does.
@@ -33,7 +32,7 @@ _LONGEST_VARINT = 5
 
 @cache
 def array_length_check(entity: Any) -> Skip:
-    """What goes through an ``entity``, and raises MalformedRequest at an array that the frame cannot hold.
+    """What goes through an ``entity``, and raises ValueError at an array that the frame cannot hold.
 
     IndexError or struct.error where the frame ends too early. Costs a call for each field.
     """
@@ -94,7 +93,7 @@ def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
             position += 4
         # No element takes less than a byte.
         if length > len(frame) - position:
-            raise MalformedRequest(f"an array of {length} elements in {len(frame) - position} bytes")
+            raise ValueError(f"an array of {length} elements in {len(frame) - position} bytes")
         for _ in range(length):
             position = skip_element(frame, position)
         return position
@@ -111,7 +110,7 @@ def _skip_tagged(known: dict[int, Skip]) -> Skip:
             tag, position = _read_varint(frame, position)
             size, position = _read_varint(frame, position)
             if tag in known and known[tag](frame, position) != position + size:
-                raise MalformedRequest(f"a tagged field that is not of the {size} bytes it says")
+                raise ValueError(f"a tagged field that is not of the {size} bytes it says")
             position += size
         return position
 
@@ -130,4 +129,4 @@ def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
-    raise MalformedRequest(f"a number of more than {_LONGEST_VARINT} bytes")
+    raise ValueError(f"a number of more than {_LONGEST_VARINT} bytes")

@@ -44,16 +44,18 @@ async def test_each_partition_is_answered_under_its_topic(virtual_time: VirtualT
         cluster.controller.fence(1)
         cluster.controller.fence(0)
         cluster.controller.heartbeat(1)
-        response = await elect(cluster, ("b", (0, 1)), ("a", (1, 0, 2)))
+        response = await elect(cluster, ("b", (0, 1, 2)), ("a", (1, 0, 2)))
         assert errors(response) == {
             ("a", 0): ErrorCode.eligible_leaders_not_available,
             ("a", 1): ErrorCode.election_not_needed,
             ("a", 2): ErrorCode.unknown_topic_or_partition,
             ("b", 0): ErrorCode.none,
             ("b", 1): ErrorCode.none,
+            ("b", 2): ErrorCode.unknown_topic_or_partition,
         }
-        messages = [entry.error_message for entry in response.replica_election_results[1].partition_result]
-        assert messages == [None, None]
+        elected, _, missing = response.replica_election_results[1].partition_result
+        assert elected.error_message is None
+        assert "b-2" in str(missing.error_message)
         assert cluster.partition(TopicPartition("b", 0)).leader == 1
 
 

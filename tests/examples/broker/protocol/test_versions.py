@@ -53,6 +53,7 @@ def test_no_topics_meant_all_in_metadata_0_alone() -> None:
     request = upgraded(METADATA, 0, topics=(topic,))
     assert [(topic.name, topic.topic_id) for topic in request.topics] == [("events", None)]
     assert request.allow_auto_topic_creation
+    assert request.include_topic_authorized_operations is False
 
 
 def test_the_authorized_operations_of_the_cluster_are_not_told_to_those_who_could_ask() -> None:

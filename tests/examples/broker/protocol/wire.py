@@ -1,24 +1,66 @@
 """Requests and responses as a client of any version has them, and entities to fill them with."""
 
 import io
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
+from uuid import UUID
 
-from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import Records
 
 from examples.broker.protocol.apis import APIS, Api
+from examples.broker.protocol.schema import FieldShape, shape_of
 from examples.broker.protocol.versions import response_class
-
-# kio tells Hypothesis how to make all its types but this one.
-st.register_type_strategy(Records, st.binary(max_size=20))
 
 SERVED = [(api, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
 
 
 def named(value: Any) -> str:
     return value.name if isinstance(value, Api) else str(value)
+
+
+def filled(entity_type: Any) -> Any:
+    """An entity with two elements in each array, and in each field a value of its own, not the default."""
+    numbers = count(1)
+
+    def value(shape: FieldShape) -> Any:
+        if shape.is_entity:
+            return shape.type(**{field.name: of(field) for field in fields(shape.type)})
+        return _value(shape.type, next(numbers))
+
+    def of(field: Field[Any]) -> Any:
+        shape = shape_of(field)
+        return (value(shape), value(shape)) if shape.is_array else value(shape)
+
+    return value(FieldShape(entity_type, is_array=False, is_nullable=False))
+
+
+def emptied(entity: Any) -> Any:
+    """The same entity without what it need not have: its arrays empty, and null where null is known."""
+    spared = {}
+    for field in fields(entity):
+        shape = shape_of(field)
+        if shape.is_nullable or shape.is_array:
+            spared[field.name] = None if shape.is_nullable else ()
+    return replace(entity, **spared)
+
+
+def _value(primitive: Any, number: int) -> Any:
+    if primitive is bool:
+        return True
+    if primitive is ErrorCode:
+        return ErrorCode.corrupt_message
+    if issubclass(primitive, int):
+        return number % 100 + 1
+    if issubclass(primitive, timedelta):
+        return timedelta(milliseconds=number)
+    if issubclass(primitive, datetime):
+        return datetime.fromtimestamp(number, UTC)
+    if primitive is UUID:
+        return UUID(int=number)
+    return f"text {number}" if issubclass(primitive, str) else b"bytes %d" % number
 
 
 def request_frame(request: Any, *, correlation_id: int = 7, client_id: str | None = "client") -> bytes:

@@ -1,0 +1,164 @@
+"""A server of toy handlers, and clients that speak raw bytes to it. A heartbeat stands for any request."""
+
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+from anyio import (
+    BrokenResourceError,
+    EndOfStream,
+    Event,
+    connect_tcp,
+    create_task_group,
+    fail_after,
+    move_on_after,
+    sleep,
+)
+from anyio.abc import SocketAttribute, SocketStream
+from kio.schema.errors import ErrorCode
+from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32, i32Timedelta
+
+from examples.broker.protocol.apis import HEARTBEAT, Api
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.connection import Handler
+from examples.broker.protocol.frames import FrameBuffer
+from examples.broker.protocol.server import Server
+from tests.examples.broker.protocol.wire import request_frame, with_size
+
+# Far longer than anything here takes: a test that would hang fails instead.
+PATIENCE = 10.0
+NOT_THROTTLED = i32Timedelta.parse(timedelta(0))
+ALIVE = HeartbeatResponse(throttle_time=NOT_THROTTLED, error_code=ErrorCode.none)
+
+
+def heartbeat(correlation_id: int = 7, *, generation: int = 0, group: str = "group") -> bytes:
+    """A request's bytes, its length included."""
+    request = HeartbeatRequest(group_id=GroupId(group), generation_id=i32(generation), member_id="member")
+    return with_size(request_frame(request, correlation_id=correlation_id))
+
+
+async def answer_at_once(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    return ALIVE
+
+
+class LongPoll:
+    """A handler that answers once it is told to, and tells who began and who was cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.cancelled = 0
+        self.answer = Event()
+        self._changed = Event()
+
+    async def __call__(self, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        self.begun += 1
+        self._tell()
+        try:
+            await self.answer.wait()
+        except BaseException:
+            self.cancelled += 1
+            self._tell()
+            raise
+        return ALIVE
+
+    async def until(self, *, begun: int = 0, cancelled: int = 0) -> None:
+        with fail_after(PATIENCE):
+            while self.begun < begun or self.cancelled < cancelled:
+                await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = Event()
+
+
+class RawClient:
+    """Sends what it is told to and reads frames."""
+
+    def __init__(self, stream: SocketStream) -> None:
+        self._stream = stream
+        self._received = FrameBuffer(4, 2**31 - 1)
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send(data)
+
+    async def frame(self) -> bytes:
+        with fail_after(PATIENCE):
+            while (frame := self._received.take()) is None:
+                self._received.feed(await self._stream.receive())
+        return frame
+
+    async def correlation_id(self) -> int:
+        """That of the next response."""
+        return int.from_bytes((await self.frame())[:4], "big")
+
+    async def closed(self) -> bytes:
+        """What else comes until the server closes the connection."""
+        rest = b""
+        with fail_after(PATIENCE), suppress(EndOfStream, BrokenResourceError):
+            while True:
+                rest += await self._stream.receive()
+        return rest
+
+    async def some(self) -> bytes:
+        """The next bytes, whatever they are a part of."""
+        with fail_after(PATIENCE):
+            return await self._stream.receive()
+
+    async def hears_nothing(self) -> bool:
+        """Whether nothing comes for a while, real time being all there is to tell."""
+        with move_on_after(0.05):
+            await self._stream.receive()
+            return False
+        return True
+
+    async def drip(self, data: bytes, interval: float) -> None:
+        """Send a byte at a time, every ``interval`` seconds, as long as somebody listens."""
+        with suppress(BrokenResourceError):
+            for byte in data:
+                await self._stream.send(bytes([byte]))
+                await sleep(interval)
+
+    async def go(self) -> None:
+        await self._stream.aclose()
+
+    async def vanish(self) -> None:
+        """Go without a farewell, as a process that is killed may: a reset instead of an end."""
+        raw_socket = self._stream.extra(SocketAttribute.raw_socket)
+        raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await self._stream.aclose()
+
+
+class Port:
+    """A running server, and the way to it."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self.server = server
+        self.number = number
+
+    async def until_connections(self, count: int) -> None:
+        """Until the server has so many; it tells nobody when that changes."""
+        with fail_after(PATIENCE):
+            while self.server.connection_count != count:  # noqa: ASYNC110 - there is no event to wait for
+                await sleep(0.001)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[RawClient]:
+        async with await connect_tcp("127.0.0.1", self.number) as stream:
+            yield RawClient(stream)
+
+
+@asynccontextmanager
+async def serving(
+    handler: Handler, *, api: Api[Any, Any] = HEARTBEAT, **settings: Any
+) -> AsyncIterator[Port]:
+    """A server that answers ``api`` with ``handler``; cancelled at the end, if it was not stopped."""
+    server = Server({api.key: handler}, **settings)
+    async with create_task_group() as tasks:
+        yield Port(server, await tasks.start(server.serve))
+        tasks.cancel_scope.cancel()
+    assert server.connection_count == 0

@@ -1,0 +1,14 @@
+"""What clients are told is served."""
+
+from examples.broker.protocol.api_versions import api_versions
+from examples.broker.protocol.apis import API_VERSIONS, APIS, PRODUCE
+from examples.broker.protocol.codec import RequestContext
+
+CONTEXT = RequestContext(API_VERSIONS, 4, 1, None, "here")
+
+
+async def test_all_versions_that_are_served_are_told_and_of_produce_older_ones() -> None:
+    response = await api_versions(APIS.values(), CONTEXT, None)
+    told = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+    served = {api.key: (api.min_version, api.max_version) for api in APIS.values()}
+    assert told == served | {PRODUCE.key: (0, PRODUCE.max_version)}

@@ -1,0 +1,108 @@
+"""A broker that asks another."""
+
+from contextlib import suppress
+
+import pytest
+from anyio import BrokenResourceError, BusyResourceError, EndOfStream, create_task_group, create_tcp_listener
+from anyio.abc import SocketAttribute, SocketStream
+from kio.schema.errors import ErrorCode
+from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32
+
+from examples.broker.protocol.apis import HEARTBEAT
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.protocol.codec import RequestContext
+from tests.examples.broker.protocol.clients import ALIVE, LongPoll, answer_at_once, serving
+
+ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")
+
+
+async def test_a_peer_answers_one_request_after_the_other() -> None:
+    contexts: list[RequestContext] = []
+
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        assert request == ASKED
+        contexts.append(context)
+        return ALIVE
+
+    async with serving(answer) as port:
+        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        for _ in range(3):
+            response = await peer.request(HEARTBEAT, ASKED)
+            assert response.error_code is ErrorCode.none
+        assert repr(peer) == f"<PeerConnection to 127.0.0.1:{port.number} after 3 requests>"
+        await peer.aclose()
+        await port.until_connections(0)
+    assert {(context.client_id, context.version) for context in contexts} == {("broker-1", 4)}
+    assert len({context.correlation_id for context in contexts}) == 3
+
+
+async def test_nobody_there_is_a_connection_error() -> None:
+    async with serving(answer_at_once) as port:
+        pass
+    with pytest.raises(ConnectionError, match=f"127.0.0.1:{port.number} cannot be reached"):
+        await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+
+
+async def test_a_peer_that_closes_before_it_answers_is_a_connection_error() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port:
+        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        async with create_task_group() as tasks:
+            tasks.start_soon(port.server.stop, 0)
+            with pytest.raises(ConnectionError, match=f"to 127.0.0.1:{port.number} is closed"):
+                await peer.request(HEARTBEAT, ASKED)
+        with pytest.raises(ConnectionError, match="is closed"):
+            await peer.request(HEARTBEAT, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        pytest.param(b"\x00\x00\x00\x05\x00\x00\x00\x63\x00", "cannot be read", id="cut short"),
+        pytest.param(b"\x00\x00\x00\x0c\x00\x00\x00\x63" + bytes(8), "answered 99", id="to another request"),
+        pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="of 2 GiB"),
+    ],
+)
+async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes, cause: str) -> None:
+    async def answer_nonsense(stream: SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(answer)
+            with suppress(EndOfStream, BrokenResourceError):
+                await stream.receive()
+
+    async with await create_tcp_listener(local_host="127.0.0.1") as listener, create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer_nonsense)
+        port = listener.extra(SocketAttribute.local_port)
+        peer = await PeerConnection.open("127.0.0.1", port, "broker-1")
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} answered nonsense: .*{cause}"):
+            await peer.request(HEARTBEAT, ASKED)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_request_given_up_closes_the_connection_lest_its_answer_is_taken_for_another() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port:
+        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        async with create_task_group() as tasks:
+            tasks.start_soon(peer.request, HEARTBEAT, ASKED)
+            await poll.until(begun=1)
+            tasks.cancel_scope.cancel()
+        await poll.until(cancelled=1)
+        with pytest.raises(ConnectionError):
+            await peer.request(HEARTBEAT, ASKED)
+
+
+async def test_one_request_at_a_time() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port:
+        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        async with create_task_group() as tasks:
+            tasks.start_soon(peer.request, HEARTBEAT, ASKED)
+            await poll.until(begun=1)
+            with pytest.raises(BusyResourceError):
+                await peer.request(HEARTBEAT, ASKED)
+            poll.answer.set()
+        await peer.aclose()

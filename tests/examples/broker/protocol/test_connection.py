@@ -1,0 +1,358 @@
+"""One connection: requests in order, and what becomes of clients that go, stall or talk nonsense."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+from anyio import Event, create_task_group, fail_after, move_on_after, sleep
+from anyio.lowlevel import checkpoint
+from kio.schema.api_versions.v4 import ApiVersionsRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.heartbeat.v0 import HeartbeatRequest as HeartbeatRequestV0
+from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
+from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32
+
+from examples.broker.protocol.apis import API_VERSIONS, HEARTBEAT, SYNC_GROUP
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.connection import ConnectionLimits
+from examples.broker.protocol.gate import Gate
+from tests.examples.broker.protocol.clients import (
+    ALIVE,
+    NOT_THROTTLED,
+    PATIENCE,
+    LongPoll,
+    RawClient,
+    answer_at_once,
+    heartbeat,
+    serving,
+)
+from tests.examples.broker.protocol.wire import read_response, request_frame, with_size
+
+SHORT = 0.05
+
+
+async def test_requests_are_answered_in_the_order_they_came_one_at_a_time() -> None:
+    running, most, generations = 0, 0, []
+
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        # The earlier ones take longer.
+        for _ in range(5 - request.generation_id):
+            await checkpoint()
+        generations.append(request.generation_id)
+        running -= 1
+        return ALIVE
+
+    async with serving(answer) as port, port.client() as client:
+        await client.send(b"".join(heartbeat(100 + number, generation=number) for number in range(5)))
+        assert [await client.correlation_id() for _ in range(5)] == [100, 101, 102, 103, 104]
+    assert (generations, most) == ([0, 1, 2, 3, 4], 1)
+
+
+async def test_a_client_is_answered_in_its_own_version() -> None:
+    old = HeartbeatRequestV0(group_id=GroupId("group"), generation_id=i32(1), member_id="")
+    asked: list[tuple[int, str | None, str, HeartbeatRequest]] = []
+
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        asked.append((context.version, context.client_id, context.client_host, request))
+        return ALIVE
+
+    async with serving(answer) as port, port.client() as client:
+        await client.send(with_size(request_frame(old)))
+        correlation_id, response = read_response(HEARTBEAT, 0, with_size(await client.frame()))
+    assert (correlation_id, response.error_code) == (7, ErrorCode.none)
+    newest = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="")
+    assert asked == [(0, "client", "127.0.0.1", newest)]
+
+
+async def test_what_asks_for_no_answer_gets_none() -> None:
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse | None:
+        return None if context.correlation_id == 1 else ALIVE
+
+    async with serving(answer) as port, port.client() as client:
+        await client.send(heartbeat(1) + heartbeat(2))
+        assert await client.correlation_id() == 2
+
+
+async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_again() -> None:
+    async with serving(answer_at_once) as port, port.client() as client:
+        await client.send(with_size(b"\x00\x12\x00\x63\x00\x00\x00\x05" + b"from the future"))
+        correlation_id, response = read_response(API_VERSIONS, 0, with_size(await client.frame()))
+        assert (correlation_id, response.error_code) == (5, ErrorCode.unsupported_version)
+        served = [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
+        assert served == [(12, 0, 4), (18, 0, 4)]
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        await client.send(with_size(request_frame(request, correlation_id=6)))
+        correlation_id, response = read_response(API_VERSIONS, 4, with_size(await client.frame()))
+        assert (correlation_id, response.error_code, len(response.api_keys)) == (6, ErrorCode.none, 2)
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "cause"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "a frame of 1195725856 bytes", id="another protocol"),
+        pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="2 GiB"),
+        pytest.param(b"\xff\xff\xff\xff", "a frame of -1 bytes", id="less than nothing"),
+        pytest.param(b"\x00\x00\x00\x07", "a frame of 7 bytes", id="less than a header"),
+        pytest.param(with_size(b"\x03\xe7\x00\x00" + bytes(6)), "API key 999 v0", id="unknown API"),
+        pytest.param(
+            with_size(b"\x00\x0c\x00\x63" + bytes(6)), "v99 of <Api Heartbeat 0-4>", id="unknown version"
+        ),
+        pytest.param(
+            with_size(b"\x00\x00\x00\x03" + b"?" * 40), "Produce v3 cannot be read", id="no request"
+        ),
+        pytest.param(with_size(heartbeat()[4:-3]), "Heartbeat v4 cannot be read", id="cut short"),
+        pytest.param(
+            with_size(b"\x00\x03\x00\x0d" + bytes(4) + b"\xff\xff\x00\xff\xff\xff\xff\x0f"),
+            "an array of 4294967294 elements",
+            id="an array of 4 billion",
+        ),
+        pytest.param(
+            with_size(b"\x00\x03\x00\x00" + bytes(4) + b"\xff\xff" + bytes(4)),
+            "Metadata is not served by this broker",
+            id="an API without a route",
+        ),
+    ],
+)
+async def test_nonsense_closes_the_connection_it_came_over_and_no_other(
+    nonsense: bytes, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(answer_at_once) as port, port.client() as other, port.client() as client:
+        await client.send(heartbeat(1) + nonsense)
+        await client.closed()
+        await other.send(heartbeat(2))
+        assert await other.correlation_id() == 2
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("closed the connection of 127.0.0.1:")
+    assert cause in record.getMessage()
+
+
+async def test_what_came_before_an_unreadable_request_is_answered() -> None:
+    async with serving(answer_at_once) as port, port.client() as client:
+        await client.send(heartbeat(1) + heartbeat(2) + with_size(heartbeat()[4:-3]) + heartbeat(4))
+        assert [await client.correlation_id() for _ in range(2)] == [1, 2]
+        assert await client.closed() == b""
+
+
+async def test_a_handler_that_fails_closes_its_connection_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        if request.generation_id:
+            raise RuntimeError("a bug")
+        return ALIVE
+
+    async with serving(answer) as port, port.client() as other, port.client() as client:
+        await client.send(heartbeat(1, generation=1) + heartbeat(2))
+        assert await client.closed() == b""
+        await other.send(heartbeat(3))
+        assert await other.correlation_id() == 3
+    (record,) = caplog.records
+    assert "a bug" in caplog.text
+    assert record.exc_info is not None
+
+
+@pytest.mark.parametrize("leave", [RawClient.go, RawClient.vanish])
+@pytest.mark.parametrize("waiting", [0, 1], ids=["alone", "with another request waiting"])
+async def test_a_client_that_goes_takes_its_request_along(
+    leave: Callable[[RawClient], Awaitable[None]], waiting: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    poll = LongPoll()
+    async with serving(poll) as port, port.client() as other:
+        await other.send(heartbeat(1))
+        await poll.until(begun=1)
+        async with port.client() as client:
+            await client.send(heartbeat(2) + waiting * heartbeat(3))
+            await poll.until(begun=2)
+            await leave(client)
+            await poll.until(cancelled=1 + waiting)
+        poll.answer.set()
+        assert await other.correlation_id() == 1
+        assert (poll.begun, poll.cancelled) == (2 + waiting, 1 + waiting)
+    assert not caplog.records
+
+
+async def test_what_a_client_sent_before_it_went_is_done_if_it_need_not_wait() -> None:
+    done, all_done = [], Event()
+
+    async def answer(context: RequestContext, request: HeartbeatRequest) -> None:
+        done.append(context.correlation_id)
+        if len(done) == 5:
+            all_done.set()
+
+    async with serving(answer) as port:
+        async with port.client() as client:
+            await client.send(b"".join(map(heartbeat, range(5))))
+        with fail_after(PATIENCE):
+            await all_done.wait()
+    assert done == [0, 1, 2, 3, 4]
+
+
+async def test_a_client_that_goes_in_the_middle_of_a_request_leaves_nothing_behind() -> None:
+    async with serving(answer_at_once) as port:
+        async with port.client() as client:
+            await client.send(heartbeat(1) + heartbeat(2)[:-1])
+            assert await client.correlation_id() == 1
+        async with port.client() as client:
+            await client.send(heartbeat(3))
+            assert await client.correlation_id() == 3
+            assert port.server.connection_count == 1
+
+
+@pytest.mark.real_time
+async def test_a_request_must_arrive_in_time_once_it_began(caplog: pytest.LogCaptureFixture) -> None:
+    limits = ConnectionLimits(request_read_timeout=SHORT)
+    async with (
+        serving(answer_at_once, limits=limits) as port,
+        port.client() as other,
+        port.client() as client,
+    ):
+        await client.send(heartbeat(1) + heartbeat(2)[:3])
+        assert await client.correlation_id() == 1
+        assert await client.closed() == b""
+        await other.send(heartbeat(3))
+        assert await other.correlation_id() == 3
+    assert "a request did not arrive within 0.05 s" in caplog.text
+
+
+@pytest.mark.real_time
+async def test_drops_of_a_request_do_not_gain_it_time(caplog: pytest.LogCaptureFixture) -> None:
+    limits = ConnectionLimits(request_read_timeout=SHORT)
+    async with (
+        serving(answer_at_once, limits=limits) as port,
+        port.client() as client,
+        create_task_group() as tasks,
+    ):
+        tasks.start_soon(client.drip, heartbeat(), SHORT / 5)
+        assert await client.closed() == b""
+        tasks.cancel_scope.cancel()
+    assert "did not arrive" in caplog.text
+
+
+@pytest.mark.real_time
+async def test_an_idle_connection_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    limits = ConnectionLimits(connections_max_idle=SHORT)
+    async with serving(answer_at_once, limits=limits) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        assert await client.correlation_id() == 1
+        assert await client.closed() == b""
+    assert "no request came for 0.05 s" in caplog.text
+
+
+@pytest.mark.real_time
+async def test_a_connection_is_idle_from_its_last_answer_on() -> None:
+    poll = LongPoll()
+    limits = ConnectionLimits(connections_max_idle=10 * SHORT)
+    async with serving(poll, limits=limits) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        await sleep(6 * SHORT)
+        poll.answer.set()
+        assert await client.correlation_id() == 1
+        await sleep(6 * SHORT)
+        await client.send(heartbeat(2))
+        assert await client.correlation_id() == 2
+
+
+@pytest.mark.real_time
+async def test_a_connection_with_a_request_in_progress_is_not_idle() -> None:
+    poll = LongPoll()
+    limits = ConnectionLimits(connections_max_idle=SHORT)
+    async with serving(poll, limits=limits) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        with move_on_after(3 * SHORT):
+            await poll.until(cancelled=1)
+        poll.answer.set()
+        assert await client.correlation_id() == 1
+
+
+@pytest.mark.real_time
+async def test_a_client_must_take_its_response(caplog: pytest.LogCaptureFixture) -> None:
+    async def answer(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, assignment=bytes(50_000_000)
+        )
+
+    request = SyncGroupRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="", assignments=())
+    limits = ConnectionLimits(connections_max_idle=SHORT)
+    async with serving(answer, api=SYNC_GROUP, limits=limits) as port, port.client() as client:
+        await client.send(with_size(request_frame(request)))
+        await port.until_connections(0)
+    assert "a response was not taken within 0.05 s" in caplog.text
+
+
+async def test_a_client_that_goes_while_it_is_answered_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    answer = SyncGroupResponse(
+        throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, assignment=bytes(50_000_000)
+    )
+
+    async def answer_at_length(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        return answer
+
+    request = SyncGroupRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="", assignments=())
+    async with serving(answer_at_length, api=SYNC_GROUP) as port, port.client() as client:
+        await client.send(with_size(request_frame(request)))
+        await client.some()
+        await client.vanish()
+        await port.until_connections(0)
+    assert not caplog.records
+
+
+@pytest.mark.real_time
+async def test_a_client_is_held_back_while_its_request_is_in_progress() -> None:
+    poll = LongPoll()
+    request = heartbeat(2, group=30_000 * "g")
+    taken = 0
+    async with serving(poll) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        await poll.until(begun=1)
+        with move_on_after(0.5) as while_nothing_moves:
+            # Of 60 MB the server takes two requests, and the system's buffers what they hold: a few MB.
+            for _ in range(2000):
+                await client.send(request)
+                taken += 1
+        assert while_nothing_moves.cancelled_caught
+        assert 2 <= taken < 1000
+        poll.answer.set()
+        assert [await client.correlation_id() for _ in range(3)] == [1, 2, 2]
+
+
+@pytest.mark.real_time
+async def test_a_closed_gate_holds_requests() -> None:
+    gate, poll = Gate(), LongPoll()
+    poll.answer.set()
+    gate.close()
+    async with serving(poll, gate=gate) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        assert await client.hears_nothing()
+        assert poll.begun == 0
+        gate.open()
+        assert await client.correlation_id() == 1
+
+
+@pytest.mark.real_time
+async def test_a_closed_gate_holds_responses() -> None:
+    gate, poll = Gate(), LongPoll()
+    async with serving(poll, gate=gate) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        await poll.until(begun=1)
+        gate.close()
+        poll.answer.set()
+        assert await client.hears_nothing()
+        gate.open()
+        assert await client.correlation_id() == 1
+
+
+async def test_a_client_that_goes_while_the_gate_is_closed_is_let_go() -> None:
+    gate, poll = Gate(), LongPoll()
+    gate.close()
+    async with serving(poll, gate=gate) as port:
+        async with port.client() as client:
+            await client.send(heartbeat(1))
+        await port.until_connections(0)
+        gate.open()
+    assert poll.begun == 0

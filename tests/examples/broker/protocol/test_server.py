@@ -1,0 +1,131 @@
+"""The port: how many are let in, and how it is closed."""
+
+import asyncio
+import errno
+import logging
+import socket
+
+import pytest
+from anyio import CancelScope, connect_tcp, create_task_group, fail_after
+
+from examples.broker.protocol.apis import HEARTBEAT
+from examples.broker.protocol.connection import ConnectionLimits
+from examples.broker.protocol.gate import Gate
+from examples.broker.protocol.server import Server
+from tests.examples.broker.protocol.clients import (
+    PATIENCE,
+    LongPoll,
+    Port,
+    answer_at_once,
+    heartbeat,
+    serving,
+)
+
+
+async def test_the_port_is_told_and_can_be_taken_again() -> None:
+    async with serving(answer_at_once) as first, first.client() as client:
+        await client.send(heartbeat(1))
+        assert await client.correlation_id() == 1
+        assert repr(first.server) == f"<Server at 127.0.0.1:{first.number} with 1 connections>"
+    async with serving(answer_at_once, port=first.number) as second, second.client() as client:
+        assert second.number == first.number
+        await client.send(heartbeat(2))
+        assert await client.correlation_id() == 2
+
+
+async def test_a_port_that_is_taken_is_an_error() -> None:
+    async with serving(answer_at_once) as port:
+        with pytest.raises(OSError, match="in use"):
+            await Server({}, port=port.number).serve()
+
+
+async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(answer_at_once, limits=ConnectionLimits(max_connections=1)) as port:
+        async with port.client() as first:
+            await first.send(heartbeat(1))
+            assert await first.correlation_id() == 1
+            async with port.client() as second:
+                assert await second.closed() == b""
+            await first.send(heartbeat(2))
+            assert await first.correlation_id() == 2
+        await port.until_connections(0)
+        async with port.client() as third:
+            await third.send(heartbeat(3))
+            assert await third.correlation_id() == 3
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (logging.WARNING, "refused a connection: there are 1")
+
+
+async def test_stopping_answers_what_is_in_progress_and_lets_go_of_the_idle() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port, port.client() as busy, port.client() as idle:
+        await busy.send(heartbeat(1) + heartbeat(2))
+        await poll.until(begun=1)
+        async with create_task_group() as tasks:
+            tasks.start_soon(port.server.stop, PATIENCE)
+            assert await idle.closed() == b""
+            with pytest.raises(OSError, match=r"failed|refused"):
+                await connect_tcp("127.0.0.1", port.number)
+            poll.answer.set()
+            assert [await busy.correlation_id() for _ in range(2)] == [1, 2]
+            assert await busy.closed() == b""
+    assert poll.cancelled == 0
+
+
+async def test_what_is_not_answered_within_the_grace_is_cancelled() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        await poll.until(begun=1)
+        await port.server.stop(0)
+        assert (poll.cancelled, port.server.connection_count) == (1, 0)
+        assert await client.closed() == b""
+
+
+async def test_a_paused_server_can_be_stopped() -> None:
+    gate = Gate()
+    gate.close()
+    async with serving(answer_at_once, gate=gate) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        await port.until_connections(1)
+        await port.server.stop(0)
+        assert await client.closed() == b""
+
+
+async def test_a_server_that_never_served_can_be_stopped() -> None:
+    server = Server({HEARTBEAT.key: answer_at_once})
+    await server.stop(PATIENCE)
+    with fail_after(PATIENCE):
+        await server.serve()
+
+
+async def test_cancelling_closes_everything_at_once() -> None:
+    poll = LongPoll()
+    server = Server({HEARTBEAT.key: poll})
+    async with create_task_group() as tasks:
+        port = Port(server, await tasks.start(server.serve))
+        async with port.client() as client:
+            await client.send(heartbeat(1))
+            await poll.until(begun=1)
+            with CancelScope(shield=True):
+                tasks.cancel_scope.cancel()
+                assert await client.closed() == b""
+    assert (poll.cancelled, server.connection_count) == (1, 0)
+
+
+async def test_a_failure_to_accept_is_waited_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    accept = asyncio.get_running_loop().sock_accept
+    failures = [OSError(errno.EMFILE, "Too many open files")]
+
+    async def sock_accept(listener: socket.socket) -> tuple[socket.socket, object]:
+        if failures:
+            raise failures.pop()
+        return await accept(listener)
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", sock_accept)
+    async with serving(answer_at_once) as port, port.client() as client:
+        await client.send(heartbeat(1))
+        assert await client.correlation_id() == 1
+    assert "Too many open files" in caplog.text
