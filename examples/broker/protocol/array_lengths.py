@@ -1,7 +1,10 @@
-"""A check of a request's arrays, before kio is let near it.
+"""A check of a request's arrays and texts, before kio is let near it.
 
 kio 0.6.5 reserves memory for as many elements as an array's length claims, before it has seen one of them: a
 request of ten bytes that claims 2**32 ends the process. So each length is held against the bytes that follow.
+
+Compact texts may be no longer than others can be, as in Kafka: what one client calls a group, say, is told to
+others in older versions.
 """
 
 from collections.abc import Callable
@@ -28,11 +31,12 @@ _NUMBER_SIZES = {
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _LONGEST_VARINT = 5
+_LONGEST_TEXT = 2**15 - 1
 
 
 @cache
 def array_length_check(entity: Any) -> Skip:
-    """What goes through an ``entity``, and raises ValueError at an array that the frame cannot hold.
+    """What goes through an ``entity``, and raises ValueError at what is too long for it.
 
     IndexError or struct.error where the frame ends too early. Costs a call for each field.
     """
@@ -63,9 +67,9 @@ def _skip_primitive(field: Field[Any], flexible: bool) -> Skip:
     kafka_type = field.metadata["kafka_type"]
     if size := _NUMBER_SIZES.get(kafka_type):
         return lambda _, position: position + size
-    if flexible:
-        return _skip_compact
-    return _skip_string if kafka_type == "string" else _skip_bytes
+    if kafka_type == "string":
+        return _skip_compact_string if flexible else _skip_string
+    return _skip_compact_bytes if flexible else _skip_bytes
 
 
 def _skip_string(frame: bytes, position: int) -> int:
@@ -78,7 +82,14 @@ def _skip_bytes(frame: bytes, position: int) -> int:
     return position + 4 + max(size, 0)
 
 
-def _skip_compact(frame: bytes, position: int) -> int:
+def _skip_compact_string(frame: bytes, position: int) -> int:
+    size, position = _read_varint(frame, position)
+    if size - 1 > _LONGEST_TEXT:
+        raise ValueError(f"a text of {size - 1} bytes")
+    return position + max(size - 1, 0)
+
+
+def _skip_compact_bytes(frame: bytes, position: int) -> int:
     size, position = _read_varint(frame, position)
     return position + max(size - 1, 0)
 

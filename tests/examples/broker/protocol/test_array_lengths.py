@@ -1,4 +1,4 @@
-"""What kio must not see: arrays that claim more elements than there are bytes."""
+"""What kio must not see: arrays that claim more elements than there are bytes, and texts without end."""
 
 import io
 import struct
@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from kio.schema.fetch.v12.request import FetchRequest
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.metadata.v0.request import MetadataRequest as MetadataRequestV0
 from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.offset_fetch.v6.request import OffsetFetchRequest as OffsetFetchRequestV6
 from kio.schema.produce.v3.request import ProduceRequest as ProduceRequestV3
+from kio.schema.types import GroupId
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32, i32Timedelta
 
@@ -58,6 +60,18 @@ def test_a_request_changed_in_any_byte_harms_nobody(api: Api[Any, Any], version:
 def test_an_array_longer_than_the_rest_of_the_request_is_refused(request_type: Any, frame: bytes) -> None:
     with pytest.raises(ValueError, match=r"an array of \d+ elements in \d bytes|a number of more"):
         array_length_check(request_type)(frame, 0)
+
+
+def test_a_compact_text_may_be_no_longer_than_any_other() -> None:
+    def checked(size: int) -> bool:
+        request = HeartbeatRequest(group_id=GroupId("g" * size), generation_id=i32(1), member_id="")
+        buffer = io.BytesIO()
+        entity_writer(HeartbeatRequest)(buffer, request)
+        return array_length_check(HeartbeatRequest)(buffer.getvalue(), 0) == buffer.tell()
+
+    assert checked(2**15 - 1)
+    with pytest.raises(ValueError, match="a text of 32768 bytes"):
+        checked(2**15)
 
 
 def test_a_tagged_field_must_be_as_long_as_it_says() -> None:

@@ -1,0 +1,23 @@
+"""Each Python client, and a topic for each test."""
+
+import re
+
+import pytest
+
+from tests.examples.broker.live.clients.catalogue import CLIENTS
+from tests.examples.broker.live.clients.face import Client
+from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.cluster import LiveCluster
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    """A test that asks for it is run with every one of them."""
+    client: Client = request.param
+    return client
+
+
+@pytest.fixture
+def topic(shared_cluster: LiveCluster, request: pytest.FixtureRequest) -> LiveTopic:
+    """A new one, named after the test."""
+    return LiveTopic.create(shared_cluster, re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name))

@@ -1,0 +1,108 @@
+"""Each client's administrator has its way with topics, records, leaders and groups."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from examples.broker.errors import ErrorCode
+from examples.broker.metadata import TopicConfig
+from tests.examples.broker.live.clients.confluent import Confluent
+from tests.examples.broker.live.clients.face import (
+    PATIENCE,
+    Admin,
+    Client,
+    ConsumerSettings,
+    ElectsLeaders,
+    ProducerSettings,
+    Record,
+    Refused,
+)
+from tests.examples.broker.live.clients.kafka_python import KafkaPython
+from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.cluster import LiveCluster, until
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture
+def admin(client: Client, shared_cluster: LiveCluster) -> Iterator[Admin]:
+    with client.admin(shared_cluster.bootstrap_servers) as admin:
+        yield admin
+
+
+def test_a_topic_is_created_as_ordered_and_deleted(
+    client: Client, admin: Admin, shared_cluster: LiveCluster
+) -> None:
+    name = f"ordered-by-{client.name}"
+    admin.create_topic(name, 4, 2, {"min.insync.replicas": "2"})
+    image = shared_cluster.look(lambda cluster: cluster.controller.image).topics[name]
+    assert [len(partition.replicas) for partition in image.partitions] == [2] * 4
+    assert image.config == TopicConfig(min_insync_replicas=2)
+    assert name in admin.topics()
+    assert admin.topic_configs(name)["min.insync.replicas"] == "2"
+    admin.delete_topic(name)
+    until(lambda: name not in admin.topics())
+    assert name not in shared_cluster.look(lambda cluster: cluster.controller.image).topics
+
+
+def test_a_topic_that_cannot_be_is_refused(admin: Admin, topic: LiveTopic) -> None:
+    with pytest.raises(Refused, match="TOPIC_ALREADY_EXISTS"):
+        admin.create_topic(topic.name, 1, 1, {})
+    with pytest.raises(Refused, match="INVALID_REPLICATION_FACTOR"):
+        admin.create_topic("nowhere", 1, 4, {})
+    with pytest.raises(Refused, match="INVALID_CONFIG"):
+        admin.create_topic("misconfigured", 1, 1, {"min.insync.replicas": "none"})
+    with pytest.raises(Refused, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.delete_topic("never-created")
+    assert not {"nowhere", "misconfigured", "never-created"} & admin.topics()
+
+
+def test_the_cluster_is_described_as_it_is(admin: Admin, shared_cluster: LiveCluster) -> None:
+    assert admin.brokers() == shared_cluster.look(
+        lambda cluster: {(node.broker_id, node.host, node.port) for node in cluster.nodes.values()}
+    )
+
+
+def test_deleted_records_are_gone_from_every_replica(client: Client, admin: Admin, topic: LiveTopic) -> None:
+    with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
+        producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
+    assert admin.delete_records(topic.name, 3) == 3
+    # That is what its answer means, so there is nothing to wait for.
+    assert topic.log_start_offsets() == {1: 3, 2: 3, 3: 3}
+    # All that is committed.
+    assert admin.delete_records(topic.name, -1) == 5
+    with pytest.raises(Refused) as refused:
+        admin.delete_records(topic.name, 6)
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_group_is_listed_and_described(
+    client: Client, admin: Admin, topic: LiveTopic, shared_cluster: LiveCluster
+) -> None:
+    group_id = f"readers-with-{client.name}"
+    servers = shared_cluster.bootstrap_servers
+    with client.producer(servers, ProducerSettings()) as producer:
+        producer.send(topic.name, Record(b"value"))
+    with client.consumer(servers, ConsumerSettings(group_id=group_id)) as consumer:
+        consumer.subscribe(topic.name)
+        assert consumer.take(PATIENCE) == (0, Record(b"value"))
+        assert group_id in admin.groups()
+        assert admin.group(group_id) == ("Stable", 1)
+    # Closed, the consumer has left.
+    until(lambda: admin.group(group_id) == ("Empty", 0))
+
+
+@pytest.mark.parametrize("client", [Confluent(), KafkaPython()], ids=lambda client: client.name)
+def test_the_preferred_leader_is_elected_again(client: Client, cluster: LiveCluster) -> None:
+    topic = LiveTopic.create(cluster, "led")
+    preferred = topic.state.leader
+    cluster.stop(preferred)
+    assert topic.state.leader != preferred
+    with client.admin(cluster.bootstrap_servers) as admin:
+        assert isinstance(admin, ElectsLeaders)
+        with pytest.raises(Refused, match="PREFERRED_LEADER_NOT_AVAILABLE"):
+            admin.elect_preferred(topic.name)
+        cluster.start(preferred)
+        until(lambda: preferred in topic.state.in_sync)
+        admin.elect_preferred(topic.name)
+        assert topic.state.leader == preferred

@@ -1,0 +1,53 @@
+"""Clients find their way in a log: where it begins and ends, and what came when."""
+
+import pytest
+
+from tests.examples.broker.live.clients.face import (
+    PATIENCE,
+    Client,
+    ConsumerSettings,
+    ProducerSettings,
+    Record,
+)
+from tests.examples.broker.live.clients.topic import LiveTopic
+
+pytestmark = pytest.mark.real_time
+
+NOON = 1_700_000_000_000
+
+
+def test_bounds_are_where_the_log_begins_and_where_the_next_record_goes(
+    client: Client, topic: LiveTopic
+) -> None:
+    servers = topic.cluster.bootstrap_servers
+    with client.consumer(servers, ConsumerSettings()) as consumer, client.admin(servers) as admin:
+        assert consumer.bounds(topic.name) == (0, 0)
+        with client.producer(servers, ProducerSettings()) as producer:
+            producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
+        assert consumer.bounds(topic.name) == (0, 5)
+        assert admin.delete_records(topic.name, 3) == 3
+        assert consumer.bounds(topic.name) == (3, 5)
+        consumer.read(topic.name, 3)
+        assert consumer.take(PATIENCE) == (3, Record(b"3"))
+
+
+@pytest.mark.parametrize("linger", [0.0, 0.5], ids=["batch-by-batch", "in-one-batch"])
+def test_a_time_leads_to_the_first_record_that_is_as_late(
+    client: Client, topic: LiveTopic, linger: float
+) -> None:
+    records = [Record(b"value", timestamp=NOON + second * 1000) for second in range(4)]
+    servers = topic.cluster.bootstrap_servers
+    with client.producer(servers, ProducerSettings(linger=linger)) as producer:
+        if linger:
+            producer.send(topic.name, *records)
+        else:
+            for record in records:
+                producer.send(topic.name, record)
+    assert len(topic.batches()) == (1 if linger else len(records))
+    with client.consumer(servers, ConsumerSettings()) as consumer:
+        assert consumer.offset_for_time(topic.name, 0) == 0
+        assert consumer.offset_for_time(topic.name, NOON) == 0
+        assert consumer.offset_for_time(topic.name, NOON + 1) == 1
+        assert consumer.offset_for_time(topic.name, NOON + 2000) == 2
+        assert consumer.offset_for_time(topic.name, NOON + 2500) == 3
+        assert consumer.offset_for_time(topic.name, NOON + 3001) is None
