@@ -1,0 +1,224 @@
+"""A consumer group on a running cluster: its members, and how its coordinator sees it."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Self
+
+from confluent_kafka import Producer
+
+from examples.broker.cluster import Cluster
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.group.group import Group, GroupState
+from examples.broker.group.requests import MemberIdentity
+from examples.broker.node.node import Node
+from examples.broker.replication.delayed_fetch import DelayedFetch
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
+from tests.examples.broker.live.groups.consumers import MemberSettings
+from tests.examples.broker.live.groups.member import Assigned, Member
+
+PARTITIONS: Final = 6
+# Seconds. Longer than anybody waits here, so that who is gone sooner has not expired.
+LONG_SESSION: Final = 4 * PATIENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The group at one moment: ids and signs of life by the members' names."""
+
+    state: GroupState
+    generation_id: int
+    member_ids: Mapping[str, str]
+    beats: Mapping[str, int]
+    at: float
+
+
+class LiveGroup:
+    """A topic of its own is all it reads. Every member is made by the same client."""
+
+    def __init__(self, cluster: LiveCluster, client: str, name: str) -> None:
+        self.cluster = cluster
+        self.client = client
+        self.group_id = f"{name}-group"
+        self.topic = f"{name}-topic"
+        self.members: list[Member] = []
+
+    @classmethod
+    @contextmanager
+    def running(cls, cluster: LiveCluster, client: str, name: str) -> Iterator[Self]:
+        """When the block ends its members leave, and then nothing waits in any purgatory any more."""
+        group = cls(cluster, client, name)
+        new_topic = NewTopic(group.topic, PARTITIONS, 3)
+        cluster.look(lambda running: running.controller.create_topic(new_topic))
+        cluster.until(
+            lambda running: all(
+                group.topic in node.admin.cache.image.topics for node in running.nodes.values()
+            )
+        )
+        try:
+            yield group
+            alive = [member for member in group.members if member.is_alive]
+            for member in alive:
+                member.begin_to_close()
+            for member in alive:
+                member.finish_closing()
+            group.expel(*[member.instance_id for member in group.members if member.instance_id is not None])
+            until(lambda: not group.waiting(), explain=group.waiting)
+        finally:
+            for member in group.members:
+                if member.is_alive:
+                    member.kill()
+
+    def join(
+        self,
+        name: str,
+        *,
+        session_timeout: float = LONG_SESSION,
+        instance_id: str | None = None,
+        cooperative: bool = False,
+    ) -> Member:
+        """Start a member; ``settle`` waits until it has its place."""
+        member = Member(
+            MemberSettings(
+                self.client,
+                self.cluster.bootstrap_servers,
+                self.group_id,
+                self.topic,
+                name,
+                session_timeout,
+                instance_id,
+                cooperative,
+            )
+        )
+        self.members.append(member)
+        return member
+
+    def settle(self, *members: Member) -> Snapshot:
+        """Wait until these, and nobody else, are the group, and have all partitions among them."""
+        names = {member.name for member in members}
+
+        def settled() -> Snapshot | None:
+            failures = [member for member in members if member.failure]
+            assert not failures, failures
+            seen = self.snapshot()
+            if seen is None or seen.state is not GroupState.STABLE or seen.member_ids.keys() != names:
+                return None
+            # Who has nothing has not heard yet: there is something for everybody.
+            held = [member.partitions for member in members]
+            every = sorted(chain.from_iterable(held))
+            return seen if all(held) and every == list(range(PARTITIONS)) else None
+
+        found = until(settled, explain=lambda: (self.snapshot(), members))
+        assert found is not None
+        return found
+
+    def snapshot(self) -> Snapshot | None:
+        """None while nobody coordinates it, or it does not exist."""
+        return self.cluster.look(self._snapshot)
+
+    def seen(self) -> Snapshot:
+        """It exists, and somebody coordinates it."""
+        snapshot = self.snapshot()
+        assert snapshot is not None
+        return snapshot
+
+    @property
+    def coordinator(self) -> int:
+        found = self.cluster.look(self._coordinator)
+        assert found is not None
+        return found.broker_id
+
+    def offsets(self) -> dict[int, int]:
+        """Those committed, by partition."""
+
+        def look(cluster: Cluster) -> dict[int, int]:
+            coordinator = self._coordinator(cluster)
+            assert coordinator is not None
+            committed = coordinator.groups.fetch_offsets(self.group_id)
+            return {partition.partition: offset.offset for partition, offset in committed.items()}
+
+        return self.cluster.look(look)
+
+    def produce(self, count: int) -> None:
+        """So many records more in each partition."""
+        producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
+        for partition in range(PARTITIONS):
+            for number in range(count):
+                producer.produce(self.topic, b"%d" % number, partition=partition)
+        assert producer.flush(PATIENCE) == 0
+
+    def expel(self, *instance_ids: str) -> None:
+        """Static members, which do not leave by themselves; as an administrator can."""
+
+        def leave(cluster: Cluster) -> None:
+            coordinator = self._coordinator(cluster)
+            if coordinator is not None:
+                identities = [MemberIdentity(group_instance_id=instance_id) for instance_id in instance_ids]
+                coordinator.groups.leave(self.group_id, identities)
+
+        self.cluster.look(leave)
+
+    def shared(self) -> list[tuple[int, str, str]]:
+        """Who has had a partition when somebody else had not given it up yet: partition, first, second."""
+        for member in self.members:
+            member.listen()
+        moves = sorted(
+            ((move, member.name) for member in self.members for move in member.moves),
+            key=lambda entry: entry[0].at,
+        )
+        owners: dict[int, str] = {}
+        shared: list[tuple[int, str, str]] = []
+        for move, name in moves:
+            for partition in move.partitions:
+                if not isinstance(move, Assigned):
+                    owners.pop(partition, None)
+                elif owners.setdefault(partition, name) != name:
+                    shared.append((partition, owners[partition], name))
+        return shared
+
+    def waiting(self) -> dict[tuple[int, str], int]:
+        """How many operations wait on behalf of clients, by broker and purgatory."""
+        return self.cluster.look(_waiting)
+
+    def _coordinator(self, cluster: Cluster) -> Node | None:
+        any_node = next(iter(cluster.nodes.values()))
+        partition = TopicPartition(OFFSETS_TOPIC, any_node.groups.partition_for(self.group_id))
+        state = cluster.controller.image.partition(partition)
+        return None if state is None else cluster.nodes.get(state.leader)
+
+    def _snapshot(self, cluster: Cluster) -> Snapshot | None:
+        coordinator = self._coordinator(cluster)
+        if coordinator is None:
+            return None
+        # It may not have heard yet that it is.
+        groups: dict[str, Group] = {group.group_id: group for group in coordinator.groups._groups}
+        group = groups.get(self.group_id)
+        if group is None:
+            return None
+        members = group.members.values()
+        return Snapshot(
+            group.state,
+            group.generation_id,
+            {member.client_id: member.member_id for member in members},
+            {member.client_id: member.beats for member in members},
+            time.monotonic(),
+        )
+
+
+def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
+    waiting = {
+        (broker_id, name): statistics.pending
+        for broker_id, purgatories in cluster.statistics().items()
+        for name, statistics in purgatories.items()
+    }
+    for broker_id, node in cluster.nodes.items():
+        fetches = node.replicas.fetch_purgatory
+        # Followers never stop.
+        waiting[broker_id, fetches.name] -= sum(
+            isinstance(fetch, DelayedFetch) and fetch._params.from_follower for fetch in fetches.operations()
+        )
+    return {where: count for where, count in waiting.items() if count}

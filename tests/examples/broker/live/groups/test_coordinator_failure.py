@@ -1,0 +1,59 @@
+"""The broker that coordinates a group dies: another goes on with it where it was."""
+
+import pytest
+
+from tests.examples.broker.live.cluster import LiveCluster, until
+from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
+
+pytestmark = pytest.mark.real_time
+
+
+def test_the_group_goes_on_under_another_coordinator_in_the_same_generation_with_its_offsets(
+    cluster: LiveCluster, client: str, group_name: str
+) -> None:
+    with LiveGroup.running(cluster, client, group_name) as group:
+        members = [group.join("ann"), group.join("ben")]
+        before = group.settle(*members)
+        group.produce(3)
+        for member in members:
+            until(lambda m=member: all(m.reads_of(p) == [0, 1, 2] for p in m.partitions))  # type: ignore[misc]  # a default binds the member
+            member.commit()
+        assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
+
+        dead = group.coordinator
+        cluster.kill(dead)
+        handed_over = group.settle(*members)
+        assert group.coordinator != dead
+        assert (handed_over.generation_id, handed_over.member_ids) == (
+            before.generation_id,
+            before.member_ids,
+        )
+        assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
+
+        # They find it, and it knows them.
+        until(lambda: all(beats > handed_over.beats[name] for name, beats in group.seen().beats.items()))
+        assert group.settle(*members).generation_id == before.generation_id
+        group.produce(2)
+        for member in members:
+            until(lambda m=member: all(m.reads_of(p) == [0, 1, 2, 3, 4] for p in m.partitions))  # type: ignore[misc]  # a default binds the member
+            member.commit()
+        assert group.offsets() == dict.fromkeys(range(PARTITIONS), 5)
+
+        # It rebalances as ever, and nobody begins anew.
+        members.append(group.join("cid"))
+        assert group.settle(*members).generation_id > before.generation_id
+        group.produce(1)
+        until(lambda: all(m.reads_of(p)[-1:] == [5] for m in members for p in m.partitions))
+        assert all(members[2].reads_of(p) == [5] for p in members[2].partitions)
+
+
+@pytest.mark.parametrize("client", ["confluent-kafka"])
+def test_a_member_that_dies_with_its_coordinator_is_removed_by_the_next(
+    cluster: LiveCluster, client: str, group_name: str
+) -> None:
+    with LiveGroup.running(cluster, client, group_name) as group:
+        victim, other = group.join("victim", session_timeout=2.0), group.join("ann")
+        before = group.settle(victim, other)
+        victim.kill()
+        cluster.kill(group.coordinator)
+        assert group.settle(other).generation_id > before.generation_id

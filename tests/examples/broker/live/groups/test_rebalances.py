@@ -1,0 +1,53 @@
+"""Members come and go: every partition is always somebody's, and never two's."""
+
+import pytest
+
+from tests.examples.broker.live.cluster import until
+from tests.examples.broker.live.groups.live_group import LiveGroup
+
+pytestmark = pytest.mark.real_time
+
+
+def test_three_members_share_the_partitions_and_leave_nothing_behind(group: LiveGroup) -> None:
+    members = [group.join(name) for name in ("ann", "ben", "cid")]
+    group.settle(*members)
+    assert [len(member.partitions) for member in members] == [2, 2, 2]
+    assert not group.shared()
+    for member in members:
+        member.close()
+    until(lambda: not group.waiting(), explain=group.waiting)
+    statistics = group.cluster.statistics()
+    assert [
+        (broker_id, name, purgatories[name].pending)
+        for broker_id, purgatories in statistics.items()
+        for name in ("produce", "delete records", "join", "sync", "heartbeat", "topic", "elect leader")
+        if purgatories[name].pending
+    ] == []
+    # They were in use.
+    used = {
+        name for purgatories in statistics.values() for name in purgatories if purgatories[name].completed
+    }
+    assert {"join", "sync", "heartbeat"} <= used
+
+
+def test_a_member_that_joins_gets_its_share(group: LiveGroup) -> None:
+    first, second = group.join("ann"), group.join("ben")
+    before = group.settle(first, second)
+    third = group.join("cid")
+    after = group.settle(first, second, third)
+    assert after.generation_id > before.generation_id
+    assert [len(member.partitions) for member in (first, second, third)] == [2, 2, 2]
+    assert not group.shared()
+
+
+def test_what_a_member_had_that_leaves_goes_to_the_others_at_once(group: LiveGroup) -> None:
+    members = [group.join(name) for name in ("ann", "ben", "cid")]
+    before = group.settle(*members)
+    for left in (1, 0):
+        members.pop(left).close()
+        # Its session would outlast the patience here.
+        after = group.settle(*members)
+        assert after.generation_id > before.generation_id
+        before = after
+    assert len(members[0].partitions) == 6
+    assert not group.shared()

@@ -1,0 +1,51 @@
+"""Members with a name of their own (KIP-345): who is back in time finds everything as it was."""
+
+import pytest
+
+from tests.examples.broker.live.cluster import until
+from tests.examples.broker.live.groups.live_group import LiveGroup
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.mark.parametrize("ended", ["closed", "killed"])
+def test_a_static_member_that_is_back_within_its_session_timeout_causes_no_rebalance(
+    group: LiveGroup, ended: str
+) -> None:
+    first = group.join("ann", instance_id="a")
+    second = group.join("ben", instance_id="b")
+    before = group.settle(first, second)
+    held = first.partitions
+    moves = len(second.moves)
+    group.produce(2)
+    until(lambda: all(first.reads_of(partition) == [0, 1] for partition in held))
+    first.commit()
+    if ended == "closed":
+        first.close()
+    else:
+        first.kill()
+
+    again = group.join("ann", instance_id="a")
+    after = group.settle(again, second)
+    assert after.generation_id == before.generation_id
+    assert again.partitions == held
+    assert len(second.moves) == moves
+    # It is the same to the group, yet under a new id, so that its predecessor is recognized should it live.
+    assert after.member_ids["ben"] == before.member_ids["ben"]
+    assert after.member_ids["ann"] != before.member_ids["ann"]
+    group.produce(1)
+    until(lambda: all(again.reads_of(partition) == [2] for partition in held))
+
+
+# Of the others, aiokafka does not tell the coordinator which name it goes by when it sends heartbeats, and
+# kafka-python keeps it to itself that it is fenced.
+@pytest.mark.parametrize("client", ["confluent-kafka"])
+def test_of_two_clients_with_one_name_the_elder_is_fenced(group: LiveGroup) -> None:
+    elder = group.join("ann", instance_id="a")
+    before = group.settle(elder)
+    younger = group.join("ben", instance_id="a")
+    until(lambda: not elder.is_alive, explain=lambda: elder)
+    elder.listen()
+    assert elder.failure is not None
+    assert "fenced" in elder.failure
+    assert group.settle(younger).generation_id == before.generation_id
