@@ -28,14 +28,14 @@ _READ_UNCOMMITTED = i8(0)
 
 
 class RemoteLeader:
-    """The ``Leader`` at the other end of a connection; ConnectionError when that fails."""
+    """The ``Leader`` that ``replica_id`` has at the end of a connection; ConnectionError when that fails."""
 
-    def __init__(self, broker_id: int, connection: PeerConnection) -> None:
-        self._broker_id = BrokerId(broker_id)
+    def __init__(self, connection: PeerConnection, replica_id: int) -> None:
         self._connection = connection
+        self._replica_id = BrokerId(replica_id)
 
     def __repr__(self) -> str:
-        return f"<RemoteLeader of broker {self._broker_id} over {self._connection!r}>"
+        return f"<RemoteLeader of {self._replica_id} over {self._connection!r}>"
 
     async def fetch(self, params: FetchParams, request: Wanted) -> FetchResponse:
         """Fetch as a follower; a partition whose records are damaged on the way answers CORRUPT_MESSAGE."""
@@ -71,7 +71,7 @@ class RemoteLeader:
         response = await self._connection.request(
             LIST_OFFSETS,
             ListOffsetsRequest(
-                replica_id=self._broker_id,
+                replica_id=self._replica_id,
                 isolation_level=_READ_UNCOMMITTED,
                 topics=(ListOffsetsTopic(name=TopicName(topic_partition.topic), partitions=(asked,)),),
             ),

@@ -36,14 +36,15 @@ class LocalReplica:
     def append_as_follower(
         self, batches: Iterable[RecordBatch], leader_high_watermark: int, leader_log_start_offset: int
     ) -> None:
-        """Store what the leader has, and commit and give up what it has, as far as this log goes."""
+        """Give up what the leader gave up, store what it sends, and commit what it has committed of that."""
+        # First, since a leader's log that starts inside a batch sends the whole of it: what is here of those
+        # offsets, perhaps of another leader, has to be out of the way.
+        self.log.increment_log_start_offset(min(leader_log_start_offset, self.log.log_end_offset))
         for batch in batches:
             self.log.append_as_follower(batch)
-        end = self.log.log_end_offset
-        committed = min(leader_high_watermark, end)
+        committed = min(leader_high_watermark, self.log.log_end_offset)
         if committed > self.high_watermark:
             self.move_high_watermark(self.log.locate(committed))
-        self.log.increment_log_start_offset(min(leader_log_start_offset, end))
 
     def truncate_to_divergence(self, leader_end: EpochEndOffset) -> None:
         """Drop what the leader does not have, given where an epoch ends in its log (KIP-101).

@@ -89,7 +89,7 @@ class PartitionLog:
         it has. ApiError when its sequence is not next; see ``ProducerState.check``.
         """
         if batch.producer is not None:
-            earlier = self._producers.check(batch.producer)
+            earlier = self._producers.check(batch.producer, self.log_start_offset)
             if earlier is not None:
                 return earlier
         stored = batch.at(self.log_end_offset, leader_epoch)

@@ -45,21 +45,25 @@ class ProducerState:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def check(self, sequence: ProducerSequence) -> int | None:
+    def check(self, sequence: ProducerSequence, log_start_offset: int) -> int | None:
         """Where these records lie if they are here already, as a retry's are; None when they come next.
 
-        A producer that is not known may begin anywhere. ApiError INVALID_PRODUCER_EPOCH for an epoch that has
-        been replaced, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or a new epoch that does not begin at 0.
+        A producer that is not known may begin anywhere in a log that has given up records, since those may
+        have been its own. In a log that has not, its first batch is missing, lost with the leader before
+        (KAFKA-15591). ApiError INVALID_PRODUCER_EPOCH for an epoch that has been replaced,
+        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or a producer or epoch that does not begin at 0.
         """
         producer = self._producers.get(sequence.producer_id)
         if producer is None:
-            return None
-        if sequence.producer_epoch < producer.epoch:
+            if log_start_offset > 0:
+                return None
+            expected = 0
+        elif sequence.producer_epoch < producer.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"{sequence} comes after epoch {producer.epoch}",
             )
-        if sequence.producer_epoch > producer.epoch:
+        elif sequence.producer_epoch > producer.epoch:
             expected = 0
         else:
             for appended in producer.appended:

@@ -191,6 +191,15 @@ async def test_a_fetch_that_waits_learns_that_a_partition_has_another_leader(clu
     assert errors(await fetch) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
 
 
+async def test_a_fetch_that_waits_learns_that_its_leader_is_in_another_term(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
+    fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), in_epoch_0))
+    cluster.lead_by(events, 0)
+    assert waiting(cluster) == 0
+    assert errors(await fetch) == [ErrorCode.FENCED_LEADER_EPOCH]
+
+
 async def test_a_fetch_that_waits_learns_that_a_partition_is_gone(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     fetch = await cluster.start(cluster.consume({events: 0}))

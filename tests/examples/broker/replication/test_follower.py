@@ -4,11 +4,15 @@ import asyncio
 
 import pytest
 
-from examples.broker.replication.follower import Follower
+from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetch
+from examples.broker.replication.follower import BACKOFF, Follower, LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.cluster import Cluster
 
 
@@ -21,6 +25,9 @@ class Replica(Follower):
         self.hosted = HostedPartitions(replica_id)
         self.hosted.apply(cluster.image, topic_partitions, now=0)
         super().__init__(cluster.broker, self.hosted, topic_partitions, max_wait=max_wait)
+
+    def learn(self, cluster: Cluster, topic_partition: TopicPartition) -> None:
+        self.hosted.apply(cluster.image, [topic_partition], now=0)
 
     def log(self, topic_partition: TopicPartition) -> PartitionLog:
         partition = self.hosted.get(topic_partition)
@@ -89,3 +96,119 @@ async def test_a_follower_below_its_leaders_start_begins_anew_there(cluster: Clu
     assert replica.log(events).log_end_offset == 20
     await replica.fetch_once()
     assert (replica.log(events).log_start_offset, replica.log(events).log_end_offset) == (20, 30)
+
+
+async def test_a_follower_whose_log_diverges_cuts_it_and_acknowledges_nothing_before(
+    cluster: Cluster,
+) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    replica = Replica(cluster, events)
+    await cluster.produce(events, acks=LEADER_ACK)
+    await replica.fetch_once()
+    # Another leader's record, which the one under test has never seen.
+    replica.log(events).append_as_follower(RecordBatch(1, b"x").at(10, 1))
+    cluster.lead_by(events, 0)
+    cluster.lead_by(events, 0)
+    replica.learn(cluster, events)
+    await cluster.produce(events, acks=LEADER_ACK)
+    await replica.fetch_once()
+    assert (replica.log(events).log_end_offset, cluster.partition(events).high_watermark) == (10, 0)
+    await replica.fetch_once()
+    await replica.fetch_once()
+    assert [batch.leader_epoch for batch in replica.log(events).batches()] == [0, 2]
+    assert cluster.partition(events).high_watermark == 20
+
+
+async def test_a_fetch_that_diverges_changes_nothing_the_leader_knows(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    await cluster.produce(events, acks=LEADER_ACK)
+    for _ in range(2):
+        cluster.lead_by(events, 0)
+    await cluster.follow(1, {events: 10})
+    diverging = {events: PartitionFetch(10, last_fetched_epoch=1)}
+    fetched = await cluster.broker.fetch(FetchParams(replica_id=1, max_wait=30), diverging)
+    assert fetched[events].diverging_epoch == EpochEndOffset(0, 10)
+    assert cluster.partition(events).lowest_log_end_offset == 10
+
+
+async def test_a_fetch_in_another_epoch_acknowledges_nothing_and_stores_nothing(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    replica = Replica(cluster, events)
+    await cluster.produce(events, acks=LEADER_ACK)
+    await replica.fetch_once()
+    cluster.lead_by(events, 0)
+    await replica.fetch_once()
+    assert cluster.partition(events).high_watermark == 0
+    replica.learn(cluster, events)
+    await asyncio.sleep(BACKOFF)
+    await replica.fetch_once()
+    assert cluster.partition(events).high_watermark == 10
+
+
+async def test_a_partition_the_leader_refuses_is_left_out_for_a_while_and_the_others_go_on(
+    cluster: Cluster, virtual_time: VirtualTimeLoop
+) -> None:
+    refused, fine = cluster.create(0, 1)
+    replica = Replica(cluster, refused, fine, max_wait=30)
+    cluster.lead_by(refused, 0)
+    await cluster.produce(refused, fine, acks=LEADER_ACK)
+    await replica.fetch_once()
+    assert (replica.log(refused).log_end_offset, replica.log(fine).log_end_offset) == (0, 10)
+    waiting = await cluster.start(replica.fetch_once())
+    assert cluster.broker.fetch_purgatory.statistics().pending == 1, "the refused one is not asked for again"
+    waiting.cancel()
+    replica.learn(cluster, refused)
+    await asyncio.sleep(BACKOFF)
+    await replica.fetch_once()
+    assert replica.log(refused).log_end_offset == 10
+
+
+async def test_a_follower_with_nothing_to_fetch_waits_a_little(
+    cluster: Cluster, virtual_time: VirtualTimeLoop
+) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    replica = Replica(cluster, events, replica_id=0)
+    began = virtual_time.time()
+    await replica.fetch_once()
+    assert virtual_time.time() - began == pytest.approx(BACKOFF)
+
+
+class SlowLeader:
+    """Answers when it is told to."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.broker = cluster.broker
+        self.may_answer = asyncio.Event()
+
+    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
+        response = await self.broker.fetch(params, request)
+        await self.may_answer.wait()
+        return response
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        await self.may_answer.wait()
+        return await self.broker.offsets(topic_partition, leader_epoch)
+
+
+async def test_an_answer_that_comes_after_the_leader_changed_is_not_stored(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    await cluster.produce(events, acks=LEADER_ACK)
+    replica, leader = Replica(cluster, events), SlowLeader(cluster)
+    late = Follower(leader, replica.hosted, [events], max_wait=0)
+    fetch = await cluster.start(late.fetch_once())
+    cluster.lead_by(events, 1)
+    replica.learn(cluster, events)
+    leader.may_answer.set()
+    await fetch
+    assert replica.log(events).log_end_offset == 0
+
+
+async def test_an_answer_that_comes_after_the_log_changed_is_not_stored(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=2)
+    await cluster.produce(events, acks=LEADER_ACK)
+    replica, leader = Replica(cluster, events), SlowLeader(cluster)
+    fetch = await cluster.start(Follower(leader, replica.hosted, [events], max_wait=0).fetch_once())
+    await replica.fetch_once()
+    leader.may_answer.set()
+    await fetch
+    assert replica.log(events).log_end_offset == 10

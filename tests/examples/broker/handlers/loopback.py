@@ -1,0 +1,55 @@
+"""Requests to the handlers of one broker, through the bytes of the protocol, without a network."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from examples.broker.handlers.delete_records import delete_records
+from examples.broker.handlers.fetch import fetch
+from examples.broker.handlers.leader_epochs import offset_for_leader_epoch
+from examples.broker.handlers.list_offsets import list_offsets
+from examples.broker.handlers.produce import produce
+from examples.broker.protocol.apis import (
+    DELETE_RECORDS,
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    Api,
+    RequestT,
+    ResponseT,
+)
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.protocol.codec import decode_request, decode_response, encode_request, encode_response
+from examples.broker.replication.replica_manager import ReplicaManager
+
+_SIZE: Final = 4
+
+
+class Loopback(PeerConnection):
+    """A connection to handlers in this process; every message is written and read again on its way."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._routes: Mapping[Api[Any, Any], Callable[[Any, Any], Awaitable[Any]]] = {
+            PRODUCE: partial(produce, replicas),
+            FETCH: partial(fetch, replicas),
+            LIST_OFFSETS: partial(list_offsets, replicas),
+            DELETE_RECORDS: partial(delete_records, replicas),
+            OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
+        }
+
+    def __repr__(self) -> str:
+        return "<Loopback>"
+
+    async def request(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        answer = await self.answer(api, request)
+        assert answer is not None
+        return answer
+
+    async def answer(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT | None:
+        """As ``request``; None if that is the answer."""
+        context, received = decode_request(encode_request(api, 1, "test", request)[_SIZE:], "localhost")
+        response = await self._routes[api](context, received)
+        if response is None:
+            return None
+        return decode_response(api, encode_response(context, response)[_SIZE:])[1]

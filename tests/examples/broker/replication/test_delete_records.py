@@ -1,0 +1,139 @@
+"""Deletions through the replica manager: which replicas they wait for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from examples.broker.errors import ErrorCode
+from examples.broker.replication.delete_records import HIGH_WATERMARK, DeleteRecordsResponse, PartitionDeleted
+from examples.broker.replication.fetch import FetchParams, PartitionFetch
+from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.topic_partition import TopicPartition
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.cluster import Cluster
+
+DEAD = {2}
+
+
+@pytest.fixture
+async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
+    """Broker 2 has died."""
+    async with ReplicaManager.running(0, is_alive=lambda broker_id: broker_id not in DEAD) as broker:
+        yield Cluster(broker)
+
+
+def waiting(cluster: Cluster) -> int:
+    return cluster.broker.delete_records_purgatory.statistics().pending
+
+
+async def commit(cluster: Cluster, *topic_partitions: TopicPartition, batches: int = 2) -> None:
+    for _ in range(batches):
+        await cluster.produce(*topic_partitions, acks=LEADER_ACK)
+    await cluster.replicate(dict.fromkeys(topic_partitions, batches * 10))
+
+
+async def tell_log_start(cluster: Cluster, replica_id: int, starts: dict[TopicPartition, int]) -> None:
+    """A fetch of a follower that has everything, and whose logs start there."""
+    await cluster.broker.fetch(
+        FetchParams(replica_id, max_wait=0),
+        {
+            entry: PartitionFetch(cluster.partition(entry).log.log_end_offset, log_start_offset=start)
+            for entry, start in starts.items()
+        },
+    )
+
+
+async def test_a_deletion_waits_for_every_live_follower_to_tell_that_its_log_starts_there(
+    cluster: Cluster,
+) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events)
+    deletion = await cluster.start(cluster.broker.delete_records(30, {events: 15}))
+    assert cluster.partition(events).log.log_start_offset == 15
+    assert waiting(cluster) == 1
+    await tell_log_start(cluster, 1, {events: 10})
+    assert waiting(cluster) == 1
+    await tell_log_start(cluster, 1, {events: 15})
+    assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 15)}
+
+
+async def test_what_is_gone_everywhere_is_answered_at_once(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=1)
+    await cluster.produce(events)
+    assert await cluster.broker.delete_records(30, {events: 5}) == {
+        events: PartitionDeleted(ErrorCode.NONE, 5)
+    }
+    assert await cluster.broker.delete_records(30, {events: 2}) == {
+        events: PartitionDeleted(ErrorCode.NONE, 5)
+    }
+
+
+async def test_all_that_is_committed_can_be_deleted_without_naming_an_offset(cluster: Cluster) -> None:
+    (events,) = cluster.create(0, replicas=1)
+    await cluster.produce(events)
+    deleted = await cluster.broker.delete_records(30, {events: HIGH_WATERMARK})
+    assert deleted == {events: PartitionDeleted(ErrorCode.NONE, 10)}
+
+
+@pytest.mark.parametrize("offset", [-2, 11])
+async def test_an_offset_that_is_not_committed_is_out_of_range(cluster: Cluster, offset: int) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events, batches=1)
+    await cluster.produce(events, acks=LEADER_ACK)
+    unknown = TopicPartition("unknown", 0)
+    assert await cluster.broker.delete_records(30, {events: offset, unknown: 0}) == {
+        events: PartitionDeleted(ErrorCode.OFFSET_OUT_OF_RANGE),
+        unknown: PartitionDeleted(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    }
+    assert cluster.partition(events).log.log_start_offset == 0
+
+
+async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_give_their_own_answer(
+    cluster: Cluster, virtual_time: VirtualTimeLoop
+) -> None:
+    done, slow = cluster.create(0, 1)
+    await commit(cluster, done, slow)
+    began = virtual_time.time()
+    deletion = await cluster.start(cluster.broker.delete_records(30, {done: 10, slow: 10}))
+    await tell_log_start(cluster, 1, {done: 10, slow: 9})
+    assert await deletion == {
+        done: PartitionDeleted(ErrorCode.NONE, 10),
+        slow: PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT),
+    }
+    assert virtual_time.time() - began == pytest.approx(30, abs=0.002)
+
+
+async def test_a_deletion_that_waits_learns_that_its_partition_has_another_leader(cluster: Cluster) -> None:
+    moved, gone = cluster.create(0, 1)
+    await commit(cluster, moved, gone)
+    deletion = await cluster.start(cluster.broker.delete_records(30, {moved: 10, gone: 10}))
+    cluster.lead_by(moved, 1)
+    cluster.delete(gone)
+    assert await deletion == {
+        moved: PartitionDeleted(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        gone: PartitionDeleted(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    }
+
+
+async def test_a_deletion_no_longer_waits_for_a_follower_that_dies(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events)
+    deletion = await cluster.start(cluster.broker.delete_records(30, {events: 10}))
+    monkeypatch.setattr(f"{__name__}.DEAD", {1, 2})
+    cluster.broker.apply(cluster.image, [])
+    assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 10)}
+
+
+async def test_a_deletion_whose_caller_gives_up_is_withdrawn(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await commit(cluster, events)
+    deletion: asyncio.Task[DeleteRecordsResponse]
+    deletion = await cluster.start(cluster.broker.delete_records(30, {events: 10}))
+    deletion.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deletion
+    assert waiting(cluster) == 0

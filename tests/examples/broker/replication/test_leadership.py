@@ -1,0 +1,296 @@
+"""Becoming leader or follower, leader epochs, and what the controller has to agree to."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.partition import AlterPartition, Partition, grant
+from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.cluster import TOPIC_ID, events
+
+SELF, OTHER, THIRD = 0, 1, 2
+REPLICAS = (SELF, OTHER, THIRD)
+FIRST = PartitionState(REPLICAS, REPLICAS, SELF)
+BATCH = RecordBatch(10, b"x" * 40)
+
+
+def stored() -> StoredPartition:
+    return StoredPartition(TOPIC_ID, PartitionLog(100))
+
+
+def partition(
+    disk: StoredPartition | None = None, alter_partition: AlterPartition = grant, max_message_bytes: int = 100
+) -> Partition:
+    config = TopicConfig(max_message_bytes=max_message_bytes)
+    return Partition(
+        events(), SELF, disk or stored(), config, replica_lag_time_max=10, alter_partition=alter_partition
+    )
+
+
+def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = grant) -> Partition:
+    p = partition(alter_partition=alter_partition)
+    p.make_leader(state, now=0)
+    return p
+
+
+def append(p: Partition, batches: int = 1) -> None:
+    for _ in range(batches):
+        p.append_as_leader(BATCH, 0, acks_all=False)
+
+
+def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
+    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now)
+
+
+def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:
+    wanted = PartitionFetch(offset, last_fetched_epoch=last_fetched_epoch)
+    return p.read(wanted, 1_000, from_follower=True, min_one_batch=True)
+
+
+def refusal(call: Callable[[], object]) -> ErrorCode:
+    with pytest.raises(ApiError) as refused:
+        call()
+    return refused.value.code
+
+
+def test_a_partition_not_assigned_yet_is_led_by_nobody() -> None:
+    assert refusal(partition().check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_what_is_appended_has_the_epoch_of_its_leader() -> None:
+    p = leader()
+    append(p)
+    p.make_leader(FIRST.led_by(SELF).led_by(SELF), now=0)
+    append(p)
+    assert [batch.leader_epoch for batch in p.log.batches()] == [0, 2]
+    assert p.log.end_offset_for_epoch(1) == EpochEndOffset(0, 10)
+    assert p.log.end_offset_for_epoch(2) == EpochEndOffset(2, 20)
+
+
+def test_a_state_that_is_not_newer_changes_nothing() -> None:
+    p = leader()
+    newer = FIRST.with_in_sync((SELF, OTHER))
+    p.make_leader(newer, now=0)
+    p.make_follower(FIRST.led_by(OTHER))
+    p.make_leader(FIRST, now=0)
+    assert (p.state, p.is_leader) == (newer, True)
+
+
+def test_a_new_term_knows_nothing_of_the_followers_and_its_mark_waits_for_them() -> None:
+    p = leader()
+    append(p, 2)
+    for replica_id in (OTHER, THIRD):
+        fetched(p, replica_id, 10)
+    assert p.lowest_log_end_offset == 10
+    p.make_leader(p.state.led_by(SELF), now=0)
+    assert p.high_watermark == 10, "kept from before"
+    assert (p.lowest_log_end_offset, p.low_watermark) == (0, -1)
+    assert not fetched(p, OTHER, 20)
+    assert fetched(p, THIRD, 20)
+    assert p.high_watermark == 20
+
+
+def test_the_same_term_with_other_replicas_in_sync_keeps_what_is_known() -> None:
+    p = leader()
+    append(p)
+    fetched(p, OTHER, 10)
+    p.make_leader(p.state.with_in_sync((SELF, OTHER)), now=10.5)
+    assert p.high_watermark == 10
+
+
+def test_a_follower_that_becomes_leader_keeps_its_high_watermark_and_gives_those_in_sync_time() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 10, 0)
+    p.make_leader(p.state.led_by(SELF), now=100)
+    assert p.high_watermark == 10
+    p.maybe_shrink_isr(now=110)
+    assert list(p.in_sync_replicas) == [SELF, OTHER, THIRD]
+    p.maybe_shrink_isr(now=110.5)
+    assert list(p.in_sync_replicas) == [SELF]
+
+
+def test_a_follower_commits_what_its_leader_has_committed_and_it_has_itself() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([BATCH.at(0, 1)], 25, 0)
+    assert p.high_watermark == 10
+    p.local.append_as_follower([BATCH.at(10, 1), BATCH.at(20, 1)], 25, 5)
+    assert (p.high_watermark, p.log.log_start_offset) == (25, 5)
+    p.local.append_as_follower([], 10, 0)
+    assert (p.high_watermark, p.log.log_start_offset) == (25, 5), "what is committed stays so"
+
+
+def test_a_broker_that_starts_again_goes_on_from_its_disk() -> None:
+    disk = stored()
+    p = partition(disk)
+    p.make_leader(PartitionState((SELF,), (SELF,), SELF), now=0)
+    append(p, 2)
+    restarted = partition(disk)
+    assert (restarted.high_watermark, restarted.log.log_end_offset) == (20, 20)
+    disk.high_watermark = 1_000
+    assert partition(disk).high_watermark == 20, "never past the end"
+
+
+# Epochs of readers
+
+
+def test_a_client_that_knows_less_is_fenced_and_one_that_knows_more_is_told_to_wait() -> None:
+    p = leader(FIRST.led_by(SELF).led_by(SELF))
+    assert refusal(lambda: p.check_leader(1)) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal(lambda: p.check_leader(3)) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    p.check_leader(2)
+    p.check_leader()
+    p.make_follower(p.state.led_by(OTHER))
+    assert refusal(lambda: p.check_leader(2)) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal(lambda: p.check_leader(3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_reader_whose_log_diverges_is_told_where_and_gets_nothing() -> None:
+    p = leader()
+    append(p, 2)
+    p.make_leader(p.state.led_by(SELF).led_by(SELF), now=0)
+    append(p)
+    diverging = read(p, 30, last_fetched_epoch=0)
+    assert (diverging.diverging_epoch, diverging.batches) == (EpochEndOffset(0, 20), ())
+    assert read(p, 10, last_fetched_epoch=1).diverging_epoch == EpochEndOffset(0, 20)
+    assert read(p, 20, last_fetched_epoch=0).batches
+    assert read(p, 30, last_fetched_epoch=2).diverging_epoch is None
+    assert refusal(lambda: read(p, 30, last_fetched_epoch=3)) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_follower_cuts_what_is_behind_the_divergence() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 2), BATCH.at(20, 2)], 0, 0)
+    p.local.truncate_to_divergence(EpochEndOffset(2, 20))
+    assert p.log.log_end_offset == 20
+    p.local.truncate_to_divergence(EpochEndOffset(1, 30))
+    assert p.log.log_end_offset == 10
+
+
+def test_a_follower_cuts_all_of_an_epoch_its_leader_does_not_know() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([BATCH.at(0, 3)], 0, 0)
+    p.local.truncate_to_divergence(EpochEndOffset(1, 0))
+    assert (p.log.log_end_offset, p.log.latest_epoch) == (0, -1)
+
+
+def test_a_leader_that_appended_nothing_leaves_no_epoch_behind() -> None:
+    p = leader(FIRST.led_by(SELF))
+    append(p)
+    p.make_leader(p.state.led_by(SELF), now=0)
+    p.make_follower(p.state.led_by(OTHER))
+    assert p.log.latest_epoch == 2
+    p.local.truncate_to_divergence(EpochEndOffset(1, 15))
+    assert (p.log.log_end_offset, p.log.latest_epoch) == (10, 1)
+
+
+def test_a_log_of_the_leader_that_starts_inside_a_batch_replaces_what_a_follower_has_below() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([RecordBatch(15, b"another's", leader_epoch=1)], 0, 0)
+    p.local.append_as_follower([BATCH.at(10, 2)], leader_high_watermark=20, leader_log_start_offset=15)
+    assert (p.log.log_start_offset, p.log.log_end_offset, p.high_watermark) == (15, 20, 20)
+    assert list(p.log.batches()) == [BATCH.at(10, 2)]
+
+
+# Offsets by time
+
+
+def test_the_latest_offset_is_the_high_watermark_to_consumers_and_the_end_to_followers() -> None:
+    p = leader()
+    append(p)
+    for from_follower, offset in ((False, 0), (True, 10)):
+        latest = p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=from_follower)
+        assert latest == TimestampAndOffset(-1, offset, 0)
+
+
+def test_a_new_leader_does_not_know_the_latest_offset_until_its_mark_reaches_its_term() -> None:
+    p = leader()
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    p.make_leader(p.state.led_by(SELF), now=0)
+    for timestamp in (LATEST_TIMESTAMP, 5_000, 6_000):
+        ask = partial(p.offset_for_timestamp, timestamp, from_follower=False)
+        assert refusal(ask) is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert p.offset_for_timestamp(EARLIEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 0, 0)
+    assert p.offset_for_timestamp(5_000, from_follower=True) == TimestampAndOffset(5_000, 0, 0)
+    for replica_id in (OTHER, THIRD):
+        fetched(p, replica_id, 1)
+    assert p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 1, 1)
+    assert p.offset_for_timestamp(6_000, from_follower=False) is None
+
+
+def test_a_record_not_committed_has_no_time_for_consumers() -> None:
+    p = leader()
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    assert p.offset_for_timestamp(5_000, from_follower=False) is None
+
+
+# In-sync replicas are the controller's
+
+
+def refuse(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
+    raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{topic_partition} has changed since {wanted}")
+
+
+def test_the_controller_is_asked_with_the_epochs_the_leader_knows() -> None:
+    asked: list[PartitionState] = []
+
+    def alter(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
+        asked.append(wanted)
+        return grant(topic_partition, wanted)
+
+    p = leader(FIRST.led_by(SELF), alter)
+    append(p)
+    fetched(p, THIRD, 10)
+    p.maybe_shrink_isr(now=11)
+    assert asked == [PartitionState(REPLICAS, (SELF, THIRD), SELF, leader_epoch=1, partition_epoch=1)]
+    assert p.state.partition_epoch == 2
+    fetched(p, OTHER, 10)
+    assert p.in_sync_replicas == REPLICAS
+
+
+def test_a_leader_that_is_refused_keeps_its_in_sync_replicas_and_its_mark() -> None:
+    p = leader(alter_partition=refuse)
+    append(p)
+    assert not p.maybe_shrink_isr(now=11)
+    assert (p.in_sync_replicas, p.high_watermark) == (REPLICAS, 0)
+    alone = leader(FIRST.with_in_sync((SELF,)), refuse)
+    append(alone)
+    fetched(alone, OTHER, 10)
+    assert alone.in_sync_replicas == (SELF,)
+
+
+def test_a_follower_joins_only_when_it_has_reached_where_the_term_began() -> None:
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 0, 0)
+    p.make_leader(p.state.with_in_sync((SELF, OTHER)).led_by(SELF), now=0)
+    fetched(p, THIRD, 10)
+    assert list(p.in_sync_replicas) == [SELF, OTHER], "past the mark, but maybe not all that was committed"
+    fetched(p, THIRD, 20)
+    assert list(p.in_sync_replicas) == [SELF, OTHER, THIRD]
+
+
+def test_a_batch_above_the_limit_is_too_large() -> None:
+    p = partition(max_message_bytes=39)
+    p.make_leader(FIRST, now=0)
+    assert refusal(lambda: append(p)) is ErrorCode.MESSAGE_TOO_LARGE
+    assert p.log.log_end_offset == 0
+
+
+def test_nobody_leads_when_there_is_no_leader() -> None:
+    p = leader()
+    p.make_follower(p.state.led_by(NO_LEADER))
+    assert refusal(p.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER

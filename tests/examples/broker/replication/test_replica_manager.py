@@ -1,0 +1,131 @@
+"""What a broker hosts as the cluster's metadata changes, and what it answers when a purgatory refuses."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import MetadataImage, PartitionState
+from examples.broker.replication.delete_records import PartitionDeleted
+from examples.broker.replication.follower import LogOffsets
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
+from examples.broker.topic_partition import TopicPartition
+from purgatory import Purgatory
+from tests.examples.broker.cluster import Cluster, events, image_of
+
+EVENTS = events()
+LED_HERE = PartitionState((0, 1), (0, 1), leader=0)
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
+
+def hosted(disk: dict[TopicPartition, StoredPartition], image: MetadataImage) -> HostedPartitions:
+    partitions = HostedPartitions(0, disk=disk)
+    partitions.apply(image, [EVENTS], now=0)
+    return partitions
+
+
+async def test_each_purgatory_tells_its_statistics_by_name(cluster: Cluster) -> None:
+    assert list(cluster.broker.statistics()) == ["produce", "fetch", "delete records"]
+
+
+async def test_a_leader_tells_where_its_log_lies_in_its_own_epoch_only(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await cluster.produce(events, acks=LEADER_ACK)
+    cluster.lead_by(events, 0)
+    assert await cluster.broker.offsets(events, 1) == LogOffsets(0, 10)
+    assert cluster.broker.end_offset_for_epoch(events, 0, current_leader_epoch=1) == EpochEndOffset(0, 10)
+    latest = cluster.broker.offset_for_timestamp(events, LATEST_TIMESTAMP, replica_id=1)
+    assert latest == TimestampAndOffset(-1, 10, 1)
+    for current, code in ((0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        with pytest.raises(ApiError) as refused:
+            cluster.broker.end_offset_for_epoch(events, 0, current_leader_epoch=current)
+        assert refused.value.code is code
+        with pytest.raises(ApiError):
+            cluster.broker.offset_for_timestamp(events, LATEST_TIMESTAMP, current_leader_epoch=current)
+        with pytest.raises(ApiError):
+            await cluster.broker.offsets(events, current)
+
+
+async def test_a_partition_is_hosted_while_this_broker_is_one_of_its_replicas() -> None:
+    disk: dict[TopicPartition, StoredPartition] = {}
+    partitions = hosted(disk, image_of([LED_HERE]))
+    assert [partition.topic_partition for partition in partitions.led()] == [EVENTS]
+    moved = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
+    partitions.apply(image_of([moved]), [EVENTS], now=0)
+    assert partitions.get(EVENTS) is None
+    assert disk == {}
+
+
+async def test_a_partition_of_a_topic_deleted_leaves_nothing() -> None:
+    disk: dict[TopicPartition, StoredPartition] = {}
+    partitions = hosted(disk, image_of([LED_HERE]))
+    partitions.apply(MetadataImage(), [EVENTS], now=0)
+    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        partitions.leader(EVENTS)
+    assert disk == {}
+
+
+async def test_what_is_not_named_as_changed_stays_as_it_is() -> None:
+    partitions = hosted({}, image_of([LED_HERE]))
+    partitions.apply(MetadataImage(), [], now=0)
+    assert partitions.leader(EVENTS).is_leader
+
+
+async def test_another_broker_on_the_same_disk_goes_on_with_its_logs() -> None:
+    disk: dict[TopicPartition, StoredPartition] = {}
+    log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
+    assert hosted(disk, image_of([LED_HERE])).leader(EVENTS).log is log
+
+
+async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_first_go_or_not() -> None:
+    disk: dict[TopicPartition, StoredPartition] = {}
+    image, again = image_of([LED_HERE.led_by(0)]), image_of([LED_HERE], topic_id=UUID(int=2))
+    partitions = hosted(disk, image)
+    log = partitions.leader(EVENTS).log
+    partitions.apply(again, [EVENTS], now=0)
+    assert partitions.leader(EVENTS).log is not log
+    assert partitions.leader(EVENTS).leader_epoch == 0
+    assert hosted(disk, image).leader(EVENTS).log is not log
+
+
+@asynccontextmanager
+async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
+    """A broker whose purgatories are full, with one wait each, or closed."""
+    purgatories = [Purgatory(name, max_pending=1) for name in ("produce", "fetch", "delete records")]
+    produce, fetch, delete_records = purgatories
+    for purgatory in purgatories:
+        purgatory.start()
+    hosted = HostedPartitions(0)
+    cluster = Cluster(ReplicaManager(hosted, produce=produce, fetch=fetch, delete_records=delete_records))
+    for purgatory in purgatories:
+        if closed:
+            await purgatory.aclose()
+        else:
+            await cluster.start(purgatory.wait_until(lambda: False, ["other"], None))
+    yield cluster
+    for purgatory in purgatories:
+        await purgatory.aclose(cancel_pending=True)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_what_a_purgatory_refuses_is_answered_as_if_its_time_were_over(closed: bool) -> None:
+    async with refusing(closed=closed) as cluster:
+        (events,) = cluster.create(0)
+        assert await cluster.produce(events) == {
+            events: PartitionProduced(ErrorCode.REQUEST_TIMED_OUT, base_offset=0, log_start_offset=0)
+        }
+        fetched = (await cluster.consume({events: 0}))[events]
+        assert (fetched.error, fetched.batches) == (ErrorCode.NONE, ())
+        await cluster.replicate({events: 10})
+        assert await cluster.broker.delete_records(30, {events: 5}) == {
+            events: PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT)
+        }
+        assert cluster.partition(events).high_watermark == 10

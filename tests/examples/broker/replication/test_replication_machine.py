@@ -1,0 +1,388 @@
+"""Three brokers, a controller, and a network that delays and loses: what is acknowledged is never lost."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse
+from examples.broker.replication.follower import Follower, LogOffsets
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import Partition
+from examples.broker.replication.produce import ALL_ACKS, ProduceParams
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.topic_partition import TopicPartition
+from purgatory import Purgatory
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.cluster import events, image_of
+
+BROKERS = (0, 1, 2)
+MAX_LAG = 10
+NEVER = 1e9
+EVENTS = events()
+PRODUCER = 7
+# Two or three small batches to a segment, so that all of it happens across segments, too.
+CONFIG = TopicConfig(min_insync_replicas=1, segment_bytes=50)
+
+brokers = st.sampled_from(BROKERS)
+
+
+class Broker:
+    """A replica manager and its disk; killed, it starts again on that disk, knowing nothing else."""
+
+    def __init__(self, broker_id: int, controller: "Controller") -> None:
+        self.broker_id = broker_id
+        self.controller = controller
+        self.disk: dict[TopicPartition, StoredPartition] = {}
+        self.purgatories: list[Purgatory] = []
+
+    def start(self) -> None:
+        self.purgatories = [Purgatory(name) for name in ("produce", "fetch", "delete records")]
+        for purgatory in self.purgatories:
+            purgatory.start()
+        self.hosted = HostedPartitions(
+            self.broker_id,
+            disk=self.disk,
+            replica_lag_time_max=MAX_LAG,
+            alter_partition=partial(self.controller.alter_partition, self.broker_id),
+        )
+        produce, fetch, delete_records = self.purgatories
+        self.replicas = ReplicaManager(
+            self.hosted, produce=produce, fetch=fetch, delete_records=delete_records
+        )
+        self.learn()
+
+    async def kill(self) -> None:
+        for purgatory in self.purgatories:
+            await purgatory.aclose(cancel_pending=True)
+
+    def learn(self) -> None:
+        self.replicas.apply(image_of([self.controller.state], CONFIG), [EVENTS])
+
+    @property
+    def partition(self) -> Partition:
+        partition = self.hosted.get(EVENTS)
+        assert partition is not None
+        return partition
+
+    def batches(self) -> list[RecordBatch]:
+        return list(self.partition.log.batches())
+
+
+class Controller:
+    """Elects from the in-sync replicas, and changes these for the leader it knows and for no other."""
+
+    def __init__(self) -> None:
+        self.state = PartitionState(BROKERS, BROKERS, leader=0)
+        self.fenced: set[int] = set()
+
+    def alter_partition(
+        self, broker_id: int, topic_partition: TopicPartition, wanted: PartitionState
+    ) -> PartitionState:
+        state = self.state
+        if state.leader != broker_id or wanted.leader_epoch != state.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"{broker_id} does not lead in {state}")
+        if wanted.partition_epoch != state.partition_epoch:
+            raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{wanted} is not about {state}")
+        if self.fenced.intersection(wanted.in_sync):
+            raise ApiError(ErrorCode.INELIGIBLE_REPLICA, f"{self.fenced} are fenced")
+        self.state = state.with_in_sync(wanted.in_sync)
+        return self.state
+
+    def fence(self, broker_id: int) -> None:
+        self.fenced.add(broker_id)
+        left = tuple(replica for replica in self.state.in_sync if replica != broker_id)
+        if left and len(left) < len(self.state.in_sync):
+            self.state = self.state.with_in_sync(left)
+        if self.state.leader == broker_id:
+            self.elect_any()
+
+    def unfence(self, broker_id: int) -> None:
+        self.fenced.discard(broker_id)
+        if self.state.leader == NO_LEADER:
+            self.elect_any()
+
+    def elect_any(self) -> None:
+        eligible = [replica for replica in self.state.in_sync if replica not in self.fenced]
+        self.state = self.state.led_by(eligible[0] if eligible else NO_LEADER)
+
+    def elect(self, broker_id: int) -> None:
+        if broker_id in self.state.in_sync and broker_id not in self.fenced:
+            self.state = self.state.led_by(broker_id)
+
+
+@dataclass(eq=False)
+class Fetch:
+    """A follower's fetch on its way to the leader it was meant for, and its answer on the way back."""
+
+    follower: Broker
+    leader: Broker
+    params: FetchParams
+    request: FetchRequest
+    answer: "asyncio.Future[FetchResponse]"
+    response: FetchResponse | None = None
+
+
+@dataclass
+class Network:
+    """The ``Leader`` of a follower: what is sent stays on the way until a rule delivers it."""
+
+    machine: "ReplicationMachine"
+    follower: Broker
+    leader: Broker
+
+    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
+        answer: asyncio.Future[FetchResponse] = asyncio.get_running_loop().create_future()
+        fetch = Fetch(self.follower, self.leader, params, request, answer)
+        self.machine.fetches.append(fetch)
+        return await answer
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        return await self.leader.replicas.offsets(topic_partition, leader_epoch)
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    offset: int
+    data: bytes
+
+
+class ReplicationMachine(RuleBasedStateMachine):
+    """Any broker may believe anything that was once so; fetches and answers arrive late, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
+        self.controller = Controller()
+        self.brokers = [Broker(broker_id, self.controller) for broker_id in BROKERS]
+        self.fetches: list[Fetch] = []
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.acknowledged: list[Acknowledged] = []
+        self.appended = 0
+        self.sequence = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        async def settle() -> None:
+            await coroutine
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+        self.runner.run(settle())
+
+    def start_task(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        async def start() -> None:
+            self.tasks.append(asyncio.create_task(coroutine))
+
+        self.run(start())
+
+    def do(self, *calls: Any) -> None:
+        async def call_all() -> None:
+            for call in calls:
+                call()
+
+        self.run(call_all())
+
+    @initialize()
+    def start(self) -> None:
+        self.do(*(broker.start for broker in self.brokers))
+
+    # Clients
+
+    async def produce(self, broker: Broker, batch: RecordBatch) -> None:
+        response = await broker.replicas.append(ProduceParams(ALL_ACKS, NEVER), {EVENTS: batch})
+        if response[EVENTS].error is ErrorCode.NONE:
+            self.acknowledged.append(Acknowledged(response[EVENTS].base_offset, batch.data))
+            if batch.producer is not None and batch.producer.first_sequence == self.sequence:
+                self.sequence += 1
+
+    @rule(broker=brokers, records=st.integers(1, 3))
+    def append(self, broker: int, records: int) -> None:
+        self.appended += 1
+        batch = RecordBatch(records, b"%019d" % self.appended)
+        self.start_task(self.produce(self.brokers[broker], batch))
+
+    @rule(broker=brokers)
+    def append_or_retry_with_idempotence(self, broker: int) -> None:
+        """One batch at a time, sent to whoever may lead until it is acknowledged."""
+        sequence = ProducerSequence(PRODUCER, 0, self.sequence, self.sequence)
+        batch = RecordBatch(1, b"sequence %010d" % self.sequence, producer=sequence)
+        self.start_task(self.produce(self.brokers[broker], batch))
+
+    @rule(broker=brokers, part=st.floats(0, 1))
+    def delete_records(self, broker: int, part: float) -> None:
+        partition = self.brokers[broker].partition
+        offset = round(partition.high_watermark * part)
+        self.start_task(self.brokers[broker].replicas.delete_records(NEVER, {EVENTS: offset}))
+
+    # Replication
+
+    def fetch_from(self, broker: Broker) -> None:
+        leader = broker.partition.state.leader
+        if leader not in (NO_LEADER, broker.broker_id):
+            network = Network(self, broker, self.brokers[leader])
+            follower = Follower(network, broker.hosted, [EVENTS], max_wait=0)
+            self.start_task(follower.fetch_once())
+
+    async def deliver(self, fetch: Fetch) -> None:
+        fetch.response = await fetch.leader.replicas.fetch(fetch.params, fetch.request)
+
+    def answer(self, fetch: Fetch) -> None:
+        self.fetches.remove(fetch)
+        if fetch.response is None:
+            fetch.answer.cancel()
+        elif not fetch.answer.done():
+            fetch.answer.set_result(fetch.response)
+
+    @rule(broker=brokers)
+    def send_a_fetch(self, broker: int) -> None:
+        self.fetch_from(self.brokers[broker])
+
+    @precondition(lambda self: any(fetch.response is None for fetch in self.fetches))
+    @rule(data=st.data())
+    def deliver_a_fetch(self, data: st.DataObject) -> None:
+        undelivered = [fetch for fetch in self.fetches if fetch.response is None]
+        index = data.draw(st.integers(0, len(undelivered) - 1))
+        self.run(self.deliver(undelivered[index]))
+
+    @precondition(lambda self: self.fetches)
+    @rule(data=st.data())
+    def answer_or_lose_a_fetch(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.fetches) - 1))
+        self.do(partial(self.answer, self.fetches[index]))
+
+    @rule(broker=brokers, rounds=st.integers(1, 3))
+    def replicate(self, broker: int, rounds: int) -> None:
+        """Fetches that arrive and are answered at once."""
+        for _ in range(rounds):
+            before = len(self.fetches)
+            self.fetch_from(self.brokers[broker])
+            for fetch in self.fetches[before:]:
+                self.run(self.deliver(fetch))
+                self.do(partial(self.answer, fetch))
+
+    @rule(broker=brokers)
+    def shrink_isr(self, broker: int) -> None:
+        self.do(self.brokers[broker].replicas.maybe_shrink_isr)
+
+    @rule(seconds=st.integers(1, MAX_LAG + 1))
+    def pass_time(self, seconds: int) -> None:
+        self.run(asyncio.sleep(seconds))
+
+    # Leadership
+
+    @rule(broker=brokers)
+    def learn(self, broker: int) -> None:
+        self.do(self.brokers[broker].learn)
+
+    @rule(broker=brokers)
+    def fence(self, broker: int) -> None:
+        self.controller.fence(broker)
+
+    @rule(broker=brokers)
+    def unfence(self, broker: int) -> None:
+        self.controller.unfence(broker)
+
+    @rule(broker=brokers, known=st.booleans())
+    def elect(self, broker: int, known: bool) -> None:
+        self.controller.elect(broker)
+        if known:
+            self.do(self.brokers[broker].learn)
+
+    @rule(broker=brokers)
+    def kill_and_start_again(self, broker: int) -> None:
+        """What it has sent may still arrive; what it was to hear is lost."""
+        self.do(*(f.answer.cancel for f in self.fetches if f.follower is self.brokers[broker]))
+        self.run(self.brokers[broker].kill())
+        self.do(self.brokers[broker].start)
+
+    # What always holds
+
+    @invariant()
+    def nothing_goes_wrong_unseen(self) -> None:
+        for task in [task for task in self.tasks if task.done()]:
+            self.tasks.remove(task)
+            if not task.cancelled():
+                task.result()
+
+    @invariant()
+    def what_is_acknowledged_is_on_every_replica_in_sync(self) -> None:
+        for broker_id in self.controller.state.in_sync:
+            broker = self.brokers[broker_id]
+            if not broker.purgatories:
+                return
+            stored = {batch.base_offset: batch.data for batch in broker.batches()}
+            start = broker.partition.log.log_start_offset
+            for record in self.acknowledged:
+                assert stored.get(record.offset) == record.data or record.offset < start
+
+    @invariant()
+    def no_high_watermark_is_past_the_end_of_a_replica_in_sync(self) -> None:
+        for broker in filter(lambda broker: broker.purgatories, self.brokers):
+            for in_sync in (*self.controller.state.in_sync, broker.broker_id):
+                end = self.brokers[in_sync].partition.log.log_end_offset
+                assert broker.partition.high_watermark <= end
+
+    @invariant()
+    def logs_agree_below_their_high_watermarks(self) -> None:
+        committed: dict[int, RecordBatch] = {}
+        for broker in filter(lambda broker: broker.purgatories, self.brokers):
+            for batch in broker.batches():
+                if batch.next_offset <= broker.partition.high_watermark:
+                    assert committed.setdefault(batch.base_offset, batch) == batch
+
+    @invariant()
+    def no_log_has_an_idempotent_batch_twice_or_out_of_order(self) -> None:
+        for broker in filter(lambda broker: broker.purgatories, self.brokers):
+            sequences = [
+                batch.producer.first_sequence for batch in broker.batches() if batch.producer is not None
+            ]
+            assert (
+                sequences == list(range(sequences[0], sequences[0] + len(sequences))) if sequences else True
+            )
+
+    def teardown(self) -> None:
+        """Once everyone hears everyone, all logs are the same, and nothing waits any more."""
+        try:
+            if self.brokers[0].purgatories:
+                self.heal()
+        finally:
+            for broker in self.brokers:
+                self.runner.run(broker.kill())
+            self.runner.close()
+
+    def heal(self) -> None:
+        self.do(*(partial(self.answer, fetch) for fetch in list(self.fetches)))
+        for broker_id in BROKERS:
+            self.controller.unfence(broker_id)
+        self.do(*(broker.learn for broker in self.brokers))
+        for _ in range(20):
+            for broker in self.brokers:
+                self.fetch_from(broker)
+            for fetch in list(self.fetches):
+                self.run(self.deliver(fetch))
+                self.do(partial(self.answer, fetch))
+            self.run(asyncio.sleep(1))
+        # One that was told to delete may have told some and not others, before another one led.
+        start = max(broker.partition.log.log_start_offset for broker in self.brokers)
+        kept = [[batch for batch in broker.batches() if batch.next_offset > start] for broker in self.brokers]
+        assert kept[0] == kept[1] == kept[2]
+        assert len({broker.partition.high_watermark for broker in self.brokers}) == 1
+        assert set(self.controller.state.in_sync) == set(BROKERS)
+        self.what_is_acknowledged_is_on_every_replica_in_sync()
+        self.no_log_has_an_idempotent_batch_twice_or_out_of_order()
+        for broker in self.brokers:
+            assert broker.partition.high_watermark == broker.partition.log.log_end_offset
+            assert all(each.pending == 0 for each in broker.replicas.statistics().values())
+
+
+TestReplicationUnderAnyFault = ReplicationMachine.TestCase
+TestReplicationUnderAnyFault.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)

@@ -1,0 +1,162 @@
+"""What an idempotent producer may send next, and that a log remembers it by its batches alone."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.producer_state import MAX_SEQUENCE, REMEMBERED_BATCHES, following
+from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+
+PRODUCER = 7
+
+
+def batch(first: int, last: int | None = None, *, epoch: int = 0, producer: int = PRODUCER) -> RecordBatch:
+    last = first if last is None else last
+    sequence = ProducerSequence(producer, epoch, first, last)
+    count = (last - first) % (MAX_SEQUENCE + 1) + 1
+    return RecordBatch(count, b"x" * 10, producer=sequence)
+
+
+@pytest.fixture
+def log() -> PartitionLog:
+    return PartitionLog(50)
+
+
+def refusal(log: PartitionLog, batch: RecordBatch) -> ErrorCode:
+    end = log.log_end_offset
+    with pytest.raises(ApiError) as refused:
+        log.append_as_leader(batch)
+    assert log.log_end_offset == end
+    return refused.value.code
+
+
+def test_a_retry_gets_the_offset_it_has_and_is_not_stored_again(log: PartitionLog) -> None:
+    log.append_as_leader(RecordBatch(3, b"of another"))
+    assert log.append_as_leader(batch(0, 4)) == 3
+    assert log.append_as_leader(batch(0, 4)) == 3
+    assert log.log_end_offset == 8
+
+
+def test_as_many_retries_are_known_as_a_producer_has_in_flight(log: PartitionLog) -> None:
+    for sequence in range(REMEMBERED_BATCHES + 1):
+        log.append_as_leader(batch(sequence))
+    for sequence in range(1, REMEMBERED_BATCHES + 1):
+        assert log.append_as_leader(batch(sequence)) == sequence
+    assert refusal(log, batch(0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
+    log.append_as_leader(batch(0, 4))
+    assert refusal(log, batch(6)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(0, 3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append_as_leader(batch(5)) == 5
+
+
+def test_a_producer_not_known_may_begin_anywhere_once_records_are_given_up(log: PartitionLog) -> None:
+    assert refusal(log, batch(1_000)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    log.append_as_leader(RecordBatch(1, b"of another"))
+    log.increment_log_start_offset(1)
+    assert log.append_as_leader(batch(1_000)) == 1
+
+
+def test_a_new_epoch_begins_at_0_and_fences_the_one_before(log: PartitionLog) -> None:
+    log.append_as_leader(batch(0, 4))
+    assert refusal(log, batch(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append_as_leader(batch(0, 4, epoch=1)) == 5
+    assert refusal(log, batch(5)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
+    assert following(MAX_SEQUENCE) == 0
+    log.truncate_fully_and_start_at(10)
+    log.append_as_leader(batch(MAX_SEQUENCE - 1, 1))
+    assert log.log_end_offset == 14
+    assert log.append_as_leader(batch(2)) == 14
+
+
+def test_producers_do_not_mind_each_other(log: PartitionLog) -> None:
+    log.append_as_leader(batch(0))
+    assert log.append_as_leader(batch(0, producer=8)) == 1
+
+
+def test_a_follower_knows_the_retries_of_what_it_has_replicated(log: PartitionLog) -> None:
+    for sequence in range(3):
+        log.append_as_follower(batch(sequence).at(sequence, 0))
+    assert log.append_as_leader(batch(1), leader_epoch=1) == 1
+    assert refusal(log, batch(4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_truncation_forgets_what_it_cuts_and_nothing_else(log: PartitionLog) -> None:
+    for sequence in range(4):
+        log.append_as_leader(batch(sequence))
+    log.truncate_to(2)
+    assert refusal(log, batch(3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append_as_leader(batch(1)) == 1
+    assert log.append_as_leader(batch(2)) == 2
+
+
+def test_a_producer_is_forgotten_with_the_last_of_its_records(log: PartitionLog) -> None:
+    log.append_as_leader(batch(0))
+    log.append_as_leader(batch(0, producer=8))
+    log.increment_log_start_offset(1)
+    assert log.append_as_leader(batch(100)) == 2
+    assert refusal(log, batch(100, producer=8)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class IdempotentProducersMachine(RuleBasedStateMachine):
+    """Two producers that send what is next or again; a second log replicates, and now and then is cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leader, self.follower = PartitionLog(50), PartitionLog(50)
+
+    def sequences(self, log: PartitionLog, producer: int) -> list[int]:
+        return [
+            b.producer.first_sequence
+            for b in log.batches()
+            if b.producer and b.producer.producer_id == producer
+        ]
+
+    @rule(producer=st.sampled_from([7, 8]), back=st.integers(-1, 7))
+    def send(self, producer: int, back: int) -> None:
+        sent = self.sequences(self.leader, producer)
+        first = sent[-1] + 1 - back if sent else 0
+        before = self.leader.log_end_offset
+        try:
+            offset = self.leader.append_as_leader(batch(max(first, 0), producer=producer))
+        except ApiError:
+            assert back < 0 or back > REMEMBERED_BATCHES
+            return
+        if first in sent:
+            assert self.leader.log_end_offset == before
+            assert list(self.leader.batches())[offset].producer == ProducerSequence(producer, 0, first, first)
+
+    @rule(count=st.integers(1, 5))
+    def replicate(self, count: int) -> None:
+        for stored in list(self.leader.batches())[self.follower.log_end_offset :][:count]:
+            self.follower.append_as_follower(stored)
+
+    @rule(data=st.data())
+    def cut_the_follower(self, data: st.DataObject) -> None:
+        self.follower.truncate_to(data.draw(st.integers(0, self.follower.log_end_offset)))
+
+    @rule()
+    def change_places(self) -> None:
+        self.leader, self.follower = self.follower, self.leader
+        self.follower.truncate_to(self.leader.log_end_offset)
+        kept = zip(self.leader.batches(), self.follower.batches(), strict=False)
+        self.follower.truncate_to(sum(1 for one, other in kept if one == other))
+
+    @invariant()
+    def no_log_has_a_record_twice_or_a_gap(self) -> None:
+        for log in (self.leader, self.follower):
+            for producer in (7, 8):
+                sequences = self.sequences(log, producer)
+                assert sequences == list(range(len(sequences)))
+
+
+TestIdempotentProducers = IdempotentProducersMachine.TestCase
+TestIdempotentProducers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

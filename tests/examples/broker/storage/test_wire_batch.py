@@ -1,0 +1,177 @@
+"""Kafka's batches: what is taken, what is refused, what is written into them."""
+
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.records.readers import read_batch
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.record_batch import ProducerSequence
+from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
+from examples.broker.storage.wire_batch import WireRecordBatch
+from tests.examples.broker.wire_batches import wire_batch
+
+ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT, RECORDS_AT = 21, 23, 57, 61
+GZIP, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 1, 8, 16, 32
+
+
+def refusal(data: bytes) -> ErrorCode:
+    with pytest.raises(ApiError) as refused:
+        WireRecordBatch.parse(data)
+    return refused.value.code
+
+
+def patched(data: bytes, at: int, format: str, value: int) -> bytes:
+    """With another value in one place, and a checksum that fits."""
+    changed = bytearray(data)
+    struct.pack_into(format, changed, at, value)
+    struct.pack_into(">I", changed, 17, crc32c(bytes(changed[ATTRIBUTES_AT:])))
+    return bytes(changed)
+
+
+def test_a_batch_says_what_a_log_has_to_know_of_it() -> None:
+    data = wire_batch(b"one", b"two", b"three", producer=(7, 1, 40), timestamps=(5_000, 9_000, 7_000))
+    batch = WireRecordBatch.parse(data)
+    assert (batch.record_count, batch.data, batch.max_timestamp) == (3, data, 9_000)
+    assert batch.producer == ProducerSequence(7, 1, first_sequence=40, last_sequence=42)
+    assert WireRecordBatch.parse(wire_batch(b"one")).producer is None
+
+
+def test_a_leader_sets_its_offset_and_epoch_and_no_other_bit() -> None:
+    batch = WireRecordBatch.parse(wire_batch(b"one", b"two"))
+    stored = batch.at(1_000, 5)
+    assert (stored.base_offset, stored.next_offset, stored.leader_epoch) == (1_000, 1_002, 5)
+    assert stored.data[8:12] + stored.data[16:] == batch.data[8:12] + batch.data[16:]
+    assert WireRecordBatch.parse(stored.data) == stored
+    read = read_batch(stored.data, 0)[0]
+    assert [record.value for record in read.records] == [b"one", b"two"]
+    assert batch.base_offset == 0
+
+
+def test_damaged_bytes_are_corrupt() -> None:
+    data = wire_batch(b"some value")
+    assert refusal(b"") is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(data[:60]) is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(data[:-1]) is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(data[:-1] + b"?") is ErrorCode.CORRUPT_MESSAGE
+    for length in (-1, 0, 48, 2**31 - 1):
+        assert refusal(data[:8] + struct.pack(">i", length) + data[12:]) is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3])
+def test_other_formats_are_refused(magic: int) -> None:
+    assert refusal(patched(wire_batch(b"value"), 16, ">b", magic)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("attributes", [TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL])
+def test_transactions_are_refused(attributes: int) -> None:
+    assert (
+        refusal(wire_batch(b"value", producer=(7, 0, 0), attributes=attributes)) is ErrorCode.INVALID_RECORD
+    )
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_an_unknown_codec_is_refused(codec: int) -> None:
+    assert refusal(patched(wire_batch(b"value"), ATTRIBUTES_AT, ">h", codec)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("count", "last"), [(0, -1), (-1, -2), (2, 0), (1, 1), (1_000, 999), (2**31 - 1, 2**31 - 2)]
+)
+def test_a_number_of_records_that_cannot_be_is_refused(count: int, last: int) -> None:
+    data = patched(wire_batch(b"value"), RECORD_COUNT_AT, ">i", count)
+    assert refusal(patched(data, LAST_OFFSET_DELTA_AT, ">i", last)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("producer", [(7, -1, 0), (7, 0, -1)])
+def test_a_producer_without_epoch_or_sequence_is_refused(producer: tuple[int, int, int]) -> None:
+    assert refusal(wire_batch(b"value", producer=producer)) is ErrorCode.INVALID_RECORD
+
+
+def test_a_producer_sends_one_batch_at_a_time() -> None:
+    assert refusal(wire_batch(b"one") + wire_batch(b"two")) is ErrorCode.INVALID_RECORD
+    assert refusal(wire_batch(b"one") + b"?") is ErrorCode.INVALID_RECORD
+
+
+def test_a_leader_sends_many_and_the_last_may_be_cut_off() -> None:
+    one, two = wire_batch(b"one"), wire_batch(b"two", b"three")
+    assert [batch.data for batch in WireRecordBatch.parse_all(one + two)] == [one, two]
+    for missing in (1, len(two) - 61, len(two) - 1):
+        assert [batch.data for batch in WireRecordBatch.parse_all(one + two[:-missing])] == [one]
+    assert WireRecordBatch.parse_all(b"") == ()
+    with pytest.raises(ApiError, match="CORRUPT_MESSAGE"):
+        WireRecordBatch.parse_all(one[:-1] + b"?" + two)
+
+
+@given(st.binary(max_size=200), st.integers(0, 80), st.binary(min_size=1, max_size=8))
+def test_whatever_the_bytes_they_are_a_batch_or_refused(tail: bytes, at: int, noise: bytes) -> None:
+    valid = wire_batch(b"value", b"other")
+    for data in (
+        tail,
+        valid[:at] + noise + valid[at + len(noise) :],
+        patched(valid + tail, 8, ">i", len(valid + tail) - 12),
+    ):
+        try:
+            batch = WireRecordBatch.parse(data)
+        except ApiError:
+            continue
+        assert len(list(batch.timestamps())) in (0, 1, batch.record_count)
+
+
+# Offsets by time
+
+
+def log_of(*batches: bytes) -> PartitionLog:
+    log = PartitionLog(1_000)
+    for data in batches:
+        log.append_as_leader(WireRecordBatch.parse(data), leader_epoch=3)
+    return log
+
+
+def test_the_first_record_that_late_is_found_inside_its_batch() -> None:
+    log = log_of(
+        wire_batch(b"a", b"b", timestamps=(1_000, 2_000)),
+        wire_batch(b"c", b"d", b"e", timestamps=(5_000, 3_000, 4_000)),
+    )
+    assert log.offset_for_timestamp(0) == TimestampAndOffset(1_000, 0, 3)
+    assert log.offset_for_timestamp(1_001) == TimestampAndOffset(2_000, 1, 3)
+    assert log.offset_for_timestamp(2_001) == TimestampAndOffset(5_000, 2, 3)
+    assert log.offset_for_timestamp(5_001) is None
+
+
+def test_a_batch_that_cannot_be_looked_into_stands_for_its_records() -> None:
+    plain = wire_batch(b"a", b"b", timestamps=(1_000, 2_000))
+    for attributes in (GZIP, LOG_APPEND_TIME):
+        log = log_of(plain, patched(plain, ATTRIBUTES_AT, ">h", attributes))
+        log.increment_log_start_offset(3)
+        assert log.offset_for_timestamp(1_001) == TimestampAndOffset(2_000, 3, 3)
+
+
+@pytest.mark.parametrize("damage", [b"\x01", b"\xff" * 12, b"\x00" * 3 + b"\x80" * 24])
+def test_records_damaged_inside_a_sound_batch_are_not_looked_into(damage: bytes) -> None:
+    """A negative length, a number without end, and one that runs past the end of the batch."""
+    data = wire_batch(b"a" * 20, b"b", timestamps=(1_000, 1_000))
+    for index, byte in enumerate(damage):
+        data = patched(data, RECORDS_AT + index, ">B", byte)
+    assert log_of(data).offset_for_timestamp(1_000) == TimestampAndOffset(1_000, 0, 3)
+
+
+def test_the_latest_record_and_the_start_of_the_log_have_timestamps_that_ask_for_them() -> None:
+    log = log_of(
+        wire_batch(b"a", b"b", b"c", timestamps=(1_000, 9_000, 2_000)), wire_batch(b"d", timestamps=(3_000,))
+    )
+    assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(9_000, 1, 3)
+    log.increment_log_start_offset(3)
+    assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(3_000, 3, 3)
+    assert log.offset_for_timestamp(EARLIEST_TIMESTAMP) == TimestampAndOffset(-1, 3, 3)
+
+
+def test_an_empty_log_has_a_start_and_no_record() -> None:
+    log = PartitionLog(1_000)
+    assert log.offset_for_timestamp(EARLIEST_TIMESTAMP) == TimestampAndOffset(-1, 0, -1)
+    for timestamp in (MAX_TIMESTAMP, 0, -5):
+        assert log.offset_for_timestamp(timestamp) is None
