@@ -1,6 +1,9 @@
 """The error codes a broker answers with, by the names and numbers of Kafka's ``Errors``."""
 
 from enum import IntEnum
+from typing import Final
+
+_LONGEST_MESSAGE: Final = 1000
 
 
 class ErrorCode(IntEnum):
@@ -58,8 +61,11 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """Raised when a request, or one part of it, cannot be served; ``code`` is what the client is told."""
+    """Raised when a request, or one part of it, cannot be served; ``code`` is what the client is told.
+
+    Some are told the message, too, which is cut where it would become too long for the protocol.
+    """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(f"{code.name}: {message}")
+        super().__init__(f"{code.name}: {message}"[:_LONGEST_MESSAGE])
         self.code = code

@@ -14,7 +14,7 @@ from examples.broker.controller.new_topic import NewTopic
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory, PurgatoryStatistics
+from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
 
 # How long who asks for a topic that has to be created first waits for it, in seconds. Kafka does not wait: it
 # answers LEADER_NOT_AVAILABLE, and is asked again.
@@ -25,7 +25,8 @@ class ClusterAdmin:
     """Forwards changes to the controller, and answers when this broker's own cache shows them.
 
     The node that owns it passes every image through: ``delta = cache.update(image)``, then its replicas, then
-    ``image_applied(delta)``.
+    ``image_applied(delta)``. What a purgatory refuses, as when the broker stops, is answered as if its time
+    were over.
     """
 
     def __init__(
@@ -112,7 +113,10 @@ class ClusterAdmin:
         elected = {entry: state for entry, state in results.items() if isinstance(state, PartitionState)}
         if elected:
             delayed = DelayedElectLeader(timeout, self.cache, elected)
-            waiting = await self.elect_leader_purgatory.try_complete_else_watch(delayed, elected)
+            try:
+                waiting = await self.elect_leader_purgatory.try_complete_else_watch(delayed, elected)
+            except PurgatoryError:
+                waiting = delayed.on_complete()
             for topic_partition in waiting:
                 results[topic_partition] = ApiError(
                     ErrorCode.REQUEST_TIMED_OUT, f"the new leader of {topic_partition} is not known here yet"
@@ -153,4 +157,9 @@ class ClusterAdmin:
         """The names of those that were still not as they should be at the timeout."""
         if not topics:
             return ()
-        return await self.topic_purgatory.try_complete_else_watch(delayed, [topic.name for topic in topics])
+        try:
+            return await self.topic_purgatory.try_complete_else_watch(
+                delayed, [topic.name for topic in topics]
+            )
+        except PurgatoryError:
+            return delayed.on_complete()

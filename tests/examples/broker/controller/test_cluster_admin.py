@@ -214,3 +214,17 @@ async def test_without_live_brokers_there_is_no_offsets_topic(virtual_time: Virt
         cluster.controller.fence(0)
         with pytest.raises(ApiError, match="INVALID_REPLICATION_FACTOR"):
             await cluster.admins[0].ensure_offsets_topic()
+
+
+async def test_a_broker_that_stops_answers_as_if_the_time_were_over(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await lead_elsewhere(cluster)
+        admin = cluster.admins[2]
+        await admin.topic_purgatory.aclose()
+        await admin.elect_leader_purgatory.aclose()
+        assert codes(await admin.create_topics([NewTopic("a")], 5)) == {"a": ErrorCode.REQUEST_TIMED_OUT}
+        assert codes(await admin.auto_create(["b"])) == {"b": ErrorCode.LEADER_NOT_AVAILABLE}
+        elected = await admin.elect_leaders(ElectionType.PREFERRED, [ZERO], 5)
+        assert isinstance(late := elected[ZERO], ApiError)
+        assert late.code is ErrorCode.REQUEST_TIMED_OUT
+        assert virtual_time.time() == 0

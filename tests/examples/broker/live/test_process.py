@@ -1,0 +1,235 @@
+"""``python -m examples.broker`` as a process: typed commands, and a stop in good order."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from examples.broker.errors import ErrorCode
+from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.live.cluster import PATIENCE, until
+
+pytestmark = pytest.mark.real_time
+
+COMMAND = (
+    # What is left open or never awaited is told on stderr.
+    *(sys.executable, "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning"),
+    *("-m", "examples.broker", "--brokers", "3", "--port", "0", "--broker-session-timeout", "1"),
+    *("--group-initial-rebalance-delay", "0"),
+)
+REPOSITORY = Path(__file__).parents[4]
+TOPIC = "events"
+
+
+class BrokerProcess:
+    """The process, what it has said, and a keyboard."""
+
+    def __init__(self, process: subprocess.Popen[bytes], said: Path, complained: Path) -> None:
+        self.process = process
+        self._said = said
+        self._complained = complained
+
+    @property
+    def output(self) -> str:
+        return self._said.read_text()
+
+    @property
+    def complaints(self) -> str:
+        return self._complained.read_text()
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        found = until(lambda: re.match(r"bootstrap\.servers=(\S+)\n", self.output), explain=self.explain)
+        assert found is not None
+        servers = [server.rpartition(":") for server in found[1].split(",")]
+        return [(host, int(port)) for host, _, port in servers]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    def explain(self) -> str:
+        return f"{self.process.poll()}: {self.output[-3000:]}\n{self.complaints}"
+
+    def type(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(command.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, command: str, expected: str) -> re.Match[str]:
+        """Type until the answer to what is typed matches."""
+
+        def ask() -> re.Match[str] | None:
+            before = len(self.output)
+            self.type(command)
+            answer = until(lambda: _whole(self.output[before:]), explain=self.explain)
+            return re.search(expected, answer)
+
+        found = until(ask, explain=self.explain)
+        assert found is not None
+        return found
+
+    def ended(self) -> int:
+        return self.process.wait(PATIENCE)
+
+
+def _whole(answer: str) -> str:
+    """A line or a table, once it is all there."""
+    return answer if answer.endswith("┘\n" if "┏" in answer else "\n") else ""
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[BrokerProcess]:
+    said, complained = tmp_path / "stdout", tmp_path / "stderr"
+    with (
+        said.open("wb") as stdout,
+        complained.open("wb") as stderr,
+        subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=REPOSITORY,
+            env={**os.environ, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"},
+        ) as process,
+    ):
+        yield BrokerProcess(process, said, complained)
+        process.kill()
+
+
+@pytest.fixture
+def admin(brokers: BrokerProcess) -> AdminClient:
+    """With a topic whose partition 0 broker 1 leads, and so on."""
+    admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+    topic = NewTopic(TOPIC, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    admin.create_topics([topic])[TOPIC].result(PATIENCE)
+    return admin
+
+
+def leaders(admin: AdminClient) -> list[int]:
+    partitions = admin.list_topics(TOPIC, PATIENCE).topics[TOPIC].partitions
+    return [partitions[index].leader for index in sorted(partitions)]
+
+
+def produced(producer: Producer, value: str, *, partition: int) -> list[object]:
+    """Where the errors go, if there are any, once the record has its answer."""
+    answers: list[object] = []
+    producer.produce(
+        TOPIC, value, partition=partition, on_delivery=lambda error, message: answers.append(error)
+    )
+    return answers
+
+
+async def long_poll(host: str, port: int, partition: int) -> FetchResponse:
+    connection = await PeerConnection.open(host, port, "long poll")
+    try:
+        leader = RemoteLeader(connection, FetchParams().replica_id)
+        fetch = {TopicPartition(TOPIC, partition): PartitionFetch(0)}
+        return await leader.fetch(FetchParams(max_wait=600.0), fetch)
+    finally:
+        await connection.aclose()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, "quit"], ids=["SIGINT", "SIGTERM", "quit"])
+def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
+    brokers: BrokerProcess, admin: AdminClient, stop: signal.Signals | str
+) -> None:
+    addresses = brokers.addresses
+    consumer = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g", "log_level": 0})
+    consumer.subscribe([TOPIC])
+    until(lambda: consumer.poll(0.05) or len(consumer.assignment()) == 3)
+    with start_blocking_portal() as portal:
+        polls: list[Future[FetchResponse]] = [
+            portal.start_task_soon(long_poll, host, port, index)
+            for index, (host, port) in enumerate(addresses)
+        ]
+        for broker_id in (1, 2, 3):
+            # Those of two followers, of the consumer, and this one.
+            brokers.answer("purgatories", rf"│ {broker_id} +│ fetch +│ +4 ")
+        assert not any(poll.done() for poll in polls)
+        if isinstance(stop, signal.Signals):
+            brokers.process.send_signal(stop)
+        else:
+            brokers.type(stop)
+        answers = [poll.result(PATIENCE) for poll in polls]
+    for index, answer in enumerate(answers):
+        error = answer[TopicPartition(TOPIC, index)].error
+        assert error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert brokers.ended() == 0
+    assert brokers.output.endswith("stopping: what waits is answered\n")
+    assert brokers.complaints == "", brokers.complaints
+    for address in addresses:
+        with socket.socket() as taken:
+            # As the brokers themselves do, whose closed connections linger.
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(address)
+    consumer.close()
+
+
+def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected_again(
+    brokers: BrokerProcess, admin: AdminClient
+) -> None:
+    assert leaders(admin) == [1, 2, 3]
+    brokers.answer("kill 2", "done")
+    until(lambda: leaders(admin) == [1, 3, 3], explain=brokers.explain)
+    brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
+    brokers.answer("start 2", "done")
+    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
+    brokers.answer("elect", "1 partitions have their preferred leader again")
+    until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
+    brokers.type("quit")
+    assert brokers.ended() == 0
+    assert brokers.complaints == "", brokers.complaints
+
+
+def test_a_broker_paused_by_typing_is_succeeded_and_follows_when_it_resumes(
+    brokers: BrokerProcess, admin: AdminClient
+) -> None:
+    brokers.answer("pause 3", "done")
+    until(lambda: leaders(admin) == [1, 2, 1], explain=brokers.explain)
+    brokers.answer("resume 3", "done")
+    brokers.answer("topics", rf"│ {TOPIC}-2 +│ 1 +│ \d+ +│ 3 1 2 +│ 3 1 2 ")
+    brokers.type("quit")
+    assert brokers.ended() == 0
+    assert brokers.complaints == "", brokers.complaints
+
+
+def test_a_follower_paused_by_typing_holds_up_what_all_are_to_acknowledge(
+    brokers: BrokerProcess, admin: AdminClient
+) -> None:
+    producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+    brokers.answer("pause-follower 2", "done")
+    brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ running +│ 1 +│ 3 +│ nothing ")
+    answers = produced(producer, "held up", partition=0)
+    brokers.answer("purgatories", r"│ 1 +│ produce +│ +1 ")
+    assert producer.poll(0) == 0
+    assert answers == []
+    brokers.answer("resume-follower 2", "done")
+    assert producer.flush(PATIENCE) == 0
+    assert answers == [None]
+
+
+def test_without_a_keyboard_it_serves_on(brokers: BrokerProcess, admin: AdminClient) -> None:
+    assert brokers.process.stdin is not None
+    brokers.process.stdin.close()
+    producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+    answers = produced(producer, "served", partition=1)
+    assert producer.flush(PATIENCE) == 0
+    assert answers == [None]
+    brokers.process.send_signal(signal.SIGTERM)
+    assert brokers.ended() == 0
+    assert brokers.complaints == "", brokers.complaints
