@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.config import GroupConfig
@@ -22,6 +22,9 @@ from examples.broker.group.requests import (
 )
 
 R = TypeVar("R")
+
+# As much of a client's name as its member id begins with: an id has to be shorter than a name may be.
+_NAME_IN_ID: Final = 255
 
 
 class Membership:
@@ -112,7 +115,7 @@ class Membership:
 
     async def _join_anew(self, group: Group, request: JoinRequest) -> JoinResult:
         instance_id = request.member.group_instance_id
-        member_id = f"{instance_id or request.client_id}-{uuid.uuid4()}"
+        member_id = f"{(instance_id or request.client_id)[:_NAME_IN_ID]}-{uuid.uuid4()}"
         if instance_id in group.static_members:
             member = group.members[group.static_members[instance_id]]
             return await self._take_over(group, member, member_id, request)

@@ -88,7 +88,7 @@ class ReplicaFetchers:
         connection = await PeerConnection.open(leader.host, leader.port, client_id)
         try:
             follower = Follower(
-                RemoteLeader(leader.broker_id, connection),
+                RemoteLeader(connection, self._broker_id),
                 self._replicas.partitions,
                 topic_partitions,
                 max_wait=self._max_wait,

@@ -386,3 +386,25 @@ class ReplicationMachine(RuleBasedStateMachine):
 
 TestReplicationUnderAnyFault = ReplicationMachine.TestCase
 TestReplicationUnderAnyFault.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+
+
+def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:
+    """Its offset and its last epoch fit the leader's log; only the leader epoch tells that it is out of date."""
+    machine = ReplicationMachine()
+    machine.start()
+    try:
+        machine.append(0, records=1)
+        machine.replicate(1, rounds=1)
+        machine.send_a_fetch(1)
+        machine.elect(2, known=True)
+        machine.learn(1)
+        machine.replicate(1, rounds=2)
+        assert machine.brokers[1].batches() == [], "what broker 2 did not have is cut"
+        machine.elect(0, known=True)
+        machine.run(machine.deliver(machine.fetches[0]))
+        machine.learn(2)
+        machine.replicate(2, rounds=2)
+        assert machine.brokers[0].partition.high_watermark == 0
+        assert machine.acknowledged == []
+    finally:
+        machine.teardown()
