@@ -52,6 +52,7 @@ bench-full: $(VENV)/.bench ## Everything, up to a million waits and on both loop
 	$(BIN)/python -m benchmarks --full --json $(RUNS)/asyncio.json
 	$(BIN)/python -m benchmarks --full --loop uvloop --json $(RUNS)/uvloop.json
 	$(BIN)/python -m benchmarks.load --json $(RUNS)/load.json
+	$(BIN)/python -m benchmarks.broker --json $(RUNS)/broker.json
 	$(MAKE) report
 
 report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there

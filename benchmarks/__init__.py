@@ -7,5 +7,6 @@ that it is about (`builds`); `tables` and `record` show and keep the figures, `r
 `constructs` are the ways to wait that are compared, `designs` the older ones among them as small libraries.
 Each other module asks one question, or helps several to (`waits`, `sizes`, `expiring`, `heartbeat`,
 `collector_setting`, `stand_ins`), or is run by hand: to choose one of the core's constants (`wheel_size`,
-`watch_lists`), or for the advice on the garbage collector (`collector`). `load` is the load test.
+`watch_lists`), or for the advice on the garbage collector (`collector`). `load` is the load test;
+`broker` compares the broker example with librdkafka's mock cluster.
 """

@@ -17,14 +17,17 @@ import purgatory
 from benchmarks.question import Answer
 from benchmarks.setting import Setting
 
-PACKAGES = ("anyio", "uvloop")
+PACKAGES = ("anyio", "confluent-kafka", "kio", "uvloop")
 
 
-def write(path: Path, answers: Sequence[Answer], setting: Setting, repetitions: int) -> None:
-    """Write the run, as far as it has come, to `path`."""
+def write(
+    path: Path, answers: Sequence[Answer], setting: Setting, repetitions: int, *, command: str | None = None
+) -> None:
+    """Write the run, as far as it has come, to `path`; with the command if it was not the usual one."""
     record = {
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
+        "command": command,
         "build": setting.builds[0],
         "builds": setting.builds,
         "full": setting.full,

@@ -29,6 +29,8 @@ QUICK_WAKES = 20
 QUICK_RECORDS = 50_000
 QUICK_SECONDS = 2.0
 
+COMMAND = "python -m benchmarks.broker"
+
 QUESTIONS: Mapping[str, Callable[[argparse.Namespace], Question]] = {
     "wake": lambda options: wake(options.wakes),
     "throughput": lambda options: throughput(options.records),
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             answers.append(answer)
             tables.show(answer, console)
             if options.json is not None:
-                record.write(options.json, answers, setting, options.repetitions)
+                record.write(options.json, answers, setting, options.repetitions, command=COMMAND)
     except (RuntimeError, OSError) as error:
         raise SystemExit(str(error)) from None
 
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says. Ends the program, in plain words, when that makes no sense."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.broker",
+        prog=COMMAND,
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -42,7 +42,9 @@ def _links(files: Mapping[str, str]) -> str:
 
 def _commands(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
-        if run.answers:
+        if run.command is not None:
+            yield f"{run.command} --json {run.file.name}"
+        elif run.answers:
             full = "--full " if run.full else ""
             yield f"python -m benchmarks {full}--loop {run.loop} --json {run.file.name}"
         elif run.load is not None:

@@ -20,6 +20,8 @@ class Run:
     written: str
     # None for one outside of a checkout.
     commit: str | None
+    # None for the suite's own, which `loop` and `full` tell.
+    command: str | None
     loop: str
     # Whether the questions were asked in full.
     full: bool
@@ -53,6 +55,7 @@ def read(path: Path) -> Run:
         file=path,
         written=record["written"].text(),
         commit=record["commit"].note() or None,
+        command=record["command"].note() or None if "command" in record else None,
         loop=record["loop"].text(),
         full="questions" in record and record["full"].flag(),
         repetitions=round(record["repetitions"].number()),

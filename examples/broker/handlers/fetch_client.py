@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import groupby
+from typing import cast
 
 from kio.schema.fetch.v12 import FetchRequest
 from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
@@ -44,8 +45,8 @@ class RemoteLeader:
             FetchRequest(
                 replica_id=BrokerId(params.replica_id),
                 max_wait=i32Timedelta.parse(timedelta(seconds=params.max_wait)),
-                min_bytes=i32(params.min_bytes),
-                max_bytes=i32(params.max_bytes),
+                min_bytes=cast(i32, params.min_bytes),
+                max_bytes=cast(i32, params.max_bytes),
                 topics=tuple(_topics(request)),
                 forgotten_topics_data=(),
             ),
@@ -64,9 +65,9 @@ class RemoteLeader:
 
     async def _offset(self, topic_partition: TopicPartition, leader_epoch: int, timestamp: int) -> int:
         asked = ListOffsetsPartition(
-            partition_index=i32(topic_partition.partition),
-            current_leader_epoch=i32(leader_epoch),
-            timestamp=i64(timestamp),
+            partition_index=cast(i32, topic_partition.partition),
+            current_leader_epoch=cast(i32, leader_epoch),
+            timestamp=cast(i64, timestamp),
         )
         response = await self._connection.request(
             LIST_OFFSETS,
@@ -90,12 +91,12 @@ def _topics(request: Wanted) -> Iterator[FetchTopic]:
             topic=TopicName(topic),
             partitions=tuple(
                 FetchPartition(
-                    partition=i32(topic_partition.partition),
-                    current_leader_epoch=i32(wanted.current_leader_epoch),
-                    fetch_offset=i64(wanted.fetch_offset),
-                    last_fetched_epoch=i32(wanted.last_fetched_epoch),
-                    log_start_offset=i64(wanted.log_start_offset),
-                    partition_max_bytes=i32(wanted.max_bytes),
+                    partition=cast(i32, topic_partition.partition),
+                    current_leader_epoch=cast(i32, wanted.current_leader_epoch),
+                    fetch_offset=cast(i64, wanted.fetch_offset),
+                    last_fetched_epoch=cast(i32, wanted.last_fetched_epoch),
+                    log_start_offset=cast(i64, wanted.log_start_offset),
+                    partition_max_bytes=cast(i32, wanted.max_bytes),
                 )
                 for topic_partition, wanted in entries
             ),

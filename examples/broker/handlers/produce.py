@@ -1,5 +1,7 @@
 """Produce: record batches into the logs led here."""
 
+from typing import cast
+
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
@@ -70,7 +72,7 @@ def _partition_response(index: i32, produced: PartitionProduced) -> PartitionPro
     return PartitionProduceResponse(
         index=index,
         error_code=WireErrorCode(produced.error),
-        base_offset=i64(produced.base_offset),
-        log_start_offset=i64(produced.log_start_offset),
+        base_offset=cast(i64, produced.base_offset),
+        log_start_offset=cast(i64, produced.log_start_offset),
         record_errors=(),
     )

@@ -54,15 +54,19 @@ def test_every_page_and_picture_is_written_and_linked(
 def test_the_index_says_how_to_run_it_again(tmp_path: Path) -> None:
     run = records.write(tmp_path, records.run(records.parked(), loop="uvloop"), "uvloop.json")
     load = records.write(tmp_path, records.run(load=records.saturating()), "load.json")
+    wakes = records.question(records.parked()["contenders"], records.column("us", "p50"), name="wake")
+    broker = records.run(wakes) | {"command": "python -m benchmarks.broker"}
+    brokers = records.write(tmp_path, broker, "broker.json")
 
-    main([str(run), str(load), "--into", str(tmp_path)])
+    main([str(run), str(load), str(brokers), "--into", str(tmp_path)])
 
     index = (tmp_path / "README.md").read_text()
     assert "## On uvloop\n\nMeasured on uvloop, 2026-11-21, commit 63f087b; Python 3.11.7, " in index
     assert (
         "python -m benchmarks --full --loop uvloop --json uvloop.json\n"
         "python -m benchmarks.load --loop asyncio --json load.json\n"
-        "python -m benchmarks.report uvloop.json load.json\n"
+        "python -m benchmarks.broker --json broker.json\n"
+        "python -m benchmarks.report uvloop.json load.json broker.json\n"
     ) in index
 
 

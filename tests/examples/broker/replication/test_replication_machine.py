@@ -389,7 +389,7 @@ TestReplicationUnderAnyFault.settings = settings(max_examples=60, stateful_step_
 
 
 def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:
-    """Its offset and its last epoch fit the leader's log; only the leader epoch tells that it is out of date."""
+    """Its offset and its last epoch fit the leader's log; only the leader's epoch tells that it is late."""
     machine = ReplicationMachine()
     machine.start()
     try:
@@ -403,7 +403,7 @@ def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:
         machine.elect(0, known=True)
         machine.run(machine.deliver(machine.fetches[0]))
         machine.learn(2)
-        machine.replicate(2, rounds=2)
+        machine.replicate(2, rounds=3)
         assert machine.brokers[0].partition.high_watermark == 0
         assert machine.acknowledged == []
     finally:

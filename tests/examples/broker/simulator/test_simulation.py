@@ -198,7 +198,7 @@ async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_found_out(
 async def test_a_high_watermark_that_sticks_is_found_out(
     virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Partition, "_maybe_increment_high_watermark", lambda partition, now: False)
+    monkeypatch.setattr(Partition, "maybe_increment_high_watermark", lambda partition, now: False)
     report = await simulate(replace(SMALL, acks=LEADER_ACK), virtual_time)
     assert report.failure is not None
     assert "still not consumed 30.5 s after" in report.failure
