@@ -10,11 +10,22 @@ from kio.schema.fetch.v12.response import (
     FetchableTopicResponse,
     PartitionData,
 )
+from kio.schema.types import TopicName
 from kio.static.primitive import Records, i32, i64
 
+from examples.broker.errors import ApiError
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
+from examples.broker.replication.fetch import FetchRequest as Wanted
+from examples.broker.replication.fetch import FetchResponse as Fetched
+from examples.broker.replication.fetch_session import (
+    FINAL_EPOCH,
+    FIRST_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+)
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
@@ -27,8 +38,8 @@ _NOT_DIVERGING: Final = EpochEndOffset()
 async def fetch(replicas: ReplicaManager, context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Wait for enough bytes, and answer whole batches.
 
-    Fetch sessions (KIP-227) are declined by not giving one an id: every request names all its partitions.
-    There are no transactions, so that whatever is committed is stable, too.
+    Followers have fetch sessions (KIP-227). Consumers are declined one by not giving it an id: each of their
+    requests names all its partitions. There are no transactions, so that whatever is committed is stable.
     """
     max_bytes = min(request.max_bytes, FETCH_MAX_BYTES)
     params = FetchParams(
@@ -49,35 +60,62 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
         for topic in request.topics
         for partition in topic.partitions
     }
-    fetched = await replicas.fetch(params, wanted)
+    try:
+        session = _session(replicas.fetch_sessions, params, request, wanted)
+    except ApiError as refused:
+        return _response(WireErrorCode(refused.code), NO_SESSION, {}, None)
     aborted = () if request.isolation_level == _READ_COMMITTED else None
+    if session is None:
+        return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
+    fetched = await replicas.fetch(params, session.partitions)
+    return _response(WireErrorCode.none, session.session_id, session.news(fetched), aborted)
+
+
+def _session(
+    sessions: FetchSessions, params: FetchParams, request: FetchRequest, wanted: Wanted
+) -> FetchSession | None:
+    """The follower's session, up to date with its request; None for who has none."""
+    if request.session_epoch == FINAL_EPOCH:
+        return None
+    if request.session_epoch == FIRST_EPOCH:
+        return sessions.open(params.replica_id, wanted) if params.from_follower else None
+    session = sessions.resume(params.replica_id, request.session_id)
+    forgotten = [
+        TopicPartition(topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    session.proceed(request.session_epoch, wanted, forgotten)
+    return session
+
+
+def _response(
+    error: WireErrorCode, session_id: int, fetched: Fetched, aborted: tuple[AbortedTransaction, ...] | None
+) -> FetchResponse:
+    topics: dict[str, list[PartitionData]] = {}
+    for topic_partition, answer in fetched.items():
+        data = _partition_data(topic_partition.partition, answer, aborted)
+        topics.setdefault(topic_partition.topic, []).append(data)
     return FetchResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=error,
+        session_id=i32(session_id),
         responses=tuple(
-            FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=tuple(
-                    _partition_data(
-                        entry.partition, fetched[TopicPartition(topic.topic, entry.partition)], aborted
-                    )
-                    for entry in topic.partitions
-                ),
-            )
-            for topic in request.topics
+            FetchableTopicResponse(topic=TopicName(topic), partitions=tuple(partitions))
+            for topic, partitions in topics.items()
         ),
     )
 
 
 def _partition_data(
-    partition: i32, fetched: PartitionFetched, aborted: tuple[AbortedTransaction, ...] | None
+    partition: int, fetched: PartitionFetched, aborted: tuple[AbortedTransaction, ...] | None
 ) -> PartitionData:
     # Cast, since these are in range: kio's constructors, which see to that, take 1.3 us for each field of
     # each partition, and a follower's fetch names every partition that it follows.
     high_watermark = cast(i64, fetched.high_watermark)
     diverging = fetched.diverging_epoch
     return PartitionData(
-        partition_index=partition,
+        partition_index=cast(i32, partition),
         error_code=WireErrorCode(fetched.error),
         high_watermark=high_watermark,
         last_stable_offset=high_watermark,

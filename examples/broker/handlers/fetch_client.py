@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import cast
 
 from kio.schema.fetch.v12 import FetchRequest
-from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v12.request import FetchPartition, FetchTopic, ForgottenTopic
 from kio.schema.fetch.v12.response import PartitionData
 from kio.schema.list_offsets.v9 import ListOffsetsRequest
 from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsetsTopic
@@ -18,6 +18,7 @@ from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch import FetchRequest as Wanted
+from examples.broker.replication.fetch_session import FollowedSession
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
@@ -34,12 +35,17 @@ class RemoteLeader:
     def __init__(self, connection: PeerConnection, replica_id: int) -> None:
         self._connection = connection
         self._replica_id = BrokerId(replica_id)
+        self._session = FollowedSession()
 
     def __repr__(self) -> str:
         return f"<RemoteLeader of {self._replica_id} over {self._connection!r}>"
 
     async def fetch(self, params: FetchParams, request: Wanted) -> FetchResponse:
-        """Fetch as a follower; a partition whose records are damaged on the way answers CORRUPT_MESSAGE."""
+        """Fetch as a follower; only what is new is told. ConnectionError when the session is lost, too.
+
+        A partition whose records are damaged on the way answers CORRUPT_MESSAGE.
+        """
+        changed, forgotten = self._session.next_request(request)
         response = await self._connection.request(
             FETCH,
             FetchRequest(
@@ -47,10 +53,16 @@ class RemoteLeader:
                 max_wait=i32Timedelta.parse(timedelta(seconds=params.max_wait)),
                 min_bytes=cast(i32, params.min_bytes),
                 max_bytes=cast(i32, params.max_bytes),
-                topics=tuple(_topics(request)),
-                forgotten_topics_data=(),
+                session_id=cast(i32, self._session.session_id),
+                session_epoch=cast(i32, self._session.epoch),
+                topics=tuple(_topics(changed)),
+                forgotten_topics_data=tuple(_forgotten(forgotten)),
             ),
         )
+        if response.error_code:
+            # With a new connection comes a new session.
+            raise ConnectionAbortedError(f"{self!r} refused: {ErrorCode(response.error_code).name}")
+        self._session.answered(response.session_id)
         return {
             TopicPartition(topic.topic, data.partition_index): _fetched(data)
             for topic in response.responses
@@ -100,6 +112,13 @@ def _topics(request: Wanted) -> Iterator[FetchTopic]:
                 )
                 for topic_partition, wanted in entries
             ),
+        )
+
+
+def _forgotten(topic_partitions: Iterable[TopicPartition]) -> Iterator[ForgottenTopic]:
+    for topic, entries in groupby(sorted(topic_partitions), key=lambda entry: entry.topic):
+        yield ForgottenTopic(
+            topic=TopicName(topic), partitions=tuple(cast(i32, entry.partition) for entry in entries)
         )
 
 

@@ -22,6 +22,7 @@ from examples.broker.replication.fetch import (
     FetchResponse,
     PartitionFetched,
 )
+from examples.broker.replication.fetch_session import FetchSessions
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.hosted_partitions import Disk, HostedPartitions
 from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, grant
@@ -58,6 +59,7 @@ class ReplicaManager:
         delete_records: Purgatory,
     ) -> None:
         self.partitions = partitions
+        self.fetch_sessions = FetchSessions()
         self.produce_purgatory = produce
         self.fetch_purgatory = fetch
         self.delete_records_purgatory = delete_records

@@ -1,6 +1,7 @@
 """Produce and Fetch, as clients and followers ask and are told."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.handlers.produce import UnacknowledgedFailure
 from examples.broker.protocol.apis import FETCH, PRODUCE
+from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import Follower, LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.storage.wire_batch import WireRecordBatch
@@ -84,7 +86,6 @@ def at(offset: int, index: int = 0, epoch: int = -1, last_fetched_epoch: int = -
 
 def partitions(response: FetchResponse) -> list[PartitionData]:
     assert response.error_code is ErrorCode.none
-    assert response.session_id == 0
     return list(response.responses[0].partitions)
 
 
@@ -259,3 +260,38 @@ async def test_records_that_are_damaged_on_the_way_are_not_stored(cluster: Clust
     await asyncio.sleep(1)
     await Follower(RemoteLeader(Loopback(cluster.broker), 1), hosted, [topic_partition]).fetch_once()
     assert partition.log.log_end_offset == 1
+
+
+async def test_a_followers_second_fetch_is_about_what_is_new_alone(cluster: Cluster) -> None:
+    cluster.create(0, 1)
+    follower = RemoteLeader(Loopback(cluster.broker), 1)
+    params = FetchParams(replica_id=1, max_wait=0)
+    wanted = {events(index): PartitionFetch(0, current_leader_epoch=0) for index in (0, 1)}
+    assert (await follower.fetch(params, wanted)).keys() == wanted.keys()
+    assert await follower.fetch(params, wanted) == {}
+    await cluster.produce(events(1), acks=1)
+    news = await follower.fetch(params, wanted)
+    assert [(entry, fetched.info.size_in_bytes > 0) for entry, fetched in news.items()] == [(events(1), True)]
+
+
+async def test_a_session_the_leader_does_not_know_breaks_the_connection(cluster: Cluster) -> None:
+    cluster.create(0)
+    follower = RemoteLeader(Loopback(cluster.broker), 1)
+    params = FetchParams(replica_id=1, max_wait=0)
+    await follower.fetch(params, {events(): PartitionFetch(0)})
+    cluster.broker.fetch_sessions.open(1, {})
+    with pytest.raises(ConnectionError, match="FETCH_SESSION_ID_NOT_FOUND"):
+        await follower.fetch(params, {events(): PartitionFetch(0)})
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "error"),
+    [(0, 0, ErrorCode.none), (0, -1, ErrorCode.none), (7, 1, ErrorCode.fetch_session_id_not_found)],
+)
+async def test_consumers_get_no_session(
+    cluster: Cluster, session_id: int, epoch: int, error: ErrorCode
+) -> None:
+    cluster.create(0)
+    request = replace(fetch(at(0)), session_id=i32(session_id), session_epoch=i32(epoch))
+    response = await Loopback(cluster.broker).request(FETCH, request)
+    assert (response.session_id, response.error_code) == (0, error)

@@ -1,0 +1,133 @@
+"""Fetch sessions: what has been said once is not said again, and nothing else is left out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.fetch_session import (
+    MAX_SESSIONS,
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+    FollowedSession,
+    epoch_after,
+)
+from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
+from examples.broker.topic_partition import TopicPartition
+
+ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
+RECORDS = FetchDataInfo(UNKNOWN_OFFSET_METADATA, (RecordBatch(1, b"x"),), 1)
+
+
+def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
+    return PartitionFetched(ErrorCode.NONE, mark, start)
+
+
+def test_the_first_answer_tells_of_every_partition() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
+    assert session.news({ONE: quiet(), OTHER: quiet()}).keys() == {ONE, OTHER}
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS),
+        quiet(mark=6),
+        quiet(start=1),
+        PartitionFetched(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        PartitionFetched(ErrorCode.NONE, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
+    ],
+    ids=["records", "high watermark", "log start", "error", "divergence"],
+)
+def test_from_then_on_an_answer_tells_of_what_is_new_alone(news: PartitionFetched) -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
+    session.news({ONE: quiet(), OTHER: quiet()})
+    assert session.news({ONE: quiet(), OTHER: quiet()}) == {}
+    assert session.news({ONE: quiet(), OTHER: news}) == {OTHER: news}
+
+
+def test_an_error_is_told_again_and_so_is_its_end() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0)})
+    session.news({ONE: quiet()})
+    fenced = PartitionFetched(ErrorCode.FENCED_LEADER_EPOCH)
+    assert session.news({ONE: fenced}) == session.news({ONE: fenced}) == {ONE: fenced}
+    assert session.news({ONE: quiet()}) == {ONE: quiet()}
+
+
+def test_a_request_changes_what_it_names_and_forgets_what_it_says() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
+    session.proceed(1, {ONE: PartitionFetch(7)}, [])
+    assert session.partitions == {ONE: PartitionFetch(7), OTHER: PartitionFetch(0)}
+    session.proceed(2, {}, [OTHER])
+    assert session.partitions == {ONE: PartitionFetch(7)}
+
+
+def test_a_partition_forgotten_and_named_again_is_told_of_again() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0)})
+    session.news({ONE: quiet()})
+    session.proceed(1, {}, [ONE])
+    session.proceed(2, {ONE: PartitionFetch(0)}, [])
+    assert session.news({ONE: quiet()}) == {ONE: quiet()}
+
+
+@pytest.mark.parametrize("epoch", [0, 2, -1, 7])
+def test_a_request_out_of_turn_is_refused_and_changes_nothing(epoch: int) -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0)})
+    with pytest.raises(ApiError) as refused:
+        session.proceed(epoch, {OTHER: PartitionFetch(0)}, [ONE])
+    assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert session.partitions == {ONE: PartitionFetch(0)}
+    session.proceed(1, {}, [])
+
+
+def test_epochs_begin_anew_at_one() -> None:
+    assert epoch_after(0) == 1
+    assert epoch_after(2**31 - 1) == 1
+
+
+def test_a_follower_has_one_session_the_latest() -> None:
+    sessions = FetchSessions()
+    earlier, later = (sessions.open(2, {ONE: PartitionFetch(0)}) for _ in range(2))
+    assert earlier.session_id != later.session_id
+    assert sessions.resume(2, later.session_id) is later
+    for replica_id, session_id in ((2, earlier.session_id), (3, later.session_id)):
+        with pytest.raises(ApiError) as refused:
+            sessions.resume(replica_id, session_id)
+        assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_there_are_never_more_than_so_many_sessions() -> None:
+    sessions = FetchSessions()
+    first, *_, last = [sessions.open(replica_id, {}) for replica_id in range(MAX_SESSIONS + 1)]
+    with pytest.raises(ApiError):
+        sessions.resume(0, first.session_id)
+    assert sessions.resume(MAX_SESSIONS, last.session_id) is last
+
+
+wanted = st.dictionaries(
+    st.sampled_from([TopicPartition("t", index) for index in range(4)]),
+    st.builds(PartitionFetch, st.integers(0, 3)),
+)
+
+
+@given(st.lists(st.tuples(wanted, st.booleans()), min_size=1))
+def test_the_leader_always_fetches_what_the_follower_wants(
+    requests: list[tuple[dict[TopicPartition, PartitionFetch], bool]],
+) -> None:
+    """Whatever is wanted in turn, and whenever the leader declines the session."""
+    sessions, followed = FetchSessions(), FollowedSession()
+    session: FetchSession | None = None
+    for request, declined in requests:
+        epoch = followed.epoch
+        changed, forgotten = followed.next_request(request)
+        if epoch == 0:
+            session = sessions.open(1, changed)
+        else:
+            session = sessions.resume(1, followed.session_id)
+            session.proceed(epoch, changed, forgotten)
+        assert session.partitions == request
+        followed.answered(NO_SESSION if declined else session.session_id)
