@@ -77,6 +77,8 @@ async def _serve(config: ClusterConfig) -> None:
     async with Cluster.running(config) as cluster:
         # One line for scripts, as clients take it.
         print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
+        if sys.stdin.isatty():
+            print("Commands can be typed; help lists them. Ctrl-C stops the brokers.")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_wait_for_signal, tasks.cancel_scope)
             if await Console(cluster, terminal).run():

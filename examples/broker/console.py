@@ -155,7 +155,7 @@ async def _purgatories(cluster: Cluster, _broker_id: int) -> Outcome:
 async def _elect(cluster: Cluster, _broker_id: int) -> Outcome:
     outcomes = cluster.controller.elect_leaders(ElectionType.PREFERRED, None)
     elected = sum(isinstance(outcome, PartitionState) for outcome in outcomes.values())
-    return f"{elected} partitions have their preferred leader again"
+    return f"partitions given back to their preferred leader: {elected}"
 
 
 COMMANDS: Final[Mapping[str, Command]] = {

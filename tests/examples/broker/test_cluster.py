@@ -171,7 +171,7 @@ async def test_an_election_gives_every_partition_its_preferred_leader() -> None:
         await cluster.start(preferred)
         while preferred not in cluster.controller.image.topics["events"].partitions[0].in_sync:
             await cluster.controller.image_after(cluster.controller.image.version)
-        assert await printed(cluster, "elect") == "1 partitions have their preferred leader again\n"
+        assert await printed(cluster, "elect") == "partitions given back to their preferred leader: 1\n"
         assert leader(cluster) == preferred
 
 
