@@ -20,9 +20,11 @@ broker: $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on por
 
 test: test-interpreted test-compiled ## Pass all tests, on both builds of the core
 
+# What traces the coverage slows down whatever it looks at, and the core's own tests have to cover all of it.
 test-interpreted: $(VENV)/.dev ## The tests on the interpreted core, with its branch coverage
-	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/coverage run -m pytest
+	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/coverage run -m pytest --ignore tests/examples --ignore tests/benchmarks
 	$(BIN)/coverage report
+	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/python -m pytest tests/examples tests/benchmarks
 
 test-compiled: $(VENV)/.dev ## The tests on the compiled core, where there is a C compiler
 	@if $(BIN)/python -P -c 'import purgatory; raise SystemExit(not purgatory.COMPILED)'; then \

@@ -23,7 +23,7 @@ def test_a_run_is_written_with_what_is_needed_to_judge_it(tmp_path: Path) -> Non
     written = json.loads(file.read_text())
     questions = written.pop("questions")
     assert written.keys() == {
-        *("written", "commit", "build", "builds", "full", "loop", "repetitions"),
+        *("written", "commit", "command", "build", "builds", "full", "loop", "repetitions"),
         *("machine", "python", "packages"),
     }
     assert (written["loop"], written["repetitions"], written["full"]) == ("uvloop", 2, True)

@@ -5,12 +5,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from statistics import median, quantiles
 
 import pytest
 
+from tests.examples.broker.live.clients.arrivals import MAX_WAIT
 from tests.examples.broker.live.clients.confluent import Confluent
 from tests.examples.broker.live.clients.face import (
     PATIENCE,
@@ -26,10 +26,6 @@ from tests.examples.broker.live.cluster import until
 pytestmark = pytest.mark.real_time
 
 WAKES = 50
-# Milliseconds from produce to consumer, in the median.
-AIM = 5.0
-# Since other things going on only ever slow it down, the best of so many counts; one is enough in peace.
-ROUNDS = 10
 # Longer than any test takes, but less than what clients allow a request.
 ENDLESS = 20.0
 HALF = Record(bytes(1000))
@@ -76,23 +72,17 @@ def test_nothing_comes_below_the_least_bytes_and_all_of_it_with_them(
 def test_a_record_wakes_a_waiting_consumer(
     client: Client, topic: LiveTopic, acks: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    best = inf
+    """How fast is printed, and compared by ``python -m benchmarks.broker wake``."""
     with (
         arrivals_at(client, topic) as arrivals,
         Confluent().producer(topic.cluster.bootstrap_servers, ProducerSettings(acks)) as producer,
     ):
-        for _ in range(ROUNDS):
-            latencies = [wake(producer, topic, arrivals) * 1000 for _ in range(WAKES)]
-            p50, p99 = median(latencies), quantiles(latencies, n=100)[98]
-            with capsys.disabled():
-                print(
-                    f"\n{client.name}, acks={acks}: {WAKES} wakes, p50 {p50:.1f} ms, p99 {p99:.1f} ms",
-                    end=" ",
-                )
-            best = min(best, p50)
-            if best < AIM:
-                return
-    pytest.fail(f"{best:.1f} ms, where {AIM:g} are the aim")
+        latencies = [wake(producer, topic, arrivals) * 1000 for _ in range(WAKES)]
+    p50, p99 = median(latencies), quantiles(latencies, n=100)[98]
+    with capsys.disabled():
+        print(f"\n{client.name}, acks={acks}: {WAKES} wakes, p50 {p50:.1f} ms, p99 {p99:.1f} ms", end=" ")
+    # All of them by the record, none by the end of its wait.
+    assert max(latencies) < MAX_WAIT * 1000 / 2
 
 
 def wake(producer: Producer, topic: LiveTopic, arrivals: Iterator[float]) -> float:
