@@ -189,7 +189,7 @@ def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
     brokers.answer("start 2", "done")
     brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
-    brokers.answer("elect", "1 partitions have their preferred leader again")
+    brokers.answer("elect", "partitions given back to their preferred leader: 1")
     until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
     brokers.type("quit")
     assert brokers.ended() == 0
