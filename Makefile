@@ -12,8 +12,8 @@ INTERPRETED := PYTHONPATH=src
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live
-	$(BIN)/python -m examples.broker.simulator
+demo: $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
+	$(BIN)/python -m examples.broker.simulator --journal build/journal
 
 broker: $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
 	$(BIN)/python -m examples.broker $(ARGS)

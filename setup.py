@@ -16,6 +16,7 @@ CORE = [
     "src/purgatory/operation.py",
     "src/purgatory/purgatory.py",
     "src/purgatory/signals.py",
+    "src/purgatory/stay.py",
     "src/purgatory/timer/task.py",
     "src/purgatory/timer/timer.py",
     "src/purgatory/timer/wheel.py",

@@ -10,6 +10,7 @@ from benchmarks import (
     expiry,
     growth,
     idle,
+    journal,
     memory,
     one_instant,
     park_and_complete,
@@ -49,4 +50,5 @@ CATALOGUE: dict[str, Entry] = {
     "checks": Entry(checks.checks, (100_000,), (100_000, 10_000, 1_000_000)),
     "memory": Entry(memory.memory, (10_000,), (10_000,)),
     "idle": Entry(idle.idle, (100_000,), (100_000,)),
+    "journal": Entry(journal.journal, (100_000,), (100_000, 1_000_000)),
 }

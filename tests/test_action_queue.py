@@ -12,7 +12,7 @@ from typing import Any, TypeVarTuple
 
 import pytest
 
-from purgatory import Purgatory
+from purgatory import Purgatory, Stay
 from purgatory.action_queue import action_queue_of
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
@@ -88,29 +88,29 @@ def test_queued_checks_go_breadth_first() -> None:
 @pytest.mark.parametrize("outermost", ["offer", "check", "force", "cancel", "reschedule", "due", "signal"])
 def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str) -> None:
     class Asking:
-        def operation_finished(self, operation: object) -> None:
-            purgatory.check_and_complete("inner")
+        def operation_finished(self, purgatory: str, operation: object, stay: Stay) -> None:
+            held.check_and_complete("inner")
 
-        def key_checked(self, key: object, tried: int, completed: int) -> None:
+        def key_checked(self, purgatory: str, key: object, tried: int, completed: int, at: float) -> None:
             pass
 
     def signal() -> None:
-        purgatory.check_and_complete_threadsafe("outer")
+        held.check_and_complete_threadsafe("outer")
         clock.advance(0)
 
     clock = ManualClock()
-    purgatory = clock.purgatory(observers=[Asking()])
-    inner = purgatory.try_complete_else_watch(Gate(), ["inner"])
+    held = clock.purgatory(observers=[Asking()])
+    inner = held.try_complete_else_watch(Gate(), ["inner"])
     inner.opened = True
     outer = Gate(1)
     if outermost == "offer":
         outer.opened = True
-        purgatory.try_complete_else_watch(outer, ["outer"])
+        held.try_complete_else_watch(outer, ["outer"])
     else:
-        purgatory.try_complete_else_watch(outer, ["outer"])
+        held.try_complete_else_watch(outer, ["outer"])
         outer.opened = True
         acts: dict[str, Callable[[], object]] = {
-            "check": lambda: purgatory.check_and_complete("outer"),
+            "check": lambda: held.check_and_complete("outer"),
             "force": outer.force_complete,
             "cancel": outer.cancel,
             "reschedule": lambda: outer.reschedule(0),
@@ -120,7 +120,7 @@ def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str
         acts[outermost]()
     assert outer.done
     assert inner.done
-    assert purgatory.statistics().pending == 0
+    assert held.statistics().pending == 0
 
 
 def test_a_base_exception_with_nothing_left_to_check_leaves_nothing_in_the_loop() -> None:

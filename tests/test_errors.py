@@ -21,6 +21,7 @@ EXPORTED = {
     "PurgatoryError",
     "PurgatoryFull",
     "PurgatoryStatistics",
+    "Stay",
     "Timer",
     "TimerTask",
     "TimingWheel",

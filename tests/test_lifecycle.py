@@ -13,7 +13,7 @@ import anyio
 import pytest
 import pytest_asyncio
 
-from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed
+from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed, Stay
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
 from tests.operations import Gate, Stop, a_few_turns, raising
 
@@ -611,10 +611,10 @@ def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
 
 def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
     class Slow:
-        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
             loop.jump(1)
 
-        def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
             raise NotImplementedError
 
     async def main() -> Purgatory:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, Observer, Purgatory
+from purgatory import DelayedOperation, Observer, Purgatory, PurgatoryFull, Stay
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
 
@@ -17,12 +17,12 @@ class Diary:
         self.finished: list[tuple[str, str]] = []
         self.checked: list[tuple[Hashable, int, int]] = []
 
-    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
         assert operation.done
         assert isinstance(operation, Gate)
         self.finished.append((operation.name, operation.state.name))
 
-    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         self.checked.append((key, tried, completed))
 
 
@@ -30,10 +30,10 @@ class Troublemaker:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
         raise self.error
 
-    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         raise self.error
 
 
@@ -70,12 +70,60 @@ def test_the_outcome_is_there_when_it_is_told() -> None:
     results: list[object] = []
 
     class Reader(Diary):
-        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
             results.append((operation.result(), operation.keys, operation.deadline))
 
     purgatory = ManualClock().purgatory(observers=[Reader()])
     purgatory.try_complete_else_watch(Gate(5, "outcome"), ["a", "b"]).force_complete()
     assert results == [("outcome", ("a", "b"), 5.0)]
+
+
+def test_an_operations_stay_is_told_with_it() -> None:
+    told: list[tuple[str, float, float, int]] = []
+
+    class Clocked(Diary):
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+            told.append((purgatory, stay.offered, stay.ended, stay.tries))
+
+    clock = ManualClock()
+    held = clock.purgatory("held", observers=[Clocked()])
+    clock.advance(3)
+    gates = [held.try_complete_else_watch(Gate(5), ["a", "b"]) for _ in range(20)]
+    held.try_complete_else_watch(Gate(opened=True), ["a"])
+    held.try_complete_else_watch(Gate(0), ["a"])
+    clock.advance(1)
+    held.check_and_complete("a")
+    gates[0].opened = True
+    held.check_and_complete("b")
+    gates[1].cancel()
+    clock.advance(4)
+    # Those that end at once, in the third second; the one that completes and the one withdrawn; the rest.
+    assert told[:4] == [("held", 3.0, 3.0, 1)] * 2 + [("held", 3.0, 4.0, 3)] * 2
+    assert told[4:] == [("held", 3.0, 8.0, 3)] * 18
+
+
+def test_a_stay_says_what_it_knows() -> None:
+    stay = Stay()
+    stay.offered, stay.ended, stay.tries = 1.5, 2.5, 3
+    assert repr(stay) == "<Stay offered=1.5 ended=2.5 tries=3>"
+
+
+def test_an_operation_that_is_refused_may_be_offered_to_another_purgatory() -> None:
+    told: list[float] = []
+
+    class Clocked(Diary):
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+            told.append(stay.offered)
+
+    clock = ManualClock()
+    full = clock.purgatory(max_pending=1, observers=[Clocked()])
+    full.try_complete_else_watch(Gate(60), ["a"])
+    refused = Gate(60)
+    with pytest.raises(PurgatoryFull):
+        full.try_complete_else_watch(refused, ["a"])
+    clock.advance(1)
+    clock.purgatory(observers=[Clocked()]).try_complete_else_watch(refused, ["a"]).force_complete()
+    assert told == [1.0]
 
 
 async def test_every_check_is_told_with_what_it_tried_and_completed() -> None:
@@ -102,6 +150,23 @@ async def test_every_check_is_told_with_what_it_tried_and_completed() -> None:
         ("a", 29, 0),
         ("b", 29, 0),
     ]
+
+
+def test_a_check_is_told_with_its_purgatory_and_its_time() -> None:
+    told: list[tuple[str, Hashable, float]] = []
+
+    class Clocked(Diary):
+        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+            told.append((purgatory, key, at))
+
+    clock = ManualClock()
+    clocked = Clocked()
+    first, other = (clock.purgatory(name, observers=[clocked]) for name in ("first", "other"))
+    first.try_complete_else_watch(Gate(60), ["a"])
+    clock.advance(2)
+    first.check_and_complete("a")
+    other.check_and_complete("nobody watches")
+    assert told == [("first", "a", 2.0), ("other", "nobody watches", 2.0)]
 
 
 def test_several_observers_are_told_in_order_and_one_that_raises_harms_nobody() -> None:
@@ -156,15 +221,15 @@ def test_a_base_exception_of_an_observer_goes_up_and_the_books_are_right() -> No
 
 def test_an_observer_may_call_the_purgatory() -> None:
     class Refiller(Diary):
-        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
-            super().operation_finished(operation)
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+            super().operation_finished(purgatory, operation, stay)
             if len(self.finished) < 5:
-                next_one = purgatory.try_complete_else_watch(Gate(60, str(len(self.finished))), ["a"])
+                next_one = held.try_complete_else_watch(Gate(60, str(len(self.finished))), ["a"])
                 next_one.opened = True
-                assert purgatory.check_and_complete("a") == 0
+                assert held.check_and_complete("a") == 0
 
     refiller = Refiller()
-    purgatory = ManualClock().purgatory(observers=[refiller])
-    purgatory.try_complete_else_watch(Gate(60, "0", opened=True), ["a"])
+    held = ManualClock().purgatory(observers=[refiller])
+    held.try_complete_else_watch(Gate(60, "0", opened=True), ["a"])
     assert [name for name, _ in refiller.finished] == ["0", "1", "2", "3", "4"]
-    assert purgatory.statistics().pending == 0
+    assert held.statistics().pending == 0

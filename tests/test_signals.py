@@ -10,7 +10,7 @@ from typing import Any, TypeVarTuple
 
 import pytest
 
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation, Purgatory, Stay
 from purgatory.testing import ManualClock
 from tests.operations import Gate, a_few_turns
 
@@ -21,10 +21,10 @@ class CheckedKeys:
     def __init__(self) -> None:
         self.keys: list[Hashable] = []
 
-    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
         pass
 
-    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         self.keys.append(key)
 
 

@@ -24,6 +24,7 @@ from purgatory import (
     PurgatoryClosed,
     PurgatoryError,
     PurgatoryFull,
+    Stay,
 )
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
 
@@ -497,9 +498,11 @@ def test_it_takes_the_options_of_a_purgatory() -> None:
     checks: list[Hashable] = []
 
     class Checks:
-        def operation_finished(self, operation: DelayedOperation[Any]) -> None: ...
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], stay: Stay
+        ) -> None: ...
 
-        def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
+        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
             checks.append(key)
 
     clock = ManualClock()
@@ -573,10 +576,12 @@ def test_a_hook_that_looked_at_something_cancelled_is_among_the_errors() -> None
 
 def test_an_observer_that_raises_is_among_the_errors() -> None:
     class Broken:
-        def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
             raise OSError("the disk is full")
 
-        def key_checked(self, key: Hashable, tried: int, completed: int) -> None: ...
+        def key_checked(
+            self, purgatory: str, key: Hashable, tried: int, completed: int, at: float
+        ) -> None: ...
 
     clock = ManualClock()
     operation = clock.purgatory(observers=[Broken()]).try_complete_else_watch(Wait(1.0), ["key"])

@@ -16,7 +16,7 @@ from benchmarks.constructs.construct import (
     Tally,
     TaskConstruct,
 )
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation, Observer, Purgatory
 
 
 class Wait(DelayedOperation[None]):
@@ -65,9 +65,9 @@ class PurgatoryConstruct(Construct):
 
     name = "purgatory"
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Tally, observers: Iterable[Observer] = ()) -> None:
         super().__init__(tally)
-        self.purgatory = Purgatory("benchmark")
+        self.purgatory = Purgatory("benchmark", observers=observers)
 
     async def __aenter__(self) -> Self:
         self.purgatory.start()
@@ -89,8 +89,8 @@ class PurgatoryCallback(PurgatoryConstruct, RoundTripConstruct):
 
     style = Style.CALLBACK
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
+    def __init__(self, tally: Tally, observers: Iterable[Observer] = ()) -> None:
+        super().__init__(tally, observers)
         self._outstanding: deque[tuple[FlaggedWait, tuple[Key, ...]]] = deque()
 
     def park(

@@ -7,6 +7,7 @@ from purgatory.observer import Observer
 from purgatory.operation import OperationState
 from purgatory.purgatory import Purgatory
 from purgatory.statistics import PurgatoryStatistics
+from purgatory.stay import Stay
 from purgatory.timer import Timer, TimerTask, TimingWheel
 
 __version__ = "0.1.0"
@@ -24,6 +25,7 @@ __all__ = [
     "PurgatoryError",
     "PurgatoryFull",
     "PurgatoryStatistics",
+    "Stay",
     "Timer",
     "TimerTask",
     "TimingWheel",

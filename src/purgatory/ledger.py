@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, cast, final
 
 from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, Failure, Operation
+from purgatory.timer import Timer
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
@@ -17,9 +18,22 @@ if TYPE_CHECKING:
 class Ledger:
     """Counts the operations by how they ended, and tells observers and, of what failed, the event loop."""
 
-    __slots__ = ("_loop", "_observers", "cancelled", "completed", "expired", "failed", "parked", "pending")
+    __slots__ = (
+        "_loop",
+        "_name",
+        "_observers",
+        "_timer",
+        "cancelled",
+        "completed",
+        "expired",
+        "failed",
+        "parked",
+        "pending",
+    )
 
-    def __init__(self, observers: tuple[Observer, ...]) -> None:
+    def __init__(self, name: str, timer: Timer, observers: tuple[Observer, ...]) -> None:
+        self._name = name
+        self._timer = timer
         self._observers = observers
         self._loop: asyncio.AbstractEventLoop | None = None
         # How many have ever been parked; an operation's own number is its place in that order.
@@ -51,17 +65,20 @@ class Ledger:
                 # can, and so does a task that is made to await what try_complete_else_watch returns.
                 cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_soon, operation, failure)
         if self._observers:
+            stay = operation._stay
+            stay.ended = self._timer.clock()
             for observer in self._observers:
                 try:
-                    observer.operation_finished(cast("DelayedOperation[Any]", operation))
+                    observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), stay)
                 except Exception as error:
                     self.report(f"{observer!r} raised an exception", error)
 
     def checked(self, key: Hashable, tried: int, completed: int) -> None:
         """A check of `key` is over."""
+        at = self._timer.clock()
         for observer in self._observers:
             try:
-                observer.key_checked(key, tried, completed)
+                observer.key_checked(self._name, key, tried, completed, at)
             except Exception as error:
                 self.report(f"{observer!r} raised an exception", error)
 

@@ -6,16 +6,21 @@ from collections.abc import Hashable
 from typing import Any, Protocol
 
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.stay import Stay
 
 
 class Observer(Protocol):
     """Is told what a purgatory does, at once and on the loop: be quick, and do not block.
 
-    What it raises goes to the loop's exception handler. A purgatory without observers pays nothing.
+    `purgatory` is the name of the one it happened in, since one observer may be given to several. What an
+    observer raises goes to the loop's exception handler. A purgatory without observers pays nothing.
     """
 
-    def operation_finished(self, operation: DelayedOperation[Any]) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
         """`operation` has ended, in whichever way; its hooks have run."""
 
-    def key_checked(self, key: Hashable, tried: int, completed: int) -> None:
-        """A check of `key` tried so many of its operations and completed so many of those."""
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        """A check of `key` tried so many of its operations and completed so many of those.
+
+        It was over `at` this time, in seconds, by the clock of a `Stay`.
+        """

@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from purgatory.native import mypyc_attr
+from purgatory.stay import Stay
 from purgatory.timer import TimerTask
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Operation(TimerTask):
     visits and clears as if they were its own. So the first weak reference to an instance ends in a crash.
     """
 
-    __slots__ = ("_keeper", "_outcome", "_parked", "_state", "_timeout", "_waiters", "_watched")
+    __slots__ = ("_keeper", "_outcome", "_parked", "_state", "_stay", "_timeout", "_waiters", "_watched")
 
     def __init__(self, timeout: float | None) -> None:
         # What TimerTask's own __init__ does, without the call.
@@ -98,6 +99,8 @@ class Operation(TimerTask):
         self._waiters: Any = None
         # What on_complete returned, or a Failure; the operation itself says that there is none yet.
         self._outcome: object = _NONE_YET
+        # Since it was offered to a purgatory that is observed; elsewhere it is never set.
+        self._stay: Stay
 
     def try_complete(self) -> bool:
         """Override: look at the condition and, when it holds, ``return self.force_complete()``.

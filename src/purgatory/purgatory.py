@@ -30,6 +30,7 @@ from purgatory.operation import (
 )
 from purgatory.signals import Signals
 from purgatory.statistics import PurgatoryStatistics
+from purgatory.stay import Stay
 from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer, pause
 from purgatory.watchers import Stretch, Watchers, hashable_keys, keys_at
 
@@ -95,7 +96,7 @@ class Purgatory(Keeper):
         self._max_pending = max_pending
         self._watchers = Watchers()
         listeners = tuple(observers)
-        self._ledger = Ledger(listeners)
+        self._ledger = Ledger(name, self.timer, listeners)
         self._observed = bool(listeners)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._actions = ActionQueue(None)
@@ -268,6 +269,11 @@ class Purgatory(Keeper):
             raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
         operation._keeper = self
         operation._watched = given
+        if self._observed:
+            stay = Stay()
+            stay.offered = self.timer.clock()
+            stay.tries = 1
+            operation._stay = stay
         actions = self._actions
         actions.depth += 1
         # Any, because what an override returns does not matter: the operation's state says what happened.
@@ -442,6 +448,8 @@ class Purgatory(Keeper):
 
     def _try(self, operation: Operation, key: Hashable) -> bool:
         """Try one that watches `key`; whether it is completed now."""
+        if self._observed:
+            operation._stay.tries += 1
         hooks: Any = operation
         try:
             hooks.try_complete()

@@ -38,7 +38,7 @@ from examples.broker.replication.produce import (
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
 from examples.broker.storage.timestamps import TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
+from purgatory import Observer, Purgatory, PurgatoryError, PurgatoryStatistics
 
 
 class ReplicaManager:
@@ -77,8 +77,12 @@ class ReplicaManager:
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
         alter_partition: AlterPartition = grant,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
+        observers: Collection[Observer] = (),
     ) -> AsyncIterator[Self]:
-        """With its purgatories, "produce", "fetch" and "delete records", which close when the block ends."""
+        """With its purgatories, "produce", "fetch" and "delete records", which close when the block ends.
+
+        The ``observers`` are told what happens in any of them.
+        """
         partitions = HostedPartitions(
             broker_id,
             disk=disk,
@@ -87,9 +91,9 @@ class ReplicaManager:
             is_alive=is_alive,
         )
         async with (
-            Purgatory("produce") as produce,
-            Purgatory("fetch") as fetch,
-            Purgatory("delete records") as delete_records,
+            Purgatory("produce", observers=observers) as produce,
+            Purgatory("fetch", observers=observers) as fetch,
+            Purgatory("delete records", observers=observers) as delete_records,
         ):
             yield cls(partitions, produce=produce, fetch=fetch, delete_records=delete_records)
 

@@ -4,8 +4,10 @@ import argparse
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -19,6 +21,7 @@ from examples.broker.simulator.panels import summary_panel
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
+from purgatory import Observer
 
 WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130
@@ -36,6 +39,8 @@ examples:
       more than one process can do: watch the backlog grow
   %(prog)s --acks 1 --min-bytes 100000 --max-wait 0.05
       large fetches: consumers wait for 100 kB, or for 50 ms
+  %(prog)s --journal build/journal
+      keep what every produce and fetch waited for, in Parquet files
   %(prog)s --json --no-display --loop asyncio | jq .under_load.produce.waits.p99
       for scripts; the exit status is 1 when a record was lost, repeated or reordered
 """
@@ -53,11 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.loop == "uvloop" and not uvloop_installed:
         parser.error("--loop uvloop: uvloop is not installed here")
     use_uvloop = uvloop_installed and options.loop != "asyncio"
+    if options.journal is not None:
+        if importlib.util.find_spec("pyarrow") is None:
+            parser.error("--journal: pyarrow is not installed here; pip install '.[journal]'")
+        try:
+            options.journal.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--journal {options.journal}: {error.strerror}")
     # Standard output carries the outcome; with --json nothing else may be on it.
     progress = Console(stderr=options.json)
     show = None if options.no_display else show_live if progress.is_terminal else print_lines
     try:
-        report = anyio.run(_simulate, workload, show, progress, backend_options={"use_uvloop": use_uvloop})
+        report = anyio.run(
+            _simulate,
+            workload,
+            show,
+            progress,
+            options.journal,
+            backend_options={"use_uvloop": use_uvloop},
+        )
     except KeyboardInterrupt:
         print("interrupted: nothing was verified", file=sys.stderr)
         return INTERRUPTED
@@ -66,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         output = Console()
         output.print(summary_panel(report, output.width))
+    if options.journal is not None:
+        progress.print(f"The journal of this run is in {options.journal}", soft_wrap=True, highlight=False)
     if report.failure is not None:
         print(f"delivery is wrong: {report.failure}", file=sys.stderr)
         return WRONG_DELIVERY
@@ -76,8 +97,12 @@ async def _simulate(
     workload: Workload,
     show: Callable[[Simulation, Console], Coroutine[None, None, None]] | None,
     console: Console,
+    journal: Path | None,
 ) -> Report:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with (
+        _journal_in(journal) as observers,
+        ReplicaManager.running(LEADER_ID, observers=observers) as broker,
+    ):
         simulation = Simulation(workload, broker)
         async with anyio.create_task_group() as display:
             if show is not None:
@@ -85,6 +110,19 @@ async def _simulate(
             report = await simulation.run()
             display.cancel_scope.cancel()
     return report
+
+
+@asynccontextmanager
+async def _journal_in(directory: Path | None) -> AsyncIterator[Collection[Observer]]:
+    """Who is to be told what happens: a journal, or nobody."""
+    if directory is None:
+        yield ()
+        return
+    # Here, because it needs pyarrow, and nothing else does.
+    from purgatory.journal import JournalWriter
+
+    async with JournalWriter(directory) as journal:
+        yield (journal,)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -149,6 +187,9 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("--loop", choices=["asyncio", "uvloop"], help="default: uvloop where installed")
     output.add_argument(
         "--json", action="store_true", help="print the outcome as JSON; progress goes to stderr"
+    )
+    output.add_argument(
+        "--journal", type=Path, metavar="DIR", help="record every operation there, see docs/journal.md"
     )
     output.add_argument("--no-display", action="store_true", help="show nothing while it runs")
     return parser

@@ -2,13 +2,16 @@
 
 import importlib.util
 import json
+from pathlib import Path
 
 import anyio
+import pyarrow.parquet as pq
 import pytest
 
 from examples.broker.simulator.command import INTERRUPTED, WRONG_DELIVERY, main
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
+from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 
 SHORT = ["--duration", "0.2", "--rate", "5000"]
 
@@ -69,6 +72,47 @@ def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.Captu
     assert report["workload"]["rate"] == 5_000
     assert report["drained"]["consumed"] == report["drained"]["acknowledged"] > 0
     assert set(report["under_load"]["produce"]["waits"]) == {"count", "p50", "p99", "max"}
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("json_asked_for", [True, False])
+def test_a_journal_has_every_wait_and_is_named_in_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], json_asked_for: bool
+) -> None:
+    directory = tmp_path / "runs" / "journal"
+    arguments = ["--json"] if json_asked_for else ["--no-display"]
+    assert main([*SHORT, *arguments, "--journal", str(directory)]) == 0
+    captured = capsys.readouterr()
+    assert f"The journal of this run is in {directory}\n" in (
+        captured.err if json_asked_for else captured.out
+    )
+    operations = pq.read_table(directory / OPERATIONS).to_pylist()
+    assert {(row["purgatory"], row["kind"]) for row in operations} == {
+        ("produce", "DelayedProduce"),
+        ("fetch", "DelayedFetch"),
+    }
+    completed = [row for row in operations if row["outcome"] == "completed"]
+    if json_asked_for:
+        drained = json.loads(captured.out)["drained"]
+        counted = drained["produce"]["completed"] + drained["fetch"]["completed"]
+        # Those the consumers and followers sent afterwards may be among them, too.
+        assert len(completed) >= counted > 0
+    assert all(row["keys"] and all(key.startswith("events-") for key in row["keys"]) for row in operations)
+    assert pq.read_table(directory / CHECKS).num_rows > 0
+    assert pq.read_table(directory / GAPS).num_rows == 0
+
+
+def test_a_journal_that_cannot_be_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        main([*SHORT, "--journal", str(tmp_path / "file")])
+    assert "file: File exists" in capsys.readouterr().err
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        main([*SHORT, "--journal", str(tmp_path / "journal")])
+    assert "--journal: pyarrow is not installed here" in capsys.readouterr().err
 
 
 def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
