@@ -94,14 +94,18 @@ def journal(setting: Setting, numbers: Sequence[int]) -> Question:
         tables=(
             Table(
                 title="n operations parked, completed and recorded: microseconds of the loop's thread each",
+                columns=sizes.columns("loop_us", numbers),
+                note=f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
+                "with ten rows of operations goes one of checks.",
+            ),
+            Table(
+                title=f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
                 columns=(
-                    *sizes.columns("loop_us", numbers),
                     Column(sizes.at("added_us", headline), "added"),
                     Column(sizes.at("thread_us", headline), "writer's thread"),
                 ),
-                note=f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
-                "with ten rows of operations goes one of checks. Added: to the same without observers, "
-                "measured in turns. The writer's thread: until all is on the disk.",
+                note="Added: to the same without observers, measured in turns. The writer's thread: until "
+                "all is on the disk.",
             ),
         ),
         patience=40.0,
