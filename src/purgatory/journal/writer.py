@@ -43,8 +43,9 @@ class JournalWriter:
     Times are UTC: the wall clock is read once, when it is entered, and the loop's time is added. So no step
     of the wall clock makes a wait negative, and none is followed.
 
-    A row costs the loop a microsecond at most (`python -m benchmarks journal`). All else is done by one
-    thread of the writer's own, which calls str() of the keys; so they must not change once they were used.
+    The loop appends a row to a list (`python -m benchmarks journal` measures what that costs it). All else is
+    done by one thread of the writer's own, which calls str() of the keys; so they must not change once they
+    were used.
 
     Entering raises OSError where the directory cannot be made. After that a failing disk harms nobody: it is
     logged once, and what could not be written becomes a gap once writing works again. Raises ValueError for a
