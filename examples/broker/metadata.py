@@ -74,6 +74,11 @@ class MetadataImage:
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
 
+    @property
+    def live_brokers(self) -> Mapping[int, BrokerRegistration]:
+        """Those that are not fenced, by their ids."""
+        return {key: broker for key, broker in self.brokers.items() if not broker.fenced}
+
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
         topic = self.topics.get(topic_partition.topic)
         if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):

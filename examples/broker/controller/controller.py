@@ -49,7 +49,9 @@ class Controller:
 
     def __repr__(self) -> str:
         image = self._image
-        return f"<Controller image={image.version} live={sorted(_live(image))} topics={len(image.topics)}>"
+        return (
+            f"<Controller image={image.version} live={sorted(image.live_brokers)} topics={len(image.topics)}>"
+        )
 
     @property
     def image(self) -> MetadataImage:
@@ -105,7 +107,7 @@ class Controller:
         """The topic as ``create_topic`` would make it now; raises what that would raise."""
         if topic.name in self._image.topics:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {topic.name!r} already")
-        live = _live(self._image)
+        live = self._image.live_brokers.keys()
         fenced = sorted(self._image.brokers.keys() - live)
         # Each topic starts at another broker, or the first few would lead all small topics.
         start = len(self._image.topics)
@@ -145,7 +147,7 @@ class Controller:
         """
         results: dict[TopicPartition, PartitionState | ApiError] = {}
         elected: dict[TopicPartition, PartitionState] = {}
-        live = _live(self._image)
+        live = self._image.live_brokers.keys()
         every = (entry for entry, _ in self._image.partitions())
         for topic_partition in every if topic_partitions is None else topic_partitions:
             try:
@@ -183,7 +185,7 @@ class Controller:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
             )
-        fenced = in_sync - _live(self._image)
+        fenced = in_sync - self._image.live_brokers.keys()
         if fenced:
             raise ApiError(
                 ErrorCode.INELIGIBLE_REPLICA, f"brokers {sorted(fenced)} are not live: {topic_partition}"
@@ -208,7 +210,7 @@ class Controller:
 
     def _put_broker(self, registration: BrokerRegistration) -> None:
         brokers = {**self._image.brokers, registration.broker_id: registration}
-        live = _live(replace(self._image, brokers=brokers))
+        live = replace(self._image, brokers=brokers).live_brokers.keys()
         topics = {
             name: _with_partitions(topic, tuple(settle(state, live) for state in topic.partitions))
             for name, topic in self._image.topics.items()
@@ -233,10 +235,6 @@ class Controller:
             self._image.version + 1, self._image.brokers if brokers is None else brokers, topics
         )
         self.image_purgatory.check_and_complete(IMAGE)
-
-
-def _live(image: MetadataImage) -> set[int]:
-    return {broker_id for broker_id, registration in image.brokers.items() if not registration.fenced}
 
 
 def _with_partitions(topic: TopicImage, partitions: tuple[PartitionState, ...]) -> TopicImage:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from examples.broker.metadata import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState, TopicImage
+from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -34,17 +34,12 @@ class MetadataCache:
         return self._image
 
     @property
-    def live_brokers(self) -> Mapping[int, BrokerRegistration]:
-        """Those that are not fenced, by their ids."""
-        return {key: entry for key, entry in self._image.brokers.items() if not entry.fenced}
-
-    @property
     def contact(self) -> int:
         """Whom clients may take for the controller: this broker, which forwards to it.
 
         Another live one, if this is fenced; NO_LEADER when all are.
         """
-        live = self.live_brokers
+        live = self._image.live_brokers
         return self.broker_id if self.broker_id in live else next(iter(live), NO_LEADER)
 
     def holds(self, topic: TopicImage) -> bool:

@@ -52,7 +52,7 @@ async def metadata(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
             MetadataResponseBroker(node_id=BrokerId(entry.broker_id), host=entry.host, port=i32(entry.port))
-            for entry in cache.live_brokers.values()
+            for entry in cache.image.live_brokers.values()
         ),
         cluster_id=admin.controller.cluster_id,
         controller_id=BrokerId(cache.contact),
@@ -76,7 +76,7 @@ async def describe_cluster(
         controller_id=BrokerId(cache.contact),
         brokers=tuple(
             DescribeClusterBroker(broker_id=BrokerId(entry.broker_id), host=entry.host, port=i32(entry.port))
-            for entry in cache.live_brokers.values()
+            for entry in cache.image.live_brokers.values()
         )
         if of_brokers
         else (),
@@ -101,7 +101,7 @@ def _asked(
 
 
 def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
-    live = cache.live_brokers.keys()
+    live = cache.image.live_brokers.keys()
     return MetadataResponseTopic(
         error_code=WireErrorCode.none,
         name=TopicName(topic.name),

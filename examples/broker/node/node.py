@@ -210,4 +210,4 @@ class Node:
         )
 
     def _is_alive(self, broker_id: int) -> bool:
-        return broker_id in self._cache.live_brokers
+        return broker_id in self._cache.image.live_brokers

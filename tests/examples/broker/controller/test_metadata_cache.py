@@ -68,4 +68,4 @@ def test_clients_are_sent_to_this_broker_while_it_is_live_and_else_to_another(
     controller.fence(2)
     cache.update(controller.image)
     assert cache.contact == NO_LEADER
-    assert cache.live_brokers == {}
+    assert cache.image.live_brokers == {}
