@@ -1,0 +1,7 @@
+"""``python -m purgatory.pipeline`` is ``purgatory-pipeline``."""
+
+import sys
+
+from purgatory.pipeline.command import main
+
+sys.exit(main())

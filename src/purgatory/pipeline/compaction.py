@@ -1,0 +1,178 @@
+"""One table of a dataset, batch by batch, each exactly once.
+
+Spark's checkpoint numbers the batches, and offers one again, with the same files, unless it knows that it was
+done. Here a batch is done when it has a row among the commits. What is written before has the batch's number
+in its path: no one reads it until then, and a second attempt writes over it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import astuple, dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.schemas import BATCH, COMMITS, QUARANTINE, Table
+from purgatory.pipeline.transforms.duplicates import new_identities, without_duplicates
+from purgatory.pipeline.transforms.segments import decoded
+from purgatory.pipeline.transforms.validation import judged
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What became of a batch; see schemas.COMMITS."""
+
+    files: int = 0
+    unreadable_files: int = 0
+    rows: int = 0
+    kept: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: Commit) -> Commit:
+        return Commit(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+class Compaction:
+    """Adds batches of segments, and counts what it has added."""
+
+    def __init__(self, dataset: Dataset, table: Table) -> None:
+        self._dataset = dataset
+        self._table = table
+        self.added = Commit()
+        # Why rows and files were refused, and how many for each reason.
+        self.reasons: Counter[str] = Counter()
+        # What `add` has raised.
+        self.failure: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<Compaction of {self._table.name} into {self._dataset.root}: {self.added}>"
+
+    def add(self, segments: DataFrame, batch: int) -> None:
+        """Add the rows in `segments` (path, content), if that has not been done."""
+        try:
+            self._add(segments, batch)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def report(self) -> str:
+        """What was added, for a reader."""
+        added = self.added
+        lines = [
+            f"{self._table.name}: {added.files} new files, {added.rows} rows = {added.kept} kept "
+            f"+ {added.duplicates} duplicates + {added.quarantined} quarantined"
+        ]
+        if added.unreadable_files:
+            lines[0] += f"; {added.unreadable_files} files unreadable"
+        lines += [f"  {count} x {reason}" for reason, count in self.reasons.most_common()]
+        return "\n".join(lines)
+
+    def _add(self, segments: DataFrame, batch: int) -> None:
+        spark = segments.sparkSession
+        # Streams have it off, for the sake of those that keep state. Here it evens out the files written.
+        spark.conf.set("spark.sql.adaptive.enabled", "true")
+        if not self._dataset.read_commits(spark, self._table).where(F.col("batch") == batch).isEmpty():
+            return
+        rows = judged(decoded(segments, self._table), self._table).persist()
+        try:
+            commit, reasons = self._write(rows, batch)
+        finally:
+            rows.unpersist()
+        if commit.rows != commit.kept + commit.duplicates + commit.quarantined:
+            raise PipelineError(
+                f"{self._dataset.root}: the rows of batch {batch} of {self._table.name} do not add up, "
+                f"and it was not added: {commit}"
+            )
+        row = spark.range(1).select(
+            *(F.lit(value).alias(name) for name, value in zip(COMMITS.names, astuple(commit), strict=False)),
+            F.lit(self._table.name).alias("table"),
+            F.lit(batch).alias("batch"),
+        )
+        _overwrite(row, self._dataset.commits, "table", "batch")
+        self.added += commit
+        self.reasons += reasons
+
+    def _write(self, rows: DataFrame, batch: int) -> tuple[Commit, Counter[str]]:
+        """Write all but the commit. What is in it is counted in what was read and in what was written."""
+        dataset, table, spark = self._dataset, self._table, rows.sparkSession
+        tally = (
+            rows.groupBy("date", "reason")
+            .agg(
+                F.count("position").alias("rows"),
+                F.count_if(F.col("position").isNull()).alias("files"),
+                F.coalesce(F.sum("file_rows"), F.lit(0)).alias("file_rows"),
+            )
+            .collect()
+        )
+        valid = rows.where(F.col("position").isNotNull() & F.col("reason").isNull())
+        count = sum(group["rows"] for group in tally if group["reason"] is None)
+        new = count
+        kept = valid
+        if table.identity:
+            dates = [group["date"] for group in tally if group["date"] is not None]
+            known = dataset.whole_batches(spark, table).where(F.col("date").isin(dates))
+            kept = without_duplicates(valid, known, table.identity)
+            new = new_identities(valid, known, table.identity).count()
+        _overwrite(
+            kept.select(*table.compacted.names, F.lit(batch).alias("batch"))
+            .hint("rebalance", *table.partitions)
+            .sortWithinPartitions(*table.partitions, table.instant),
+            dataset.table(table),
+            *table.partitions,
+            "batch",
+        )
+        _overwrite(
+            rows.where(F.col("reason").isNotNull()).select(
+                "source",
+                "position",
+                "reason",
+                F.when(
+                    F.col("position").isNotNull(),
+                    F.to_json(F.struct(*table.recorded.names), {"ignoreNullFields": "false"}),
+                ).alias("row"),
+                F.lit(table.name).alias("table"),
+                F.lit(batch).alias("batch"),
+            ),
+            dataset.quarantine,
+            "table",
+            "batch",
+        )
+        refused = (
+            spark.read.schema(QUARANTINE)
+            .parquet(dataset.quarantine)
+            .where((F.col("table") == table.name) & (F.col("batch") == batch))
+        )
+        stored = spark.read.schema(_STORED).parquet(dataset.table(table)).where(F.col("batch") == batch)
+        commit = Commit(
+            files=sum(group["files"] for group in tally),
+            unreadable_files=sum(group["files"] for group in tally if group["reason"] is not None),
+            rows=sum(group["file_rows"] for group in tally),
+            kept=stored.count(),
+            duplicates=count - new,
+            quarantined=refused.where(F.col("position").isNotNull()).count(),
+        )
+        reasons: Counter[str] = Counter()
+        for group in tally:
+            if group["reason"] is not None:
+                reasons[group["reason"]] += group["rows"] + group["files"]
+        return commit, reasons
+
+
+# A directory of a table is found by these; a column must be read, or all are.
+_STORED: Final = StructType([BATCH])
+
+
+def _overwrite(frame: DataFrame, path: str, *partitions: str) -> None:
+    """Write it in place of whatever is in the same partitions."""
+    (
+        frame.write.mode("overwrite")
+        .option("partitionOverwriteMode", "dynamic")
+        .partitionBy(*partitions)
+        .parquet(path)
+    )

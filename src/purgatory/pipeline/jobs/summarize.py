@@ -1,0 +1,67 @@
+"""The summary tables: what happened in each minute, and around which keys."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.arguments import add_dataset, whole
+from purgatory.pipeline.tables import replace
+from purgatory.pipeline.transforms.fan_out import fan_out
+from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
+from purgatory.pipeline.transforms.hottest_keys import hottest_keys
+from purgatory.pipeline.transforms.minutes import minutes
+from purgatory.pipeline.transforms.pending import pending, pending_by_minute
+
+NAME: Final = "summarize"
+SUMMARY: Final = (
+    "Count and measure what ended, was pending and was checked in each minute; find the hottest keys."
+)
+EXAMPLES: Final = """\
+  %(prog)s build/dataset
+  %(prog)s build/dataset --hottest 100"""
+
+# The tables it writes.
+MINUTES: Final = "minutes"
+PENDING: Final = "pending"
+HOTTEST_KEYS: Final = "hottest_keys"
+FAN_OUT: Final = "fan_out"
+GAPS: Final = "gaps"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_dataset(parser)
+    parser.add_argument(
+        "--hottest",
+        type=whole(1),
+        default=20,
+        metavar="N",
+        help="so many keys of each purgatory by each measure (default: %(default)s)",
+    )
+
+
+def run(spark: SparkSession, options: Namespace) -> None:
+    dataset = options.dataset
+    replace(dataset.summary(GAPS), gap_minutes(dataset.read_gaps(spark)), order_by=("minute",))
+    gaps = spark.read.parquet(dataset.summary(GAPS))
+
+    operations = dataset.read_operations(spark)
+    by_kind = ("minute", "purgatory", "kind")
+    tables = {
+        MINUTES: (mark_gaps(minutes(operations), gaps), by_kind),
+        PENDING: (mark_gaps(pending_by_minute(pending(operations)), gaps), by_kind),
+        HOTTEST_KEYS: (hottest_keys(operations, up_to=options.hottest), ("purgatory", "by", "rank")),
+        FAN_OUT: (mark_gaps(fan_out(dataset.read_checks(spark)), gaps), ("minute", "purgatory")),
+    }
+    for name, (frame, order_by) in tables.items():
+        path = dataset.summary(name)
+        rows = replace(path, frame, order_by=order_by)
+        print(f"{path}: {rows:,} rows")
+
+    since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
+    ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()
+    if incomplete:
+        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {dataset.summary(GAPS)}")

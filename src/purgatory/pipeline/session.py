@@ -1,0 +1,77 @@
+"""A Spark session, ready to use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.java import java_home
+
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # So that pyarrow, and all who are not Spark, read the instants as they are in a journal.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # Whole files are rows of some frames: as many as fit at a time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
+    "spark.ui.enabled": "false",
+    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+}
+
+# Then nobody else has to reach the driver, which else may take the address of a network that is down.
+_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_ON_THIS_MACHINE: Final = ("local", "spark://127.0.0.1:", "spark://localhost:")
+
+
+@contextmanager
+def spark_session(
+    master: str = "local[*]",
+    app_name: str = "purgatory",
+    *,
+    progress: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session of the cluster at `master`, until the block ends. Times are UTC.
+
+    With `progress`, Spark draws a bar on standard error for what takes longer than half a second. `settings`
+    go before those that are made here. Raises JavaMissingError where there is no Java.
+    """
+    with java_home() as home, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=_python()):
+        chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
+        if master.startswith(_ON_THIS_MACHINE):
+            chosen |= _LOOPBACK
+        builder = SparkSession.builder.master(master).appName(app_name)
+        for name, value in {**chosen, **(settings or {})}.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _python() -> str:
+    """What Spark starts its Python workers with: this Python, unless somebody has chosen another."""
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

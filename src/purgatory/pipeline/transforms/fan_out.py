@@ -1,0 +1,32 @@
+"""How many operations a check of a key tries."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.transforms.instants import minute_of
+from purgatory.pipeline.transforms.quantiles import binned, quantiles
+
+
+def fan_out(checks: DataFrame) -> DataFrame:
+    """A row for each minute and purgatory of which a key was checked.
+
+    How many ``checks``; how many operations these ``tried`` and ``completed`` in all; and how many one check
+    tried: quantiles, as exact as `binned` says, and ``tried_max``.
+    """
+    by_bin = checks.groupBy(
+        minute_of(F.col("checked")).alias("minute"), "purgatory", binned(F.col("tried")).alias("fan_out")
+    ).agg(
+        F.count("*").alias("checks"),
+        F.sum("tried").alias("tried"),
+        F.sum("completed").alias("completed"),
+        F.max("tried").alias("tried_max"),
+    )
+    return by_bin.groupBy("minute", "purgatory").agg(
+        F.sum("checks").alias("checks"),
+        F.sum("tried").alias("tried"),
+        F.sum("completed").alias("completed"),
+        *quantiles(F.col("fan_out"), counts=F.col("checks"), named={"tried_p50": 0.5, "tried_p99": 0.99}),
+        F.max("tried_max").alias("tried_max"),
+    )

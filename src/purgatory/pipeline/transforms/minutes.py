@@ -1,0 +1,44 @@
+"""What ended in each minute, and how."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from purgatory.journal.schema import OUTCOMES
+from purgatory.pipeline.transforms.instants import ended, minute_of
+from purgatory.pipeline.transforms.quantiles import binned, quantiles
+
+_GROUP: Final = ("minute", "purgatory", "kind")
+_WAITS: Final = {"wait_p50_us": 0.5, "wait_p90_us": 0.9, "wait_p99_us": 0.99, "wait_p999_us": 0.999}
+
+
+def minutes(operations: DataFrame) -> DataFrame:
+    """A row for each minute, purgatory and kind of which an operation ended, by the minute in which it ended.
+
+    ``operations`` of them, as many for each outcome (``completed``, …); quantiles of their waits, whatever
+    the outcome, and of the lateness of those that have one, in microseconds, as exact as `binned` says; and
+    ``tries_per_operation``.
+    """
+    by_bin = operations.groupBy(
+        minute_of(ended()).alias("minute"),
+        "purgatory",
+        "kind",
+        "outcome",
+        binned(F.col("waited_us")).alias("waited_us"),
+        binned(F.col("lateness_us")).alias("lateness_us"),
+    ).agg(F.count("*").alias("operations"), F.sum("tries").alias("tries"))
+
+    count = F.col("operations")
+    return by_bin.groupBy(*_GROUP).agg(
+        F.sum(count).alias("operations"),
+        *(
+            F.sum(F.when(F.col("outcome") == outcome, count).otherwise(0)).alias(outcome)
+            for outcome in OUTCOMES
+        ),
+        *quantiles(F.col("waited_us"), counts=count, named=_WAITS),
+        *quantiles(F.col("lateness_us"), counts=count, named={"lateness_p99_us": 0.99}),
+        (F.sum("tries") / F.sum(count)).alias("tries_per_operation"),
+    )

@@ -1,0 +1,49 @@
+"""How many operations were pending, over time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.transforms.instants import ended, minute_of
+from purgatory.pipeline.transforms.running_sum import running_sum
+
+_SERIES: Final = ("purgatory", "kind")
+_MINUTE_US: Final = 60_000_000
+
+
+def pending(operations: DataFrame) -> DataFrame:
+    """A row for each purgatory, kind and millisecond ``at`` which the number of pending operations changed.
+
+    By how many (``change``), and how many were ``pending`` from then on: never less than none, and none in
+    the end. What begins and ends within one millisecond is not seen: a day has no more than 86.4 million of
+    these, however many operations it has.
+    """
+    one_more = F.struct(F.col("started").alias("at"), F.lit(1).alias("change"))
+    one_less = F.struct(ended().alias("at"), F.lit(-1).alias("change"))
+    changes = (
+        operations.select(*_SERIES, F.inline(F.array(one_more, one_less)))
+        .groupBy(*_SERIES, F.date_trunc("millisecond", "at").alias("at"))
+        .agg(F.sum("change").alias("change"))
+        .where("change != 0")
+    )
+    swept = running_sum(changes, order_by=["at"], value_columns=["change"], within=_SERIES)
+    return swept.withColumnRenamed("change_running", "pending")
+
+
+def pending_by_minute(pending: DataFrame) -> DataFrame:
+    """A row for each minute in which what `pending` tells changed: at most, on average over the minute
+    (``pending_mean``, by time), and at its end.
+
+    A minute without a row is one in which as many were pending throughout as at the end of the one before.
+    """
+    minute = minute_of(F.col("at"))
+    left_us = F.lit(_MINUTE_US) - (F.unix_micros("at") - F.unix_micros(minute))
+    until_then = F.col("pending") - F.col("change")
+    return pending.groupBy(minute.alias("minute"), *_SERIES).agg(
+        F.max(F.greatest("pending", F.when(F.col("at") > minute, until_then))).alias("pending_max"),
+        (F.min_by(until_then, "at") + F.sum(F.col("change") * left_us) / _MINUTE_US).alias("pending_mean"),
+        F.max_by("pending", "at").alias("pending_last"),
+    )

@@ -1,0 +1,106 @@
+"""What another timeout would have changed, worked by hand and against waits that are known in truth."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from statistics import NormalDist
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from purgatory.pipeline.transforms import survival
+
+Wait = tuple[str, int, str]
+Waits = Callable[[Iterable[Wait]], DataFrame]
+
+
+def advised(operations: DataFrame, *shares: float) -> dict[tuple[str, float], Row]:
+    # A checkpoint, as the job makes one: else each use would compute the curves anew.
+    curves = survival.curves(survival.ends(operations)).localCheckpoint()
+    rows = survival.changes(curves, survival.timeouts(curves, shares)).collect()
+    return {(row.subject, row.share): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
+    cut_short = [("cut short", wait, "completed") for wait in (1, 2, 3, 8, 9)]
+    left = [("left", 2, "cancelled"), ("left", 2, "failed"), ("left", 4, "completed")]
+    gone_on = [("gone on", 2, "expired"), *(("gone on", wait, "completed") for wait in (4, 4, 6))]
+    unknown = [("unknown", 1, "completed"), ("unknown", 3, "expired")]
+    closed = spark.createDataFrame(
+        [("closed", 2, "expired", None), ("closed", 4, "completed", None)],
+        "subject string, waited_us long, outcome string, lateness_us long",
+    )
+    operations = waits([*cut_short, *left, *gone_on, *unknown]).unionByName(closed)
+    return advised(operations, 0.5, 0.9)
+
+
+def change(row: Row) -> tuple[int | None, float | None, float | None]:
+    return row.timeout_us, row.more_completed, row.waited_less_us
+
+
+def test_shorter_timeout_ends_what_waited_longer(worked: dict[tuple[str, float], Row]) -> None:
+    assert change(worked["cut short", 0.5]) == (3, -2, 5 + 6)
+    assert change(worked["cut short", 0.9]) == (9, 0, 0)
+
+
+def test_longer_timeout_lets_the_expired_go_on_as_the_others_that_got_so_far(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    # With 4, two of three that wait beyond 2 complete, so the expired one does at two thirds, and waits for 2
+    # more in any case; the one that completed at 6 would not have, and is spared 2.
+    assert change(worked["gone on", 0.5]) == pytest.approx((4, 2 / 3 - 1, 0))
+    # With 6 it completes, at two thirds having waited for 2 more, else for 4.
+    assert change(worked["gone on", 0.9]) == pytest.approx((6, 1, -(2 * 2 / 3 + 4 / 3)))
+
+
+@pytest.mark.parametrize("subject", ["left", "closed"])
+def test_what_was_not_ended_by_its_timeout_is_not_changed_by_a_longer_one(
+    worked: dict[tuple[str, float], Row], subject: str
+) -> None:
+    assert change(worked[subject, 0.9]) == (4, 0, 0)
+
+
+def test_beyond_the_longest_wait_nothing_is_said(worked: dict[tuple[str, float], Row]) -> None:
+    assert change(worked["unknown", 0.5]) == (1, 0, 2)
+    assert change(worked["unknown", 0.9]) == (None, None, None)
+    assert worked["unknown", 0.9].known_share == pytest.approx(0.5)
+
+
+def test_truth_behind_cut_off_waits_is_found_and_the_naive_percentile_misses_it(waits: Waits) -> None:
+    """Log-normal waits, of which some were cut off at 250 ms, some at 4 s, and some were cancelled."""
+    median, sigma, number = 200_000, 1.0, 6_000
+    draw = random.Random(11)
+    truth = [
+        (
+            int(draw.lognormvariate(math.log(median), sigma)),
+            draw.choice([250_000, 4_000_000]),
+            int(draw.expovariate(1 / 2_000_000)),
+        )
+        for _ in range(number)
+    ]
+    recorded = []
+    for completion, timeout, cancellation in truth:
+        wait = min(completion, timeout, cancellation)
+        outcome = "completed" if wait == completion else "expired" if wait == timeout else "cancelled"
+        recorded.append(("a", wait, outcome))
+
+    for (_, share), row in advised(waits(recorded), 0.5, 0.9, 0.95).items():
+        right = median * math.exp(sigma * NormalDist().inv_cdf(share))
+        assert row.timeout_low_us <= right <= row.timeout_high_us
+        assert row.timeout_us == pytest.approx(right, rel=0.06)
+        assert row.naive_us < 0.75 * right
+
+        # Those that were cancelled stay so, unless this timeout would have come first.
+        seen = [
+            (completion, min(cancellation, row.timeout_us) if cancellation < timeout else row.timeout_us)
+            for completion, timeout, cancellation in truth
+        ]
+        completed = sum(completion <= end for completion, end in seen)
+        waited = sum(map(min, seen))
+        more = completed - sum(outcome == "completed" for _, _, outcome in recorded)
+        less = sum(wait for _, wait, _ in recorded) - waited
+        assert row.more_completed == pytest.approx(more, rel=0.06)
+        assert row.waited_less_us == pytest.approx(less, rel=0.06)

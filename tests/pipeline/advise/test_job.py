@@ -1,0 +1,111 @@
+"""`purgatory-pipeline advise`, on a dataset as `compact` leaves it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import advise
+from purgatory.pipeline.schemas import COMMITS, OPERATIONS, OPERATIONS_TABLE
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, str]]) -> Dataset:
+    """A dataset with operations on these keys, that waited so many milliseconds."""
+    dataset = Dataset(str(root))
+    rows = [
+        (
+            "a",
+            "fetch",
+            number,
+            "Fetch",
+            [key],
+            NOON,
+            5_000,
+            1_000 * wait,
+            0 if outcome == "expired" else None,
+            outcome,
+            1,
+        )
+        for number, (key, wait, outcome) in enumerate(waits)
+    ]
+    operations = spark.createDataFrame(rows, OPERATIONS).withColumn("date", F.to_date("started"))
+    operations.withColumn("batch", F.lit(0)).write.partitionBy(*OPERATIONS_TABLE.partitions, "batch").parquet(
+        dataset.operations
+    )
+    count = len(rows)
+    commit = spark.createDataFrame([(1, 0, count, count, 0, 0, OPERATIONS_TABLE.name, 0)], COMMITS)
+    commit.write.partitionBy("table", "batch").parquet(dataset.commits)
+    return dataset
+
+
+def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
+    tables = {advise.CURVES: "waited_us", advise.TIMEOUTS: "share", advise.SENTENCES: "share"}
+    return {
+        name: spark.read.parquet(dataset.advice(name)).orderBy("purgatory", "kind", "key", last).collect()
+        for name, last in tables.items()
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    options: Namespace
+    said: str
+    tables: dict[str, list[Any]]
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    hot = [("hot", 1, "completed"), ("hot", 2, "completed"), ("hot", 5, "expired")]
+    root = tmp_path_factory.mktemp("dataset")
+    dataset = compacted(spark, root, [*hot, ("cold", 4, "completed")])
+    parser = ArgumentParser()
+    advise.add_arguments(parser)
+    options = parser.parse_args([str(root), "--hot-keys", "1"])
+    with redirect_stdout(StringIO()) as said:
+        advise.run(spark, options)
+    return Run(options, said.getvalue(), advised(spark, dataset))
+
+
+def test_it_gives_the_same_when_run_again(spark: SparkSession, run: Run) -> None:
+    advise.run(spark, run.options)
+    assert advised(spark, run.options.dataset) == run.tables
+
+
+def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
+    first = run.tables
+    of_kind, of_key = (None, 4), ("hot", 3)
+    assert [(row.key, row.operations, row.share) for row in first["timeouts"]] == [
+        (key, number, share) for key, number in (of_kind, of_key) for share in advise.SHARES
+    ]
+    assert [row.timeout_us for row in first["timeouts"]] == [2_000, *[None] * 4, 2_000, *[None] * 4]
+    assert [(row.key, row.waited_us) for row in first["curves"]] == [
+        *((None, wait) for wait in (1_000, 2_000, 4_000, 5_000)),
+        *(("hot", wait) for wait in (1_000, 2_000, 5_000)),
+    ]
+    assert len(first["sentences"]) == len(first["timeouts"])
+    lines = run.said.splitlines()
+    assert lines[0].split() == ["operations", "50", "%", "90", "%", "95", "%", "99", "%", "99.9", "%"]
+    assert lines[1].startswith("Fetch in fetch                  4  2.00 ms  > 5.00 ms")
+    assert lines[2].startswith("Fetch in fetch on hot           3  2.00 ms  > 5.00 ms")
+    spoken = [row.sentence for row in first["sentences"] if row.share == 0.99]
+    assert [line for line in lines[3:] if line] == spoken
+    assert "not identifiable beyond 5.00 ms" in spoken[0]
+
+
+def test_where_no_operations_are_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="no operations"):
+        advise.run(spark, Namespace(dataset=compacted(spark, tmp_path, []), hot_keys=1))

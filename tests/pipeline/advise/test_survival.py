@@ -1,0 +1,210 @@
+"""The curve, against the textbook and against lifelines, and what is read off it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pytest
+from lifelines import KaplanMeierFitter
+from lifelines.utils import restricted_mean_survival_time
+from pyspark.sql import DataFrame, SparkSession
+
+from purgatory.journal.schema import OUTCOMES
+from purgatory.pipeline.transforms import survival
+
+Wait = tuple[str, int, str]
+Waits = Callable[[Iterable[Wait]], DataFrame]
+# What a column has for each subject and wait.
+Curve = dict[str, list[Any]]
+
+EXACT = 1e-9
+SHARES = (0.1, 0.5, 0.9, 0.99)
+
+# At 2 one completes and one does not: it is at risk when the other completes.
+WORKED = [
+    ("worked", 1, "completed"),
+    ("worked", 2, "completed"),
+    ("worked", 2, "expired"),
+    ("worked", 3, "cancelled"),
+    ("worked", 5, "completed"),
+    ("worked", 6, "failed"),
+]
+
+
+def drawn() -> list[Wait]:
+    """Subjects of all sizes: few distinct waits and many ties, or many distinct ones."""
+    draw = random.Random(5)
+    subjects = [
+        (f"{number:02}", draw.choice([1, 2, 7, 40]), draw.choice([3, 30, 10**6])) for number in range(30)
+    ]
+    return [
+        (subject, draw.randrange(most), draw.choice([*OUTCOMES, *["completed"] * 4]))
+        for subject, size, most in subjects
+        for _ in range(size)
+    ]
+
+
+ALL = [
+    *WORKED,
+    *drawn(),
+    *(("all censored", wait, outcome) for wait, outcome in enumerate(["expired", "cancelled", "failed"])),
+    *(("all completed", wait, "completed") for wait in [4, 4, 5, 9, 9, 9]),
+    *(("last completed", wait, "completed" if wait % 2 else "expired") for wait in range(10)),
+    *(("at once", 0, "completed") for _ in range(3)),
+    ("alone", 7, "completed"),
+]
+
+
+@pytest.fixture(scope="module")
+def curves(waits: Waits) -> DataFrame:
+    return survival.curves(survival.ends(waits(ALL))).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def by_subject(curves: DataFrame) -> dict[str, Curve]:
+    rows = curves.orderBy("subject", "waited_us").collect()
+    return {
+        subject: {
+            column: [row[column] for row in rows if row.subject == subject] for column in curves.columns
+        }
+        for subject in {row.subject for row in rows}
+    }
+
+
+def test_worked_example(by_subject: dict[str, Curve]) -> None:
+    curve = by_subject["worked"]
+    assert curve["waited_us"] == [1, 2, 3, 5, 6]
+    assert curve["at_risk"] == [6, 5, 3, 2, 1]
+    assert curve["ended"] == [1, 2, 1, 1, 1]
+    assert curve["completed"] == [1, 1, 0, 1, 0]
+    assert curve["expired"] == [0, 1, 0, 0, 0]
+    assert curve["completed_running"] == [1, 2, 2, 3, 3]
+    assert curve["survival"] == pytest.approx([5 / 6, 2 / 3, 2 / 3, 1 / 3, 1 / 3], abs=EXACT)
+    # Of the first second all, of the next five sixths, of the next two each two thirds, a third of the last.
+    areas = [1, 1 + 5 / 6, 1 + 5 / 6 + 2 / 3, 1 + 5 / 6 + 3 * 2 / 3, 1 + 5 / 6 + 3 * 2 / 3 + 1 / 3]
+    assert curve["mean_wait_us"] == pytest.approx(areas, abs=EXACT)
+
+
+def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subject: dict[str, Curve]) -> None:
+    curve = by_subject["worked"]
+    # Greenwood: the sum of completed / (at risk * the others at risk).
+    variances = [1 / 30, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20 + 1 / 2, 1 / 30 + 1 / 20 + 1 / 2]
+    margins = [
+        1.959963984540054 * s * math.sqrt(v) for s, v in zip(curve["survival"], variances, strict=True)
+    ]
+    lows = [max(s - m, 0) for s, m in zip(curve["survival"], margins, strict=True)]
+    highs = [min(s + m, 1) for s, m in zip(curve["survival"], margins, strict=True)]
+    assert curve["plain_low"] == pytest.approx(lows, abs=EXACT)
+    assert curve["plain_high"] == pytest.approx(highs, abs=EXACT)
+    assert 0.0 in lows
+    assert 1.0 in highs
+
+
+def test_curve_interval_and_area_are_those_of_lifelines(by_subject: dict[str, Curve]) -> None:
+    assert len(by_subject) == 36
+    for subject, curve in by_subject.items():
+        fitted = fit(subject)
+        at = curve["waited_us"]
+        assert curve["survival"] == pytest.approx(
+            list(fitted.survival_function_.iloc[:, 0].loc[at]), abs=EXACT
+        )
+        # Where it is zero, lifelines has an interval from one to one.
+        above = [wait for wait, share in zip(at, curve["survival"], strict=True) if share > 0]
+        for column, bounds in zip(("survival_low", "survival_high"), interval(fitted, above), strict=True):
+            assert curve[column][: len(above)] == pytest.approx(bounds, abs=EXACT), (subject, column)
+        area = restricted_mean_survival_time(fitted, t=at[-1])
+        assert curve["mean_wait_us"][-1] == pytest.approx(area, rel=EXACT)
+
+
+def fit(subject: str) -> KaplanMeierFitter:
+    mine = [(wait, outcome == "completed") for name, wait, outcome in ALL if name == subject]
+    return KaplanMeierFitter().fit([wait for wait, _ in mine], [done for _, done in mine])
+
+
+def interval(fitted: KaplanMeierFitter, waits: list[int]) -> tuple[list[float], list[float]]:
+    bounds = fitted.confidence_interval_.loc[waits]
+    return list(bounds.iloc[:, 0]), list(bounds.iloc[:, 1])
+
+
+def test_nothing_is_said_of_the_interval_where_all_have_completed(by_subject: dict[str, Curve]) -> None:
+    for subject in ("all completed", "last completed", "at once", "alone"):
+        curve = by_subject[subject]
+        assert curve["survival"][-1] == 0
+        for bound in ("survival_low", "survival_high", "plain_low", "plain_high"):
+            assert curve[bound][-1] is None
+
+
+def test_curve_stays_at_one_while_none_has_completed(by_subject: dict[str, Curve]) -> None:
+    curve = by_subject["all censored"]
+    for column in ("survival", "survival_low", "survival_high", "plain_low", "plain_high"):
+        assert curve[column] == [1.0, 1.0, 1.0]
+
+
+def test_operations_expired_by_the_closing_of_their_purgatory_are_not_counted_as_expired(
+    spark: SparkSession,
+) -> None:
+    rows = [("a", 5, "expired", 1), ("a", 5, "expired", None), ("a", 5, "completed", None)]
+    frame = spark.createDataFrame(rows, "subject string, waited_us long, outcome string, lateness_us long")
+    assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
+
+
+def test_timeouts_are_the_first_waits_by_which_the_shares_complete(curves: DataFrame) -> None:
+    rows = {(row.subject, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
+    assert len(rows) == 36 * len(SHARES)
+    for subject, mine in groupby(sorted(ALL), key=itemgetter(0)):
+        waits = [(wait, outcome == "completed") for _, wait, outcome in mine]
+        exact = estimate(waits)
+        completed = sorted(wait for wait, done in waits if done)
+        for share in SHARES:
+            row = rows[subject, share]
+            wanted = Fraction(str(share))
+            assert row.operations == len(waits)
+            assert row.followed_us == max(wait for wait, _ in waits)
+            assert row.known_share == pytest.approx(float(1 - exact[-1][1]), abs=EXACT)
+            assert row.timeout_us == next((wait for wait, left in exact if 1 - left >= wanted), None)
+            rank = math.ceil(wanted * len(completed))
+            assert row.naive_us == (completed[rank - 1] if completed else None)
+
+
+def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
+    """The product as the textbook has it, in fractions."""
+    left = Fraction(1)
+    curve = []
+    for wait in sorted({wait for wait, _ in waits}):
+        at_risk = sum(other >= wait for other, _ in waits)
+        left *= 1 - Fraction(waits.count((wait, True)), at_risk)
+        curve.append((wait, left))
+    return curve
+
+
+def test_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross(
+    curves: DataFrame, by_subject: dict[str, Curve]
+) -> None:
+    rows = survival.timeouts(curves, (0.5,)).collect()
+    assert any(row.timeout_high_us is not None for row in rows)
+    for row in rows:
+        curve = by_subject[row.subject]
+
+        def first(column: str, curve: Curve = curve) -> int | None:
+            points = zip(curve["waited_us"], curve[column], strict=True)
+            return next((wait for wait, bound in points if bound is not None and bound <= 0.5), None)
+
+        assert row.timeout_high_us == first("survival_high")
+        # All have completed where the low bound ends.
+        low = [wait for wait in (first("survival_low"), first("survival")) if wait is not None]
+        assert row.timeout_low_us == min(low, default=None)
+
+
+def test_curves_do_not_depend_on_the_order_of_the_operations(
+    waits: Waits, by_subject: dict[str, Curve]
+) -> None:
+    shuffled = random.Random(1).sample(WORKED, len(WORKED))
+    rows = survival.curves(survival.ends(waits(shuffled).repartition(5))).orderBy("waited_us").collect()
+    for column, values in by_subject["worked"].items():
+        assert [row[column] for row in rows] == values

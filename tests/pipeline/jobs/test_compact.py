@@ -1,0 +1,209 @@
+"""Compaction: each row once, whatever happens meanwhile, and none without a trace."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
+from purgatory.pipeline import compaction
+from purgatory.pipeline.command import parser
+from purgatory.pipeline.compaction import Commit, Compaction
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs.compact import compact, run
+from purgatory.pipeline.schemas import COMPACTED_OPERATIONS, OPERATIONS_TABLE
+from tests.pipeline.journals import NOON, ROWS, add_segment, operation
+from tests.pipeline.settings import SETTINGS
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return Dataset(f"{tmp_path}/dataset")
+
+
+def add(spark: SparkSession, journal: Path | str, dataset: Dataset, files: int = 1000) -> Compaction:
+    """Compact the operations alone."""
+    return compact(spark, str(journal), dataset, OPERATIONS_TABLE, files)
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row["operation_id"] for row in frame.collect())
+
+
+def test_a_journal_becomes_a_dataset_and_what_is_wrong_in_it_is_set_aside(
+    spark: SparkSession, journal: Path, dataset: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    midnight = NOON + timedelta(hours=12)
+    good = [operation(1), operation(2, kind="1"), operation(3, started=midnight, kind="a/b=c ")]
+    add_segment(journal, "one", [*good, operation(4, tries=0), operation(1)])
+    add_segment(journal, "two", [ROWS[CHECKS]] * 2, table=CHECKS)
+    add_segment(journal, "three", [ROWS[GAPS]], table=GAPS)
+    broken = journal / OPERATIONS / "broken.parquet"
+    broken.write_bytes(b"no Parquet")
+    (journal / OPERATIONS / ".unfinished.parquet.unfinished").write_bytes(b"")
+
+    run(spark, parser().parse_args(["compact", f"{journal}/", dataset.root]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "operations: 2 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 1 files unreadable"
+    )
+    assert "  1 x tries is below 1" in lines
+    assert "checks: 1 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined" in lines
+    assert "gaps: 1 new files, 1 rows = 1 kept + 0 duplicates + 0 quarantined" in lines
+
+    operations = dataset.read_operations(spark)
+    assert operations.columns == COMPACTED_OPERATIONS.names
+    found = operations.orderBy("operation_id").collect()
+    assert [row["operation_id"] for row in found] == [1, 2, 3]
+    assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c "]
+    assert [row["date"].isoformat() for row in found] == ["2026-03-01", "2026-03-01", "2026-03-02"]
+    assert found[0]["keys"] == ["k"]
+    assert dataset.read_checks(spark).count() == 2
+    assert dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
+
+    file, row = dataset.read_quarantine(spark).orderBy("reason", ascending=False).collect()
+    assert file["reason"].startswith("unreadable: ")
+    assert (file["source"], file["position"], file["row"]) == (f"file:{broken}", None, None)
+    assert (row["reason"], row["position"], row["table"]) == ("tries is below 1", 3, "operations")
+    told: dict[str, Any] = json.loads(row["row"])
+    assert told | {"started": None} == operation(4, tries=0, started=None)
+
+
+def test_it_lies_in_directories_by_date_and_kind_that_others_read(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(2, kind="Produce")])
+    add(spark, journal, dataset)
+    (file,) = Path(dataset.operations).glob("date=2026-03-01/kind=Fetch/batch=0/*.parquet")
+    (row,) = pq.ParquetFile(file).read().to_pylist()
+    assert row == {name: value for name, value in operation(1).items() if name != "kind"}
+
+
+def test_what_was_compacted_is_not_compacted_again(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(2)])
+    assert add(spark, journal, dataset).added == Commit(files=1, rows=2, kept=2)
+    assert add(spark, journal, dataset).added == Commit()
+    # It is a month older than the newest, as if its node had been away for that long.
+    late = add_segment(journal, "late", [operation(2), operation(3)])
+    past = time.time() - 30 * 86400
+    os.utime(late, (past, past))
+    add_segment(journal.with_name("other"), "one", [operation(3), operation(4, tries=0)])
+    everywhere = f"{journal.parent}/{{journal,other}}"
+    added = add(spark, everywhere, dataset, files=1).added
+    assert added == Commit(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
+    assert ids(dataset.read_operations(spark)) == [1, 2, 3]
+    assert dataset.read_commits(spark).count() == 3
+
+
+@pytest.mark.parametrize("writes", [2, 3], ids=["before it is committed", "after it was"])
+def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
+    writes: int, spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
+    overwrite, left = compaction._overwrite, [None] * writes
+
+    def overwrite_and_fail(*arguments: Any) -> None:
+        overwrite(*arguments)
+        left.pop()
+        if not left:
+            raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "_overwrite", overwrite_and_fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            add(spark, journal, dataset)
+    committed = writes == 3
+    assert ids(dataset.whole_batches(spark, OPERATIONS_TABLE)) == ([1] if committed else [])
+    assert dataset.read_quarantine(spark).count() == (1 if committed else 0)
+
+    again = add(spark, journal, dataset).added
+    assert again == (Commit() if committed else Commit(files=1, rows=3, kept=1, duplicates=1, quarantined=1))
+    assert ids(dataset.read_operations(spark)) == [1]
+    assert dataset.read_quarantine(spark).count() == 1
+
+
+def test_killed_half_way_and_run_again_it_loses_and_doubles_nothing(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    for number in range(3):
+        add_segment(journal, f"{number}", [operation(number), operation(number + 1)])
+    command = [sys.executable, "-m", "purgatory.pipeline", "compact", str(journal), dataset.root]
+    options = ["--files-per-batch", "1", "--master", "local[1]", "--memory", "1g"]
+    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    with subprocess.Popen([*command, *options, *settings], start_new_session=True) as process:
+        # It is writing the second batch or one after it when the first is there.
+        while not Path(dataset.commits, "table=operations", "batch=0").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    before = dataset.read_commits(spark).count()
+    assert before < 3
+    add(spark, journal, dataset, files=1)
+    assert ids(dataset.read_operations(spark)) == list(range(4))
+    counts = dataset.read_commits(spark).groupBy().sum("files", "rows", "kept", "duplicates").first()
+    assert counts is not None
+    assert tuple(counts) == (3, 6, 4, 2)
+
+
+def test_rows_that_do_not_add_up_are_not_added(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(2)])
+    monkeypatch.setattr(compaction, "without_duplicates", lambda rows, known, identity: rows.limit(1))
+    with pytest.raises(PipelineError, match=r"do not add up.*rows=2, kept=1"):
+        add(spark, journal, dataset)
+    with pytest.raises(PipelineError, match="nothing is compacted here; run: purgatory-pipeline compact"):
+        dataset.read_operations(spark)
+
+
+def test_without_its_checkpoint_a_dataset_takes_no_more(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_segment(journal, "one", [operation(1, tries=0)])
+    add(spark, journal, dataset)
+    checkpoint = Path(dataset.checkpoint("compact/operations"))
+    checkpoint.rename(checkpoint.with_name("away"))
+    with pytest.raises(PipelineError, match="nobody knows which segments"):
+        add(spark, journal, dataset)
+
+
+def test_what_is_no_journal_is_not_taken_for_an_empty_one(
+    spark: SparkSession, tmp_path: Path, dataset: Dataset
+) -> None:
+    options = argparse.Namespace(journal=str(tmp_path), dataset=dataset, files_per_batch=1)
+    with pytest.raises(PipelineError, match="this is no journal, it has no directory 'operations'"):
+        run(spark, options)
+
+
+def test_what_spark_fails_at_is_told_as_spark_tells_it(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Compaction, segments: DataFrame, batch: int) -> None:
+        raise OSError("the cluster is gone")
+
+    add_segment(journal, "one", [operation()])
+    monkeypatch.setattr(Compaction, "add", fail)
+    with pytest.raises(StreamingQueryException, match="the cluster is gone"):
+        add(spark, journal, dataset)

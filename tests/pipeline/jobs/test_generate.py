@@ -1,0 +1,46 @@
+"""Made-up journals, as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.command import parser
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import generate
+from purgatory.pipeline.jobs.compact import compact
+from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
+
+
+def test_a_made_up_journal_is_one_that_can_be_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    journal = f"{tmp_path}/made-up"
+    arguments = [
+        "generate",
+        journal,
+        "--operations",
+        "5_000",
+        "--malformed",
+        "0.1",
+        "--kind",
+        "Poll:0.1:1:0.2",
+    ]
+    options = parser().parse_args([*arguments, "--start", "2026-05-04T23:30"])
+    generate.run(spark, options)
+    truth = json.loads(Path(journal, "truth.json").read_text())
+    assert truth["kinds"] == [{"name": "Poll", "median": 0.1, "sigma": 1.0, "timeout": 0.2}]
+    assert (truth["operations"], truth["start"]) == (5000, "2026-05-04T23:30:00+00:00")
+
+    dataset = Dataset(str(tmp_path / "dataset"))
+    added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added
+    assert (added.rows, added.duplicates, added.unreadable_files) == (5000, 0, 0)
+    assert 400 < added.quarantined < 600
+    dates = {row["date"].isoformat() for row in dataset.read_operations(spark).select("date").collect()}
+    assert dates == {"2026-05-04", "2026-05-05"}
+    assert compact(spark, journal, dataset, CHECKS_TABLE, 1000).added.quarantined == 0
+
+    with pytest.raises(PipelineError, match="exists already"):
+        generate.run(spark, options)

@@ -1,0 +1,98 @@
+"""Journals of a few rows, in which a test says what matters to it; times are seconds after noon of a day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import TimestampType
+
+from purgatory.journal.schema import CHECKS_SCHEMA, GAPS_SCHEMA, OPERATIONS_SCHEMA
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+Row = dict[str, Any]
+Table = Callable[..., DataFrame]
+
+
+def _table(spark: SparkSession, schema: pa.Schema, defaults: Callable[[], Row]) -> Table:
+    def make(*rows: Row) -> DataFrame:
+        return spark.createDataFrame(
+            [_with_instants(defaults() | row) for row in rows], from_arrow_schema(schema)
+        )
+
+    def _with_instants(row: Row) -> Row:
+        instants = [field.name for field in schema if pa.types.is_timestamp(field.type)]
+        return row | {name: NOON + timedelta(seconds=row[name]) for name in instants}
+
+    return make
+
+
+@pytest.fixture
+def operations(spark: SparkSession) -> Table:
+    """Makes operations that started at noon and completed at their second try, a second later."""
+    ids = count()
+    return _table(
+        spark,
+        OPERATIONS_SCHEMA,
+        lambda: {
+            "node": "a",
+            "purgatory": "fetch",
+            "operation_id": next(ids),
+            "kind": "Fetch",
+            "keys": ["k"],
+            "started": 0,
+            "timeout_us": None,
+            "waited_us": 1_000_000,
+            "lateness_us": None,
+            "outcome": "completed",
+            "tries": 2,
+        },
+    )
+
+
+@pytest.fixture
+def checks(spark: SparkSession) -> Table:
+    """Makes checks at noon, that tried one operation each, in vain."""
+    return _table(
+        spark,
+        CHECKS_SCHEMA,
+        lambda: {"node": "a", "purgatory": "fetch", "key": "k", "checked": 0, "tried": 1, "completed": 0},
+    )
+
+
+@pytest.fixture
+def gaps(spark: SparkSession) -> Table:
+    """Makes gaps of one operation, that lasted a second from noon."""
+    return _table(
+        spark,
+        GAPS_SCHEMA,
+        lambda: {"node": "a", "began": 0, "ended": 1, "lost_operations": 1, "lost_checks": 0},
+    )
+
+
+@pytest.fixture
+def told() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
+    """The rows of a frame in a fixed order, their instants as seconds after noon."""
+
+    def tell(frame: DataFrame) -> list[Mapping[str, Any]]:
+        instants = [field.name for field in frame.schema if field.dataType == TimestampType()]
+        since_noon = (
+            frame.withColumns(
+                {name: F.unix_micros(name) / 1e6 - F.lit(NOON.timestamp()) for name in instants}
+            )
+            if instants
+            else frame
+        )
+        return sorted(
+            (row.asDict() for row in since_noon.collect()), key=lambda row: repr(list(row.values()))
+        )
+
+    return tell

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from purgatory.pipeline.transforms.fan_out import fan_out
+
+
+def test_each_minute_tells_how_many_operations_a_check_tries(checks: Any, told: Any) -> None:
+    frame = fan_out(
+        checks(
+            *[{"tried": 10, "completed": 2}] * 98,
+            {"tried": 20, "completed": 20},
+            {"tried": 30},
+            {"checked": 60, "tried": 5001, "completed": 5000},
+            {"checked": 60, "tried": 0, "purgatory": "produce"},
+        )
+    )
+
+    assert [tuple(row.values()) for row in told(frame)] == [
+        (0.0, "fetch", 100, 1030, 216, 10, pytest.approx(20.1), 30),
+        # Quantiles are those of bins, here of four; the rest is exact.
+        (60.0, "fetch", 1, 5001, 5000, 5000, 5000, 5001),
+        (60.0, "produce", 1, 0, 0, 0, 0, 0),
+    ]

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Any
+
+from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
+from purgatory.pipeline.transforms.minutes import minutes
+
+
+def test_each_minute_that_a_gap_touches_names_the_nodes_and_what_they_lost(gaps: Any, told: Any) -> None:
+    frame = gap_minutes(
+        gaps(
+            {"node": "b", "began": 59, "ended": 121, "lost_operations": 5, "lost_checks": 1},
+            {"node": "a", "began": 60, "ended": 60, "lost_operations": 2},
+            {"node": "a", "began": 70, "ended": 80, "lost_operations": 2},
+        )
+    )
+
+    assert [tuple(row.values()) for row in told(frame)] == [
+        (0.0, ["b"], 5, 1),
+        (120.0, ["b"], 5, 1),
+        (60.0, ["a", "b"], 9, 1),
+    ]
+
+
+def test_rows_of_a_minute_that_a_gap_touches_are_marked_and_no_row_is_added(
+    operations: Any, gaps: Any, told: Any
+) -> None:
+    by_minute = minutes(operations({}, {"kind": "Other"}, {"started": 60}, {"started": 120}))
+
+    frame = mark_gaps(
+        by_minute, gap_minutes(gaps({"began": 110, "ended": 130}, {"began": 600, "ended": 601}))
+    )
+
+    assert [(row["minute"], row["kind"], row["incomplete"]) for row in told(frame)] == [
+        (0.0, "Fetch", False),
+        (0.0, "Other", False),
+        (120.0, "Fetch", True),
+        (60.0, "Fetch", True),
+    ]

@@ -1,0 +1,95 @@
+"""`purgatory-pipeline summarize`, on a dataset as `compact` leaves it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import summarize
+from purgatory.pipeline.schemas import CHECKS_TABLE, COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.tables import replace
+
+
+def fill(dataset: Dataset, table: Table, rows: DataFrame) -> None:
+    dated = rows.withColumn("date", F.to_date(table.instant)).withColumn("batch", F.lit(0))
+    dated.write.partitionBy(*table.partitions, "batch").parquet(dataset.table(table))
+    commit = rows.sparkSession.createDataFrame([(1, 0, 1, 1, 0, 0, table.name, 0)], COMMITS)
+    commit.write.mode("append").partitionBy("table", "batch").parquet(dataset.commits)
+
+
+def summaries(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
+    names = [summarize.MINUTES, summarize.PENDING, summarize.HOTTEST_KEYS, summarize.FAN_OUT, summarize.GAPS]
+    return {name: spark.read.parquet(dataset.summary(name)).collect() for name in names}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return Dataset(f"{tmp_path}/dataset")
+
+
+def test_it_writes_the_summaries_and_tells_of_gaps(
+    spark: SparkSession,
+    dataset: Dataset,
+    operations: Any,
+    checks: Any,
+    gaps: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fill(
+        dataset, OPERATIONS_TABLE, operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})
+    )
+    fill(dataset, CHECKS_TABLE, checks({}, {"checked": 70}))
+    fill(dataset, GAPS_TABLE, gaps({"began": 59, "ended": 61}))
+    options = Namespace(dataset=dataset, hottest=1)
+
+    summarize.run(spark, options)
+    said = capsys.readouterr().out
+    found = summaries(spark, dataset)
+
+    assert [row["incomplete"] for row in found["minutes"]] == [True, True, False]
+    assert [(row["pending_last"], row["incomplete"]) for row in found["pending"]] == [
+        (1, True),
+        (0, True),
+        (0, False),
+    ]
+    assert [row["key"] for row in found["hottest_keys"]] == ["k", "k", "k"]
+    assert [row["checks"] for row in found["fan_out"]] == [1, 1]
+    assert [row["nodes"] for row in found["gaps"]] == [["a"], ["a"]]
+    assert f"{dataset.summary('minutes')}: 3 rows" in said
+    assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in said
+
+
+def test_where_nothing_is_compacted_it_says_so(spark: SparkSession, dataset: Dataset) -> None:
+    with pytest.raises(PipelineError, match="nothing is compacted"):
+        summarize.run(spark, Namespace(dataset=dataset, hottest=1))
+
+
+def test_a_table_stays_until_the_next_one_is_whole(spark: SparkSession, tmp_path: Path) -> None:
+    path = f"{tmp_path}/table"
+    replace(path, spark.range(3), order_by=("id",))
+    fails = spark.range(5).select(F.assert_true(F.col("id") < 4), "id")
+
+    with pytest.raises(PySparkException):
+        replace(path, fails, order_by=("id",))
+
+    assert [row["id"] for row in spark.read.parquet(path).collect()] == [0, 1, 2]
+
+
+def test_a_table_is_one_sorted_file_in_place_of_the_one_before(spark: SparkSession, tmp_path: Path) -> None:
+    path = f"{tmp_path}/table"
+    replace(path, spark.range(3), order_by=("id",))
+
+    rows = replace(path, spark.range(9, 4, -1), order_by=("id",))
+
+    assert rows == 5
+    assert len(list(Path(path).glob("*.parquet"))) == 1
+    assert [row["id"] for row in spark.read.parquet(path).collect()] == [5, 6, 7, 8, 9]
+    assert [each.name for each in tmp_path.iterdir()] == ["table"]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.transforms.running_sum import running_sum
+
+BLOCKS = 5
+
+
+@pytest.fixture(autouse=True)
+def several_blocks(spark: SparkSession) -> Iterator[None]:
+    """Blocks enough to have some between the first and the last one, each on a task of its own."""
+    settings = {
+        "spark.sql.shuffle.partitions": str(BLOCKS),
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def shuffled(rows: list[Any]) -> list[Any]:
+    return random.Random(1).sample(rows, len(rows))
+
+
+def sums(frame: DataFrame) -> dict[int, int]:
+    return {row["id"]: row["amount_running"] for row in frame.collect()}
+
+
+def test_each_row_has_the_sum_of_its_group_up_to_it(spark: SparkSession) -> None:
+    # Groups that span all blocks, some blocks, and less than one; ties; negative amounts; rows in any order.
+    chance = random.Random(7)
+    rows = [
+        (number, chance.choice("aaaaaaaaaabbbcd"), chance.randrange(300), chance.randrange(-5, 9))
+        for number in range(600)
+    ]
+    frame = spark.createDataFrame(shuffled(rows), "id int, name string, at int, amount long")
+
+    found = sums(running_sum(frame, order_by=["at"], value_columns=["amount"], within=["name"]))
+
+    assert found == {
+        number: sum(other for _, group, when, other in rows if group == name and when <= at)
+        for number, name, at, _ in rows
+    }
+
+
+def test_without_groups_the_sum_is_that_of_all_rows_so_far(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(shuffled([(n, n, 1) for n in range(100)]), "id int, at int, amount int")
+
+    found = sums(running_sum(frame, order_by=["at"], value_columns=["amount"]))
+
+    assert found == {number: number + 1 for number in range(100)}
+
+
+def test_several_columns_are_summed_and_the_rest_stays(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [(1, "a", 10, Decimal("0.1")), (2, "b", 20, Decimal("0.2")), (3, "c", 30, Decimal("0.3"))],
+        "at int, label string, some long, other decimal(9, 1)",
+    )
+
+    result = running_sum(frame, order_by=["at"], value_columns=["some", "other"])
+
+    assert result.columns == ["at", "label", "some", "other", "some_running", "other_running"]
+    assert sorted(map(tuple, result.collect())) == [
+        (1, "a", 10, Decimal("0.1"), 10, Decimal("0.1")),
+        (2, "b", 20, Decimal("0.2"), 30, Decimal("0.3")),
+        (3, "c", 30, Decimal("0.3"), 60, Decimal("0.6")),
+    ]
+
+
+def test_nulls_count_as_nothing_come_first_and_are_a_group(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [(1, None, None, None), (2, None, 1, 5), (3, None, 2, None), (4, "a", None, 7), (5, "a", 1, 1)],
+        "id int, name string, at int, amount int",
+    )
+
+    found = sums(running_sum(frame, order_by=["at"], value_columns=["amount"], within=["name"]))
+
+    assert found == {1: 0, 2: 5, 3: 5, 4: 7, 5: 8}
+
+
+def test_an_order_may_take_several_columns(spark: SparkSession) -> None:
+    rows = [(10 * major + minor, major, minor, 1) for major in range(6) for minor in range(10)]
+    frame = spark.createDataFrame(shuffled(rows), "id int, major int, minor int, amount int")
+
+    found = sums(running_sum(frame, order_by=["major", "minor"], value_columns=["amount"]))
+
+    assert found == {number: number + 1 for number in range(60)}
+
+
+def test_of_no_rows_there_are_no_sums(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], "id int, at int, amount int")
+
+    assert sums(running_sum(frame, order_by=["at"], value_columns=["amount"])) == {}
+
+
+def test_a_row_is_computed_once_so_that_rows_that_differ_each_time_are_summed_as_they_are(
+    spark: SparkSession,
+) -> None:
+    frame = spark.range(300).select(F.rand().alias("at"), F.floor(F.rand() * 1000).alias("amount"))
+
+    rows = running_sum(frame, order_by=["at"], value_columns=["amount"]).orderBy("at").collect()
+
+    total = 0
+    for row in rows:
+        total += row["amount"]
+        assert row["amount_running"] == total
+
+
+def test_one_huge_group_does_not_fall_on_one_task(spark: SparkSession) -> None:
+    frame = spark.range(4000).selectExpr("'all' as name", "id as at", "1 as amount")
+
+    result = running_sum(frame, order_by=["at"], value_columns=["amount"], within=["name"])
+
+    on_each_task = result.groupBy(F.spark_partition_id()).count().collect()
+    # Blocks are spread by the hash of their numbers, so that two may well meet.
+    assert max(row["count"] for row in on_each_task) <= 0.6 * 4000
+    assert len(on_each_task) >= 2

@@ -1,0 +1,117 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline import session
+from purgatory.pipeline.command import FAILED, INTERRUPTED, WRONG_USE, main, parser
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.job import Job
+from purgatory.pipeline.jobs import JOBS, generate
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """How sessions were asked for; there are none."""
+    asked: list[dict[str, Any]] = []
+
+    @contextmanager
+    def no_session(master: str, app_name: str, **options: Any) -> Iterator[None]:
+        asked.append({"master": master, "app_name": app_name, **options})
+        yield None
+
+    monkeypatch.setattr(session, "spark_session", no_session)
+    return asked
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.NAME)
+def test_every_command_has_help_with_an_example_that_it_understands(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([job.NAME, "--help"])
+    assert ended.value.code == 0
+    prefix = f"  purgatory-pipeline {job.NAME} "
+    examples = [line for line in capsys.readouterr().out.splitlines() if line.startswith(prefix)]
+    assert examples
+    for example in examples:
+        words = [word.strip("'") for word in example.split()[1:]]
+        assert parser().parse_args(words).job is job
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["fly"], ["generate"], ["generate", "x", "--conf", "y"], ["generate", "x", "--keys", "0"],
+     ["generate", "x", "--hot", "1.5"], ["generate", "x", "--zipf", "nan"],
+     ["generate", "x", "--start", "noon"], ["generate", "x", "--kind", "Fetch:1"],
+     ["generate", "x", "--kind", "Fetch:1:1:0"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_cannot_be_understood_is_wrong_use(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == WRONG_USE
+
+
+def test_the_session_is_as_the_arguments_say(
+    sessions: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "run", lambda spark, options: None)
+    assert main(["generate", "x", "--master", "spark://m:7077", "--memory", "2g", "--conf", "a=b=c"]) == 0
+    assert sessions[0]["master"] == "spark://m:7077"
+    assert sessions[0]["settings"] == {"spark.driver.memory": "2g", "a": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (PipelineError("x: missing; make it"), FAILED, "purgatory-pipeline: x: missing; make it\n"),
+        (
+            AnalysisException("no such path\n\tat org.apache.Deep"),
+            FAILED,
+            "purgatory-pipeline: no such path\n",
+        ),
+        (KeyboardInterrupt(), INTERRUPTED, "interrupted; run it again to go on\n"),
+    ],
+    ids=["of the pipeline", "of Spark", "interrupted"],
+)
+@pytest.mark.usefixtures("sessions")
+def test_what_goes_wrong_is_told_in_words(
+    error: BaseException,
+    status: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(spark: SparkSession, options: argparse.Namespace) -> None:
+        raise error
+
+    monkeypatch.setattr(generate, "run", fail)
+    assert main(["generate", "x"]) == status
+    assert capsys.readouterr().err == told
+
+
+def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["purgatory-pipeline", "fly"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("purgatory.pipeline", run_name="__main__")
+    assert ended.value.code == WRONG_USE
+
+
+def test_without_spark_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["generate", "x"]) == FAILED
+    assert "pip install 'asyncio-purgatory[spark]'" in capsys.readouterr().err

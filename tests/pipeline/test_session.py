@@ -1,0 +1,81 @@
+"""A session, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline import session
+from purgatory.pipeline.session import spark_session
+
+
+class Builder:
+    """Stands in for Spark's; what it builds is itself."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        self.stopped = False
+
+    def master(self, url: str) -> Builder:
+        return self.config("master", url)
+
+    def appName(self, name: str) -> Builder:
+        return self
+
+    def config(self, name: str, value: str) -> Builder:
+        self.settings[name] = value
+        return self
+
+    def getOrCreate(self) -> Builder:
+        self.environment = dict(os.environ)
+        return self
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    builder = Builder()
+    monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": builder}))
+    return builder
+
+
+def test_it_stops_with_its_block_and_leaves_the_environment_as_it_was(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    before = dict(os.environ)
+    with pytest.raises(KeyError), spark_session():
+        raise KeyError
+    assert builder.environment["PYSPARK_PYTHON"] == sys.executable
+    assert builder.environment["JAVA_HOME"] != "/nowhere"
+    assert builder.stopped
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("master", "loopback"),
+    [("local[2]", True), ("spark://127.0.0.1:7077", True), ("spark://localhost:1", True), ("yarn", False)],
+)
+def test_the_driver_is_on_loopback_where_the_cluster_is(
+    master: str, loopback: bool, builder: Builder
+) -> None:
+    with spark_session(master):
+        assert builder.settings["master"] == master
+        assert builder.settings.get("spark.driver.host") == ("127.0.0.1" if loopback else None)
+
+
+def test_settings_go_before_its_own(builder: Builder) -> None:
+    with spark_session(progress=True, settings={"spark.ui.enabled": "true"}):
+        assert builder.settings["spark.ui.enabled"] == "true"
+        assert builder.settings["spark.ui.showConsoleProgress"] == "true"
+
+
+def test_instants_are_in_utc(spark: SparkSession) -> None:
+    assert spark.sql("SELECT hour(timestamp_seconds(0))").collect()[0][0] == 0

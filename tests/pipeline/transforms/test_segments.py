@@ -1,0 +1,136 @@
+"""Rows out of segments; the workers' part of it, so without Spark."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA, SCHEMA_VERSION, VERSION_KEY
+from purgatory.pipeline.transforms import segments
+from purgatory.pipeline.transforms.segments import decode
+from tests.pipeline.journals import operation, segment
+
+
+def written(rows: pa.Table, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(rows, buffer, **options)
+    return buffer.getvalue()
+
+
+def read(*contents: bytes) -> list[dict[str, Any]]:
+    files = pa.record_batch(
+        {"path": [f"file:/{number}" for number in range(len(contents))], "content": list(contents)}
+    )
+    return [row for batch in decode(OPERATIONS, iter([files])) for row in batch.to_pylist()]
+
+
+def problem(content: bytes) -> str:
+    """Why it cannot be read, when not one row of it is."""
+    (row,) = read(content)
+    assert row["file_rows"] is None
+    assert row["position"] is None
+    assert row["source"] == "file:/0"
+    return str(row["problem"])
+
+
+def test_a_file_begins_with_its_own_row_and_each_other_has_its_position(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segments, "_STRIDE", 2)
+    rows = [operation(number) for number in range(5)]
+    about, *others = read(written(segment(OPERATIONS, rows)))
+    assert (about["source"], about["position"], about["file_rows"], about["problem"]) == (
+        "file:/0",
+        None,
+        5,
+        None,
+    )
+    assert [row["position"] for row in others] == list(range(5))
+    assert [{name: row[name] for name in OPERATIONS_SCHEMA.names} for row in others] == rows
+
+
+def test_what_a_journal_may_not_hold_is_read_all_the_same() -> None:
+    broken = operation(kind=None, keys=[None, "k"], tries=None, started=None)
+    _, row = read(written(segment(OPERATIONS, [broken])))
+    assert {name: row[name] for name in broken} == broken
+
+
+def test_a_file_without_rows_is_read() -> None:
+    (about,) = read(written(segment(OPERATIONS, [])))
+    assert about["file_rows"] == 0
+
+
+def test_what_spark_and_others_write_is_read_where_it_says_the_same() -> None:
+    table = segment(OPERATIONS, [operation()])
+    table = table.set_column(10, "tries", table["tries"].cast(pa.int64()))
+    table = table.set_column(0, "node", table["node"].cast(pa.large_string()))
+    _, row = read(written(table.append_column("more", pa.array([1])), use_deprecated_int96_timestamps=True))
+    assert row["tries"] == 1
+    assert row["started"] == operation()["started"]
+    assert "more" not in row
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"no such thing" * 100], ids=["empty", "short", "no Parquet"]
+)
+def test_what_is_no_parquet_is_one_row_that_says_so(content: bytes) -> None:
+    assert problem(content).startswith("unreadable: ")
+
+
+def test_a_file_that_was_cut_off_or_damaged_gives_none_of_its_rows() -> None:
+    content = written(segment(OPERATIONS, [operation(number) for number in range(1000)]), compression="zstd")
+    assert problem(content[:-20]).startswith("unreadable: ")
+    middle = len(content) // 4
+    assert problem(content[:middle] + bytes(64) + content[middle + 64 :]).startswith("unreadable: ")
+
+
+def test_a_missing_column_is_not_taken_for_null() -> None:
+    table = segment(OPERATIONS, [operation()]).drop_columns(["timeout_us", "tries"])
+    assert problem(written(table)) == "unreadable: it has no column timeout_us, tries"
+
+
+def test_a_column_of_another_type_is_not_guessed_at() -> None:
+    table = segment(OPERATIONS, [operation()])
+    table = table.set_column(10, "tries", pa.array(["1"]))
+    assert problem(written(table)) == "unreadable: its column tries is string, and not int32"
+    keys = table.set_column(10, "tries", pa.array([1])).set_column(4, "keys", pa.array(["k"]))
+    assert "its column keys is string" in problem(written(keys))
+
+
+def test_a_number_that_does_not_fit_makes_the_file_unreadable() -> None:
+    table = segment(OPERATIONS, [operation()])
+    assert "unreadable" in problem(written(table.set_column(10, "tries", pa.array([1 << 40]))))
+
+
+def test_a_text_that_is_none_makes_the_file_unreadable() -> None:
+    table = segment(OPERATIONS, [operation()])
+    broken = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    )
+    assert "UTF8" in problem(written(table.set_column(0, "node", broken)))
+
+
+def test_a_journal_of_another_version_is_not_guessed_at() -> None:
+    table = segment(OPERATIONS, [operation()])
+    same = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+    assert len(read(written(same))) == 2
+    other = table.replace_schema_metadata({VERSION_KEY: "99"})
+    assert problem(written(other)) == f"unreadable: its version is 99, and not {SCHEMA_VERSION}"
+
+
+def test_one_broken_file_harms_no_other() -> None:
+    good = written(segment(OPERATIONS, [operation()]))
+    assert [row["problem"] is None for row in read(good, b"", good)] == [True, True, False, True, True]
+
+
+def test_a_worker_without_memory_does_not_blame_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object) -> pa.Table:
+        raise pa.ArrowMemoryError("no memory")
+
+    monkeypatch.setattr(pq, "read_table", no_memory)
+    with pytest.raises(MemoryError):
+        read(b"")

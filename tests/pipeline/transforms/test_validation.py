@@ -1,0 +1,109 @@
+"""Rows that cannot be true are told from those that can."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
+from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.transforms.validation import judged
+from tests.pipeline.journals import NOON, ROWS
+
+
+def reasons(spark: SparkSession, table: Table, changes: list[dict[str, Any]]) -> list[str | None]:
+    """Why the table's row is refused with each of these changes; those not refused must have a date."""
+    fields = [
+        StructField(field.name, ArrayType(StringType()) if field.name == "keys" else field.dataType)
+        for field in table.recorded
+    ]
+    decoded = StructType([StructField("position", LongType()), StructField("problem", StringType()), *fields])
+    rows = [{"position": number, **ROWS[table.name], **change} for number, change in enumerate(changes)]
+    found = judged(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
+    assert all((row["reason"] is None) == (row["date"] is not None) for row in found)
+    return [row["reason"] for row in found]
+
+
+def test_an_operation_that_can_be_is_not_refused(spark: SparkSession) -> None:
+    possible: list[dict[str, Any]] = [
+        {},
+        {"outcome": "completed", "lateness_us": None, "waited_us": 0},
+        {"outcome": "cancelled", "lateness_us": None, "timeout_us": None},
+        {"outcome": "failed", "lateness_us": None},
+        # Closing its purgatory expired it, when it was not due.
+        {"lateness_us": None, "waited_us": 10},
+        # It was rescheduled, and has waited for longer than its latest timeout.
+        {"lateness_us": None, "waited_us": 10_000},
+        {"timeout_us": 0, "waited_us": 0, "lateness_us": None},
+        {"lateness_us": 600},
+        {"keys": []},
+        {"started": datetime(1970, 1, 1, tzinfo=UTC)},
+        {"node": "", "purgatory": ""},
+    ]
+    assert reasons(spark, OPERATIONS_TABLE, possible) == [None] * len(possible)
+
+
+def test_an_operation_that_cannot_be_is_refused_for_what_is_wrong(spark: SparkSession) -> None:
+    wrong: dict[str, dict[str, Any]] = {
+        **{
+            f"{name} is null": {name: None}
+            for name in ROWS[OPERATIONS]
+            if name not in ("timeout_us", "lateness_us")
+        },
+        "keys holds a null": {"keys": ["k", None]},
+        "started is not in the years from 1970 to 9998": {"started": datetime(1969, 12, 31, tzinfo=UTC)},
+        "kind is empty": {"kind": ""},
+        "outcome is none of completed, expired, cancelled, failed": {"outcome": "pending"},
+        "tries is below 1": {"tries": 0},
+        "timeout_us is negative": {"timeout_us": -1},
+        "waited_us is negative": {"waited_us": -1},
+        "lateness_us is negative": {"lateness_us": -1},
+        "it ended after the year 9998": {"waited_us": (1 << 63) - 1},
+        "lateness_us is given, but its timeout did not expire": {"outcome": "completed"},
+        "lateness_us is more than waited_us": {"lateness_us": 601},
+    }
+    assert reasons(spark, OPERATIONS_TABLE, list(wrong.values())) == list(wrong)
+    assert reasons(
+        spark, OPERATIONS_TABLE, [{"timeout_us": None}, {"started": datetime(9999, 12, 31, 1)}]
+    ) == [
+        "lateness_us is given, but its timeout did not expire",
+        "started is not in the years from 1970 to 9998",
+    ]
+
+
+def test_a_check_or_a_gap_that_cannot_be_is_refused_too(spark: SparkSession) -> None:
+    checks: dict[str | None, dict[str, Any]] = {
+        None: {},
+        **{f"{name} is null": {name: None} for name in ROWS[CHECKS]},
+        "tried is negative": {"tried": -1},
+        "completed is negative": {"completed": -1},
+        "completed is more than tried": {"completed": 3},
+    }
+    assert reasons(spark, CHECKS_TABLE, list(checks.values())) == list(checks)
+    gaps: dict[str | None, dict[str, Any]] = {
+        None: {},
+        **{f"{name} is null": {name: None} for name in ROWS[GAPS]},
+        "lost_operations is negative": {"lost_operations": -1},
+        "lost_checks is negative": {"lost_checks": -1},
+        "it ended before it began": {"ended": NOON - timedelta(microseconds=1)},
+    }
+    assert reasons(spark, GAPS_TABLE, list(gaps.values())) == list(gaps)
+
+
+def test_a_row_about_a_file_is_refused_where_the_file_is(spark: SparkSession) -> None:
+    about = dict.fromkeys(ROWS[GAPS]) | {"position": None}
+    schema = StructType(
+        [
+            StructField("position", LongType()),
+            StructField("problem", StringType()),
+            *(StructField(field.name, field.dataType) for field in GAPS_TABLE.recorded),
+        ]
+    )
+    files = spark.createDataFrame([about | {"problem": None}, about | {"problem": "unreadable"}], schema)
+    assert [row["reason"] for row in judged(files, GAPS_TABLE).orderBy("problem").collect()] == [
+        None,
+        "unreadable",
+    ]
