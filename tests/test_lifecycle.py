@@ -237,6 +237,21 @@ async def slow_to_close(many: int = 200, **options: Any) -> tuple[Purgatory, lis
 
 
 @pytest.mark.usefixtures("virtual_time")
+async def test_the_pauses_of_closing_and_expiring_are_counted() -> None:
+    purgatory, _ = await slow_to_close(20)
+    await asyncio.sleep(61)
+    slices = purgatory.statistics().slices
+    assert 18 <= slices <= 20
+    for number in range(20):
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        slow = partial(loop.jump, 0.001)
+        purgatory.try_complete_else_watch(Gate(60, completing=slow), [number])
+    await purgatory.aclose()
+    assert 18 <= purgatory.statistics().slices - slices <= 20
+
+
+@pytest.mark.usefixtures("virtual_time")
 async def test_closing_concurrently_returns_to_everybody_when_all_is_done() -> None:
     purgatory, gates = await slow_to_close()
 

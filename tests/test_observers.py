@@ -233,3 +233,69 @@ def test_an_observer_may_call_the_purgatory() -> None:
     held.try_complete_else_watch(Gate(60, "0", opened=True), ["a"])
     assert [name for name, _ in refiller.finished] == ["0", "1", "2", "3", "4"]
     assert held.statistics().pending == 0
+
+
+def test_one_that_is_added_later_is_told_of_everything_from_then_on_after_the_others() -> None:
+    told: list[str] = []
+
+    class Teller(Diary):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+            told.append(f"{self.name}: {operation.keys[0]}, tried {stay.tries} times")
+
+        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+            told.append(f"{self.name}: check of {key}")
+
+    clock = ManualClock()
+    held = clock.purgatory(observers=[Teller("first")])
+    waiting = held.try_complete_else_watch(Gate(60), ["a"])
+    held.try_complete_else_watch(Gate(60), ["b"]).cancel()
+    held.add_observer(Teller("last"))
+    waiting.opened = True
+    held.check_and_complete("a")
+    assert told == [
+        "first: b, tried 1 times",
+        "first: a, tried 2 times",
+        "last: a, tried 2 times",
+        "first: check of a",
+        "last: check of a",
+    ]
+
+
+def test_where_it_is_the_first_what_waits_already_ends_untold_in_whichever_way() -> None:
+    diary = Diary()
+    clock = ManualClock()
+    held = clock.purgatory()
+    for name in ("completed", "expired", "withdrawn", "failed"):
+        held.try_complete_else_watch(Gate(1, name), ["before", name])
+    held.add_observer(diary)
+    for name in ("after", "at once"):
+        held.try_complete_else_watch(Gate(1, name, opened=name == "at once"), ["before"])
+    held.cancel_for_key("withdrawn")
+    (failing,) = held.operations("failed")
+    assert isinstance(failing, Gate)
+    failing.trying = raising(ValueError("bad"))
+    (opened,) = held.operations("completed")
+    assert isinstance(opened, Gate)
+    opened.opened = True
+    assert held.check_and_complete("before") == 1
+    with pytest.raises(ExceptionGroup):
+        clock.advance(1)
+    assert diary.finished == [("at once", "COMPLETED"), ("after", "EXPIRED")]
+    assert diary.checked == [("before", 4, 1)]
+    statistics = held.statistics()
+    assert (statistics.completed, statistics.expired, statistics.cancelled, statistics.failed) == (2, 2, 1, 1)
+
+
+def test_one_that_is_added_within_the_first_try_of_an_operation_is_not_told_of_that_one() -> None:
+    diary = Diary()
+    held = ManualClock().purgatory()
+    gate = Gate(60, trying=lambda: held.add_observer(diary))
+    held.try_complete_else_watch(gate, ["a"])
+    gate.trying, gate.opened = None, True
+    assert held.check_and_complete("a") == 1
+    assert diary.finished == []
+    assert diary.checked == [("a", 1, 1)]

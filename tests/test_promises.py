@@ -32,7 +32,7 @@ from tests.operations import Gate, Stop, a_few_turns, raising
 Ts = TypeVarTuple("Ts")
 
 NOTHING_KEPT = PurgatoryStatistics(
-    pending=0, watched=0, keys=0, completed=0, expired=0, cancelled=0, failed=0, wakeups=0
+    pending=0, watched=0, keys=0, completed=0, expired=0, cancelled=0, failed=0, wakeups=0, slices=0
 )
 
 

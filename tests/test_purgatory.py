@@ -473,7 +473,8 @@ def test_operations_tell_each_once_however_its_keys_came_and_went(held: Purgator
 
 
 def test_statistics_are_frozen_and_say_everything(clock: ManualClock, held: Purgatory) -> None:
-    names = ["pending", "watched", "keys", "completed", "expired", "cancelled", "failed", "wakeups"]
+    counts = ["completed", "expired", "cancelled", "failed", "wakeups", "slices"]
+    names = ["pending", "watched", "keys", *counts]
     assert [field.name for field in dataclasses.fields(PurgatoryStatistics)] == names
     held.try_complete_else_watch(Gate(60), ["a", "b", "c"])
     held.try_complete_else_watch(Gate(60), ["a"])
@@ -487,7 +488,15 @@ def test_statistics_are_frozen_and_say_everything(clock: ManualClock, held: Purg
     figures = held.statistics()
     assert before.expired == 0
     assert figures == PurgatoryStatistics(
-        pending=2, watched=4, keys=3, completed=1, expired=1, cancelled=1, failed=1, wakeups=figures.wakeups
+        pending=2,
+        watched=4,
+        keys=3,
+        completed=1,
+        expired=1,
+        cancelled=1,
+        failed=1,
+        wakeups=figures.wakeups,
+        slices=0,
     )
     assert figures.wakeups >= 1
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -771,3 +780,14 @@ async def test_wait_until_lets_go_of_the_value(purgatory: Purgatory) -> None:
     ref = weakref.ref(value)
     del value
     assert ref() is None
+
+
+def test_a_bounded_look_sees_keys_and_their_operations_and_counts_them(held: Purgatory) -> None:
+    gates = [held.try_complete_else_watch(Gate(), [number % 3, "all"]) for number in range(100)]
+    assert held.watched_keys(10) == [0, "all", 1, 2]
+    assert held.watched_keys(2) == [0, 2]
+    assert held.watching("all", 5) == gates[:5]
+    assert held.watching(0, 100) == gates[::3]
+    assert held.watching("nobody", 5) == []
+    assert [held.count_watching(key, 1_000) for key in ("all", 1, "nobody")] == [100, 33, 0]
+    assert 50 <= held.count_watching("all", 50) < 100

@@ -66,6 +66,7 @@ async def test_it_pauses_when_a_slice_is_over() -> None:
         assert sweep.result() == 100
         stops = sorted(set(done_at))
         assert len(stops) >= 5
+        assert len(stops) - 1 <= purgatory.statistics().slices <= len(stops)
         assert all(later - earlier < 40 for earlier, later in zip([0, *stops], stops, strict=False))
 
 

@@ -268,3 +268,24 @@ def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple
     assert all(int(name) > last for name in ahead)
     # What was there from the start, is there still, and has not been met, lies ahead.
     assert {gate.name for gate in watched if last < int(gate.name) < 100} <= ahead | set(met)
+
+
+@pytest.mark.parametrize("many", [0, 1, STRETCH_LENGTH, STRETCH_LENGTH + 1, 100])
+@pytest.mark.parametrize("limit", [1, 15, 16, 17, 99, 100, 1_000])
+def test_a_bounded_look_at_a_key_sees_those_that_came_first(many: int, limit: int) -> None:
+    watchers = Watchers()
+    watched = watch_many(watchers, many)
+    assert watchers.watching("key", limit) == watched[:limit]
+    counted = watchers.count("key", limit)
+    assert counted == many if many < limit else limit <= counted < limit + STRETCH_LENGTH
+
+
+def test_a_bounded_look_at_the_keys_sees_the_first_and_the_last_and_each_once() -> None:
+    watchers = Watchers()
+    for key in range(10):
+        watchers.watch(Gate(), (key,))
+    for limit in range(1, 10):
+        seen = watchers.some_keys(limit)
+        assert len(set(seen)) == limit
+        assert set(seen) == {*range(limit - limit // 2), *range(10 - limit // 2, 10)}
+    assert watchers.some_keys(10) == watchers.some_keys(11) == list(range(10))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, Failure, Operation
 from purgatory.timer import Timer
@@ -13,10 +14,19 @@ if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
     from purgatory.observer import Observer
 
+_logger: Final = logging.getLogger(__name__)
+# Quiet until somebody configures logging; what nobody would see goes to the loop's exception handler anyway.
+_logger.addHandler(logging.NullHandler())
+
 
 @final
 class Ledger:
-    """Counts the operations by how they ended, and tells observers and, of what failed, the event loop."""
+    """Counts the operations by how they ended, and tells observers and, of what failed, the loop and the log.
+
+    Its log records have the fields `purgatory`, `kind` (the operation's class) and `keys`, of which the last
+    two are None for what is no operation's fault. An operation that failed is an ERROR where nobody awaited
+    it, and INFO where somebody did, who may well expect that.
+    """
 
     __slots__ = (
         "_loop",
@@ -29,6 +39,7 @@ class Ledger:
         "failed",
         "parked",
         "pending",
+        "slices",
     )
 
     def __init__(self, name: str, timer: Timer, observers: tuple[Observer, ...]) -> None:
@@ -43,9 +54,15 @@ class Ledger:
         self.expired = 0
         self.cancelled = 0
         self.failed = 0
+        # How often sweeps and closing have paused.
+        self.slices = 0
 
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+
+    def tell(self, observer: Observer) -> None:
+        """Tell `observer`, too, from now on."""
+        self._observers += (observer,)
 
     def finished(self, operation: Operation) -> None:
         """`operation` has ended."""
@@ -65,7 +82,11 @@ class Ledger:
                 # can, and so does a task that is made to await what try_complete_else_watch returns.
                 cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_soon, operation, failure)
         if self._observers:
-            stay = operation._stay
+            try:
+                stay = operation._stay
+            except AttributeError:
+                # Offered before there was an observer: nobody knows when.
+                return
             stay.ended = self._timer.clock()
             for observer in self._observers:
                 try:
@@ -82,14 +103,32 @@ class Ledger:
             except Exception as error:
                 self.report(f"{observer!r} raised an exception", error)
 
-    def report(self, message: str, error: BaseException) -> None:
-        """Hand what nobody else will see to the loop's exception handler."""
+    def report(self, message: str, error: BaseException, operation: Operation | None = None) -> None:
+        """Hand what nobody else will see to the loop's exception handler, and to the log."""
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         loop.call_exception_handler({"message": message, "exception": error})
+        # Later, because a filter of the log may raise, and we may be in the middle of something.
+        loop.call_soon(self._log, logging.ERROR, message, error, operation)
 
     def _report_soon(self, operation: Operation, failure: Failure) -> None:
         cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
 
     def _report_unseen(self, operation: Operation, failure: Failure) -> None:
-        if not failure.seen:
-            self.report(f"{operation!r} failed and nobody awaited it", failure.exception)
+        if failure.seen:
+            self._log(logging.INFO, "an operation failed", failure.exception, operation)
+        else:
+            self.report(f"{operation!r} failed and nobody awaited it", failure.exception, operation)
+
+    def _log(self, level: int, message: str, error: BaseException, operation: Operation | None) -> None:
+        _logger.log(
+            level,
+            "purgatory %r: %s",
+            self._name,
+            message,
+            exc_info=error,
+            extra={
+                "purgatory": self._name,
+                "kind": None if operation is None else type(operation).__name__,
+                "keys": None if operation is None else operation.keys,
+            },
+        )

@@ -185,6 +185,7 @@ class Purgatory(Keeper):
         try:
             with CancelScope(shield=True):
                 for _ in endings:
+                    self._ledger.slices += 1
                     await pause()
                 if self._reaper is not None:
                     await asyncio.wait([self._reaper])
@@ -382,6 +383,7 @@ class Purgatory(Keeper):
             completed += actions.leave()
             if stretch is None:
                 break
+            self._ledger.slices += 1
             await pause()
         if self._observed:
             self._ledger.checked(key, tried, completed)
@@ -449,7 +451,11 @@ class Purgatory(Keeper):
     def _try(self, operation: Operation, key: Hashable) -> bool:
         """Try one that watches `key`; whether it is completed now."""
         if self._observed:
-            operation._stay.tries += 1
+            try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
+                operation._stay.tries += 1
+            except AttributeError:
+                # Offered before there was an observer.
+                pass
         hooks: Any = operation
         try:
             hooks.try_complete()
@@ -490,7 +496,31 @@ class Purgatory(Keeper):
             cancelled=ledger.cancelled,
             failed=ledger.failed,
             wakeups=self.timer.wakeups,
+            slices=ledger.slices + self.timer.slices,
         )
+
+    def watched_keys(self, limit: int) -> list[Hashable]:
+        """Keys that somebody watches now, at most `limit`: a bounded look at however many.
+
+        Where there are more, one half are those watched for longest, the other those that came last.
+        """
+        return self._watchers.some_keys(limit)
+
+    def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]:
+        """The first `limit` of the operations that watch `key`, O(limit)."""
+        return cast("list[DelayedOperation[Any]]", self._watchers.watching(key, limit))
+
+    def count_watching(self, key: Hashable, limit: int) -> int:
+        """How many operations watch `key`, O(limit / 16); where it is `limit` or more, there may be more."""
+        return self._watchers.count(key, limit)
+
+    def add_observer(self, observer: Observer) -> None:
+        """Have `observer` told what happens from now on, after those that are told already.
+
+        But where it is the first, operations that wait already end untold: when they came, nobody noted.
+        """
+        self._ledger.tell(observer)
+        self._observed = True
 
     # What its operations tell it
 

@@ -25,3 +25,5 @@ class PurgatoryStatistics:
     """Operations that an exception in one of their hooks ended."""
     wakeups: int
     """How often the event loop's timer has woken the reaper."""
+    slices: int
+    """How often work in bulk (expiring, sweeping, closing) has paused, because its slice was over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import Final, cast, final
 
 from purgatory.operation import Operation
@@ -69,18 +70,39 @@ class Watchers:
         """The only operation that watches `key`, or the first stretch of its list, or None."""
         return self._table.get(key)
 
-    def watching(self, key: Hashable) -> list[Operation]:
-        """The operations that watch `key`, first come first."""
+    def some_keys(self, limit: int) -> list[Hashable]:
+        """At most `limit` of the keys: all, or else as many of the first in the table as of the last."""
+        if len(self._table) <= limit:
+            return list(self._table)
+        late = limit // 2
+        return [*islice(self._table, limit - late), *islice(reversed(self._table), late)]
+
+    def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
+        """The operations that watch `key`, first come first; with a `limit`, the first so many of them."""
         found: list[Operation] = []
         place = self._table.get(key)
         if isinstance(place, Stretch):
             stretch: Stretch | None = place
-            while stretch is not None:
+            while stretch is not None and (limit is None or len(found) < limit):
                 found += stretch.operations
                 stretch = stretch.following
+            if limit is not None:
+                del found[limit:]
         elif place is not None:
             found.append(place)
         return found
+
+    def count(self, key: Hashable, limit: int) -> int:
+        """How many operations watch `key`; counting ends at `limit` or a little above it."""
+        place = self._table.get(key)
+        if not isinstance(place, Stretch):
+            return 0 if place is None else 1
+        count = 0
+        stretch: Stretch | None = place
+        while stretch is not None and count < limit:
+            count += len(stretch.operations)
+            stretch = stretch.following
+        return count
 
     def operations(self) -> list[Operation]:
         """All operations, each once: at the first of its keys."""

@@ -252,6 +252,8 @@ async def test_what_does_not_fit_while_the_disk_is_slow_is_counted_as_a_gap(
             complete(held)
         for _ in range(13):
             held.check_and_complete("key")
+        # Told at once, and not when the disk is there again.
+        assert (journal.lost_operations, journal.lost_checks) == (3, 3)
         disk.free.set()
         await asyncio.sleep(0.1)
         # There is room again; what was lost is told with the batch that was full.
@@ -300,6 +302,7 @@ async def test_a_full_disk_harms_nobody_is_logged_once_and_becomes_a_gap(
         disk.full = False
         complete(held)
     assert len(rows(OPERATIONS)) == 4
+    assert (journal.lost_operations, journal.lost_checks) == (4, 2)
     [gap] = rows(GAPS)
     assert gap["ended"] - gap["began"] == timedelta(seconds=2)
     assert (gap["lost_operations"], gap["lost_checks"]) == (4, 2)

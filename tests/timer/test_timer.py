@@ -1051,3 +1051,13 @@ async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keep
     assert min(task.ran_at - deadline for deadline, task in expected) >= 0
     # And one for the last; a rounding error of the loop may double one or the other.
     assert timer.wakeups <= slots + 5
+
+
+def test_it_says_when_it_will_wake_and_what_a_tick_is() -> None:
+    clock = Clock(100.25)
+    timer = started(clock, tick=0.5)
+    assert (timer.tick, timer.origin, timer.next_wakeup) == (0.5, 100.25, None)
+    (task,) = scheduled(timer, clock, 1.2)
+    assert timer.next_wakeup == 101.75
+    timer.remove(task)
+    assert timer.next_wakeup is None

@@ -530,3 +530,16 @@ def test_removing_what_is_not_stored_changes_nothing() -> None:
     assert wheel.remove(here) is False
     assert (len(wheel), len(other)) == (0, 1)
     assert other.advance(7) == [there]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("most", [1, 3, 1_000])
+def test_the_loads_of_the_slots_are_how_many_are_located_there_up_to_a_most(size: int, most: int) -> None:
+    wheel = TimingWheel(size)
+    tasks = added(wheel, *[1 + number * number % 977 for number in range(300)], 10**6)
+    for now in (0, 1, 40, 500, 10**6):
+        due = wheel.advance(now)
+        places = [wheel.locate(task) for task in tasks if task not in due and task.scheduled]
+        assert wheel.loads(most) == [
+            [min(most, places.count((level, slot))) for slot in range(size)] for level in range(wheel.levels)
+        ]

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
+class Losses:
+    """How many rows are missing in all."""
+
+    operations: int = 0
+    checks: int = 0
+
+
+@dataclass(slots=True)
 class Gap:
     """So many rows that were recorded between two moments, in the loop's seconds, are missing."""
 

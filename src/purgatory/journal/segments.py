@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from purgatory.journal.gap import Gap
+from purgatory.journal.gap import Gap, Losses
 from purgatory.journal.rows import CHECK_WIDTH, OPERATION_WIDTH, Columns
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 
@@ -52,6 +52,8 @@ class Segments:
         # Sorted by time, and no other writer's.
         self._prefix = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{run:08x}"
         self._written = 0
+        # All that could not be written, whether there is a gap row for it or not; read by the loop.
+        self.lost = Losses()
         # What no gap row has been written for.
         self._missing: Gap | None = None
         self._failing = False
@@ -72,11 +74,15 @@ class Segments:
         if batch.operations:
             stays = batch.operations[3::OPERATION_WIDTH]
             lost = Gap(stays[0].ended, stays[-1].ended, operations=len(stays))
-            errors += self._write_or_lose(OPERATIONS, self._columns.operations, batch.operations, lost)
+            failed = self._write_or_lose(OPERATIONS, self._columns.operations, batch.operations, lost)
+            self.lost.operations += lost.operations if failed else 0
+            errors += failed
         if batch.checks:
             moments = batch.checks[2::CHECK_WIDTH]
             lost = Gap(moments[0], moments[-1], checks=len(moments))
-            errors += self._write_or_lose(CHECKS, self._columns.checks, batch.checks, lost)
+            failed = self._write_or_lose(CHECKS, self._columns.checks, batch.checks, lost)
+            self.lost.checks += lost.checks if failed else 0
+            errors += failed
         if self._missing is not None:
             missing, self._missing = self._missing, None
             errors += self._write_or_lose(GAPS, self._columns.gap, missing, missing)

@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVarTuple, cast
 from anyio import CancelScope
 
 from purgatory import DelayedOperation, Stay
-from purgatory.journal.gap import Gap
+from purgatory.journal.gap import Gap, Losses
 from purgatory.journal.rows import CHECK_WIDTH, OPERATION_WIDTH
 from purgatory.journal.segments import Batch, Segments
 from purgatory.timer import clock_of
@@ -81,6 +81,8 @@ class JournalWriter:
         self._operations: list[Any] = []
         self._checks: list[Any] = []
         self._gap: Gap | None = None
+        # All that has ever found no room in one.
+        self._left_out = Losses()
         # How long the two lists are full, and how long they may get before somebody has to look: at the first
         # row of a batch, and at one that fills it.
         self._operations_full = max_rows * OPERATION_WIDTH
@@ -91,6 +93,16 @@ class JournalWriter:
         # Whether it would have been, but for the rows that the thread has not written yet.
         self._overdue = False
         self._waiting = 0
+
+    @property
+    def lost_operations(self) -> int:
+        """The operations that are missing in the journal, because the disk was too slow or refused them."""
+        return self._left_out.operations + (self._segments.lost.operations if self._segments else 0)
+
+    @property
+    def lost_checks(self) -> int:
+        """The same of checks."""
+        return self._left_out.checks + (self._segments.lost.checks if self._segments else 0)
 
     def __repr__(self) -> str:
         state = "open" if self._open else "new" if self._thread is None else "closed"
@@ -169,6 +181,7 @@ class JournalWriter:
         else:
             del rows[self._operations_full :]
             self._lost(at).operations += 1
+            self._left_out.operations += 1
 
     def _look_at_checks(self, rows: list[Any], at: float) -> None:
         if not self._open:
@@ -179,6 +192,7 @@ class JournalWriter:
         else:
             del rows[self._checks_full :]
             self._lost(at).checks += 1
+            self._left_out.checks += 1
 
     def _lost(self, at: float) -> Gap:
         """The gap that now lasts until `at` this time."""

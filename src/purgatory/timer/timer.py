@@ -47,6 +47,7 @@ class Timer:
         "_wheel",
         "_whole_milliseconds",
         "clock",
+        "slices",
         "wakeups",
     )
 
@@ -75,8 +76,9 @@ class Timer:
         self._alarm: asyncio.Future[None] | None = None
         self._running = False
         self._stopped = False
-        # How often the loop has woken the timer.
+        # How often the loop has woken the timer, and how often `run` has paused before it was through.
         self.wakeups = 0
+        self.slices = 0
 
     def __len__(self) -> int:
         return len(self._wheel)
@@ -93,6 +95,21 @@ class Timer:
     def armed(self) -> bool:
         """Whether a timer of the event loop is armed."""
         return self._handle is not None
+
+    @property
+    def tick(self) -> float:
+        """The resolution in seconds."""
+        return self._tick
+
+    @property
+    def origin(self) -> float:
+        """The loop's time in seconds at which the wheel's tick 0 began."""
+        return self._origin
+
+    @property
+    def next_wakeup(self) -> float | None:
+        """The loop's time in seconds for which its timer is armed; None while it is not."""
+        return None if self._handle is None else self._origin + self._armed * self._tick
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take the time from `loop` from now on. Raises RuntimeError when called twice."""
@@ -191,6 +208,7 @@ class Timer:
                 self._disarm()
                 self._armed = -1
                 if self.run_due():
+                    self.slices += 1
                     await pause()
                 elif not self._stopped:
                     self._arm_next()

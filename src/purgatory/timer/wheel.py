@@ -114,6 +114,22 @@ class TimingWheel:
             raise ValueError(f"{task!r} is not in this timing wheel")
         return bucket.level.number, bucket.slot
 
+    def loads(self, most: int) -> list[list[int]]:
+        """How many tasks are in each slot of each level, each counted up to `most`: O(most) a slot."""
+        loads: list[list[int]] = []
+        for level in self._levels:
+            slots = [0] * self._size
+            for slot in range(self._size):
+                bucket = level.buckets[slot]
+                task = None if bucket is None else bucket.first
+                load = 0
+                while task is not None and load < most:
+                    load += 1
+                    task = task._next
+                slots[slot] = load
+            loads.append(slots)
+        return loads
+
     def next_expiration(self) -> int | None:
         """The tick at which the next occupied slot starts: no task is due before it. None when empty.
 
