@@ -1,4 +1,4 @@
-"""What it costs an operation to be recorded: what the event loop pays, and what the writer's thread adds."""
+"""What it costs an operation to be recorded, or counted: what the loop pays, and the writer's thread."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from benchmarks.waits import WAITS_PER_KEY, signals, targets
 from purgatory import DelayedOperation, Observer, Stay
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
+from purgatory.metrics import Endings
 
 # So many are parked, then completed, then the loop goes round.
 AT_A_TIME = 1_000
@@ -62,9 +63,16 @@ async def written() -> AsyncIterator[tuple[Observer, ...]]:
             raise AssertionError(f"the disk is too slow for this: {gaps}")
 
 
+@asynccontextmanager
+async def collected() -> AsyncIterator[tuple[Observer, ...]]:
+    """What a `PurgatoryCollector` has observe a purgatory."""
+    yield (Endings(),)
+
+
 OBSERVED = {
     "purgatory, not observed": nobody,
     "purgatory, observer that does nothing": bystander,
+    "purgatory, metrics": collected,
     "purgatory, journal": written,
 }
 
@@ -82,7 +90,7 @@ def journal(setting: Setting, numbers: Sequence[int]) -> Question:
     headline = numbers[0]
     return Question(
         name="journal",
-        summary="cost of a journal",
+        summary="cost of a journal, and of metrics",
         contenders=tuple(
             Contender(
                 f"{build}, {'one key' if keys == 1 else 'three keys'}", name, measured(name, keys), build

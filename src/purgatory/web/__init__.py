@@ -1,0 +1,7 @@
+"""Long polls and the live dashboard, for ASGI. Needs the extra ``web``."""
+
+from purgatory.web.dashboard import dashboard
+from purgatory.web.long_poll import ClientDisconnected, PollWithdrawn, long_poll, poll
+from purgatory.web.shutdown import close_on_signal
+
+__all__ = ["ClientDisconnected", "PollWithdrawn", "close_on_signal", "dashboard", "long_poll", "poll"]

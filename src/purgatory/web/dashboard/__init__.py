@@ -1,0 +1,5 @@
+"""A page that shows what purgatories are doing, as an ASGI app. Needs the extra ``web``."""
+
+from purgatory.web.dashboard.application import Authorize, dashboard
+
+__all__ = ["Authorize", "dashboard"]

@@ -1,0 +1,112 @@
+"""A long poll: a request that is answered when its operation is done, and given up when its client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final, Protocol, TypeVar
+
+from starlette.exceptions import HTTPException
+
+from purgatory.delayed_operation import DelayedOperation
+from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory.operation import OperationState
+from purgatory.purgatory import Purgatory
+
+R = TypeVar("R")
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+RETRY_AFTER: Final = 1
+"""Seconds after which a refused client may ask again. Refusing it once more costs next to nothing."""
+
+CLIENT_CLOSED_REQUEST: Final = 499
+"""nginx's status for a client that has left. Nobody gets it, and no log shows it as a fault of the server."""
+
+
+class HasReceive(Protocol):
+    """What `long_poll` needs of a request; Starlette's and FastAPI's have it."""
+
+    @property
+    def receive(self) -> Receive: ...
+
+
+class ClientDisconnected(PurgatoryError):
+    """Raised when the client left before its operation was done: nobody is there to be answered."""
+
+
+class PollWithdrawn(PurgatoryError):
+    """Raised when a poll's operation was withdrawn, and not because its client has left."""
+
+
+async def long_poll(
+    request: HasReceive, purgatory: Purgatory, operation: DelayedOperation[R], keys: Iterable[Hashable]
+) -> R:
+    """The result of `operation`, which waits on `keys` for as long as the client of `request` does.
+
+    For Starlette and FastAPI. What can go wrong becomes an HTTPException, which both answer by themselves:
+    503 with Retry-After when the purgatory is full or closed, or somebody has withdrawn the operation; 499,
+    which nobody sees, when the client has left. What the operation's hooks raise goes up as it is, as does
+    whatever `poll` raises for wrong arguments.
+    """
+    try:
+        return await poll(request.receive, purgatory, operation, keys)
+    except ClientDisconnected as error:
+        raise HTTPException(CLIENT_CLOSED_REQUEST, "the client has left") from error
+    except (PurgatoryFull, PurgatoryClosed, PollWithdrawn) as error:
+        headers = {"Retry-After": str(RETRY_AFTER)}
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "try again later", headers) from error
+
+
+async def poll(
+    receive: Receive, purgatory: Purgatory, operation: DelayedOperation[R], keys: Iterable[Hashable]
+) -> R:
+    """`long_poll` for plain ASGI: `receive` is what the application was called with.
+
+    When the client disconnects the operation is withdrawn at once, and so it is when this task is cancelled.
+    What is left of the request's body is dropped: read it before. Meanwhile nobody else may call `receive`.
+
+    An operation that need not wait costs nothing beyond itself. One that waits has a task to listen to its
+    client, which has ended when this returns.
+
+    Raises ClientDisconnected; PollWithdrawn when somebody else has withdrawn the operation; what `receive`
+    raises; and everything that `Purgatory.try_complete_else_watch` and awaiting the operation do.
+    """
+    purgatory.try_complete_else_watch(operation, keys)
+    left = not operation.done and await _left_before_done(receive, operation)
+    if operation.state is not OperationState.CANCELLED:
+        return operation.result()
+    if left:
+        raise ClientDisconnected(f"the client that waited for {operation!r} has left")
+    raise PollWithdrawn(f"{operation!r} was withdrawn while its client waited")
+
+
+async def _left_before_done(receive: Receive, operation: DelayedOperation[Any]) -> bool:
+    """Returns when `operation` is done: whether its client has left by then, which withdraws it."""
+    # A task group would see to all this by itself, for several times what the rest of the poll costs.
+    listener = asyncio.create_task(_withdraw_when_left(receive, operation))
+    try:
+        await _end_of(operation)
+    finally:
+        listener.cancel()
+        await _end_of(listener)
+    return not listener.cancelled()
+
+
+async def _withdraw_when_left(receive: Receive, operation: DelayedOperation[Any]) -> None:
+    try:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    finally:
+        # Also when receive() fails; what it raised goes up through the poll, which this wakes.
+        operation.cancel()
+
+
+async def _end_of(awaited: Awaitable[object]) -> None:
+    """Await it; that it was cancelled is no more than its end, unless this task itself is being cancelled."""
+    try:
+        await awaited
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise

@@ -1,0 +1,126 @@
+"""Whatever the way, a poll waits for what is news to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.longpoll.topic import Tally, Topic
+from benchmarks.longpoll.ways import SECTIONS, WAYS, InPurgatory, Way
+from purgatory.testing import VirtualTimeLoop
+from tests.operations import a_few_turns
+
+every_way = pytest.mark.parametrize("way_type", [way for _, way in WAYS.values()], ids=list(WAYS))
+ways_that_notice = pytest.mark.parametrize(
+    "way_type", [way for name, (_, way) in WAYS.items() if name.endswith("until-left")]
+)
+MakeWay = Callable[[], Way]
+
+
+class Connection:
+    """A client, as the server's protocol tells of it."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self._asked = False
+
+    async def receive(self) -> dict[str, Any]:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request"}
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+
+class Polls:
+    """Polls of one topic, by one way."""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.tally = Tally()
+        self.topic = Topic("news", self.tally)
+
+    async def poll(self, client: str, offset: int = 0, connection: Connection | None = None) -> bool:
+        return await self.way.wait(self.topic, client, offset, 60.0, (connection or Connection()).receive)
+
+    async def append(self, value: str, to: str | None = None) -> None:
+        self.topic.append(value, to)
+        await self.way.tell(self.topic, to)
+
+
+@every_way
+async def test_a_record_for_everybody_wakes_everybody(
+    way_type: MakeWay, virtual_time: VirtualTimeLoop
+) -> None:
+    async with way_type() as way:
+        polls = Polls(way)
+        waiting = [asyncio.create_task(polls.poll(str(number))) for number in range(5)]
+        await a_few_turns()
+        assert not any(task.done() for task in waiting)
+        await polls.append("record")
+        assert await asyncio.gather(*waiting) == [True] * 5
+    assert virtual_time.time() == 0
+    assert polls.topic.news("3", 0) == ["record"]
+
+
+@every_way
+async def test_a_record_for_one_client_is_answered_to_that_alone(
+    way_type: MakeWay, virtual_time: VirtualTimeLoop
+) -> None:
+    async with way_type() as way:
+        polls = Polls(way)
+        waiting = [asyncio.create_task(polls.poll(str(number))) for number in range(5)]
+        await a_few_turns()
+        looks = polls.tally.looks
+        await polls.append("record", to="3")
+        await waiting[3]
+        await a_few_turns()
+        assert [task.done() for task in waiting] == [False, False, False, True, False]
+        # What is counted: who looks whether it is for them.
+        assert polls.tally.looks - looks == (1 if isinstance(way, InPurgatory) else 5)
+        assert [polls.topic.news(client, 0) for client in ("2", "3")] == [[], ["record"]]
+        await asyncio.gather(*waiting)
+    assert virtual_time.time() == pytest.approx(60, abs=0.01)
+
+
+@every_way
+async def test_who_is_behind_need_not_wait_and_who_is_not_does(
+    way_type: MakeWay, virtual_time: VirtualTimeLoop
+) -> None:
+    async with way_type() as way:
+        polls = Polls(way)
+        await polls.append("first")
+        await polls.append("second", to="3")
+        assert await polls.poll("2", 0)
+        assert await polls.poll("3", 1)
+        assert virtual_time.time() == 0
+        await polls.poll("2", 1)
+    assert virtual_time.time() == pytest.approx(60, abs=0.01)
+
+
+@ways_that_notice
+async def test_a_client_that_leaves_leaves_nothing_behind(
+    way_type: MakeWay, virtual_time: VirtualTimeLoop
+) -> None:
+    async with way_type() as way:
+        polls = Polls(way)
+        connection = Connection()
+        tasks = asyncio.all_tasks()
+        waiting = asyncio.create_task(polls.poll("1", 0, connection))
+        await a_few_turns()
+        connection.left.set()
+        assert await waiting is False
+        await a_few_turns()
+        assert asyncio.all_tasks() == tasks
+        if isinstance(way, InPurgatory):
+            assert way.polls.statistics().cancelled == 1
+    assert virtual_time.time() == 0
+
+
+def test_each_section_sets_the_usual_way_beside_this_librarys() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(WAYS)
+    for names in SECTIONS.values():
+        assert [issubclass(WAYS[name][1], InPurgatory) for name in names] == [True, False]

@@ -1,0 +1,52 @@
+"""A server that has the dashboard, in a thread with a loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from purgatory import Purgatory
+from purgatory.web.dashboard import dashboard
+
+T = TypeVar("T")
+
+
+class Host(uvicorn.Server):
+    """Shows two purgatories under /inside, as long as its thread runs."""
+
+    def __init__(self) -> None:
+        self.first, self.second = Purgatory("first"), Purgatory("<b>second</b>")
+        app = Starlette(routes=[Mount("/inside", dashboard(self.first, self.second))])
+        super().__init__(uvicorn.Config(app, log_level="error", lifespan="off"))
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.up: Future[asyncio.AbstractEventLoop] = Future()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.socket.getsockname()[1]}/inside/"
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set_result(asyncio.get_running_loop())
+
+    def run_in_thread(self) -> None:
+        async def run() -> None:
+            async with self.first, self.second:
+                await self.serve([self.socket])
+
+        asyncio.run(run())
+
+    def on_loop(self, act: Callable[[], T]) -> T:
+        """What `act` returns on the server's loop."""
+
+        async def acted() -> T:
+            return act()
+
+        return asyncio.run_coroutine_threadsafe(acted(), self.up.result(10)).result(10)
