@@ -7,7 +7,7 @@ SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py'
 INTERPRETED := PYTHONPATH=src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report broker test test-interpreted test-compiled lint types bench bench-full bench-report clean
+.PHONY: help demo report serve broker test test-interpreted test-compiled lint types bench bench-full bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,16 +15,33 @@ help: ## Show this list
 demo: $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
 	$(BIN)/python -m examples.broker.simulator --journal build/journal
 
+# All of one run, so that no earlier one is in it; the demo's own journal grows with each run.
+STEPS := build/report
+PIPELINE := $(BIN)/purgatory-pipeline
+
+report: $(VENV)/.spark ## Run the demo and say on a page what its journal tells: waits, hot keys, timeouts, the wheel
+	rm -rf $(STEPS)
+	$(BIN)/python -m examples.broker.simulator --journal $(STEPS)/journal
+	$(PIPELINE) compact $(STEPS)/journal $(STEPS)/dataset
+	$(PIPELINE) summarize $(STEPS)/dataset
+	$(PIPELINE) advise $(STEPS)/dataset
+	$(PIPELINE) replay $(STEPS)/dataset
+	$(PIPELINE) report $(STEPS)/dataset $(STEPS)/page
+
+serve: $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
+	$(BIN)/python -m examples.longpoll $(ARGS)
+
 broker: $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
 	$(BIN)/python -m examples.broker $(ARGS)
 
 test: test-interpreted test-compiled ## Pass all tests, on both builds of the core
 
-# What traces the coverage slows down whatever it looks at, and the core's own tests have to cover all of it.
+# What traces the coverage slows down whatever it looks at, and the package's own tests have to cover all of it.
+# The examples' real clients and the pipeline, which has nothing of the core but the wheel, meet one build each.
 test-interpreted: $(VENV)/.dev ## The tests on the interpreted core, with its branch coverage
 	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/coverage run -m pytest --ignore tests/examples --ignore tests/benchmarks
 	$(BIN)/coverage report
-	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/python -m pytest tests/examples tests/benchmarks
+	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/python -m pytest -m 'not real_time' tests/examples tests/benchmarks
 
 test-compiled: $(VENV)/.dev ## The tests on the compiled core, where there is a C compiler
 	@if $(BIN)/python -P -c 'import purgatory; raise SystemExit(not purgatory.COMPILED)'; then \
@@ -55,6 +72,7 @@ bench-full: $(VENV)/.bench ## Everything, up to a million waits and on both loop
 	$(BIN)/python -m benchmarks --full --loop uvloop --json $(RUNS)/uvloop.json
 	$(BIN)/python -m benchmarks.load --json $(RUNS)/load.json
 	$(BIN)/python -m benchmarks.broker --json $(RUNS)/broker.json
+	$(BIN)/python -m benchmarks.longpoll --json $(RUNS)/longpoll.json
 	$(MAKE) bench-report
 
 bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
@@ -76,6 +94,14 @@ $(VENV)/.demo: $(VENV)/bin/python $(SOURCES)
 # Installed just now, so these only add what the extra needs.
 $(VENV)/.bench: $(VENV)/.demo
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[benchmarks]'
+	@touch $@
+
+$(VENV)/.spark: $(VENV)/.demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[spark]'
+	@touch $@
+
+$(VENV)/.longpoll: $(VENV)/.demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[longpoll]'
 	@touch $@
 
 $(VENV)/.broker: $(VENV)/.demo

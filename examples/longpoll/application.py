@@ -1,0 +1,86 @@
+"""The service as an ASGI app: its API, its page, the dashboard and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from examples.longpoll.connection import state_for
+from examples.longpoll.presence_routes import presence_routes
+from examples.longpoll.service import Service
+from examples.longpoll.topic_routes import topic_routes
+from purgatory.web import dashboard
+
+# By path.
+PAGE: Final = {
+    "/": ("index.html", "text/html"),
+    "/chat.css": ("chat.css", "text/css"),
+    "/chat.js": ("chat.js", "text/javascript"),
+}
+
+PAGE_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def application(service: Service) -> FastAPI:
+    """`service` over HTTP. Its lifespan, which begins once, is that of the app."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        async with service.running():
+            yield state_for(service.limits, service.connections)
+
+    # FastAPI's own pages of documentation take their scripts from elsewhere.
+    app = FastAPI(
+        title="Topics",
+        version="1",
+        summary="Logs, read by long poll.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(topic_routes(service))
+    app.include_router(presence_routes(service))
+    app.include_router(_metrics(service))
+    app.include_router(_page())
+    app.mount("/dashboard", dashboard(*service.purgatories))
+    return app
+
+
+def _metrics(service: Service) -> APIRouter:
+    registry = CollectorRegistry()
+    registry.register(service.collector)
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/metrics")
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return routes
+
+
+def _page() -> APIRouter:
+    routes = APIRouter(include_in_schema=False)
+    for path, (name, media_type) in PAGE.items():
+        content = files(__package__).joinpath("page", name).read_bytes()
+        routes.add_api_route(path, _file(content, media_type))
+    return routes
+
+
+def _file(content: bytes, media_type: str) -> Any:
+    async def file() -> Response:
+        return Response(content, media_type=media_type, headers=PAGE_HEADERS)
+
+    return file

@@ -1,0 +1,52 @@
+"""The log keeps the latest records within its limits, and reads what a list of them all would give."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples.longpoll.limits import Limits
+from examples.longpoll.topic_log import TopicLog
+
+LIMITS = Limits(log_records=5, log_bytes=40, answer_records=3)
+
+
+@given(st.lists(st.integers(1, 40)), st.integers(0, 60))
+def test_it_reads_as_the_list_of_all_records_does(sizes: list[int], offset: int) -> None:
+    log = TopicLog("t", "id", LIMITS)
+    records = [b'"%s"' % (b"x" * (size - 2)) if size > 2 else b"1" * size for size in sizes]
+    assert [log.append(record) for record in records] == list(range(len(records)))
+    assert log.end == len(records)
+    kept = records[log.start :]
+    assert len(kept) <= 5
+    assert sum(map(len, kept)) <= 40
+    # With one more it would be too many.
+    if log.start:
+        assert len(kept) == 5 or sum(map(len, records[log.start - 1 :])) > 40
+    if log.start <= offset <= log.end:
+        page = log.read(offset)
+        assert list(page.records) == records[offset : offset + 3]
+        answer = json.loads(page.json())
+        assert answer["records"] == [json.loads(record) for record in page.records]
+        assert (answer["offset"], answer["next"]) == (offset, offset + len(page.records))
+    else:
+        with pytest.raises(LookupError):
+            log.read(offset)
+
+
+def test_the_tag_changes_with_the_records_and_with_nothing_else() -> None:
+    log = TopicLog("t", "id", LIMITS)
+    log.append(b"1")
+    tag = log.read(0).etag
+    assert log.read(0).etag == tag
+    assert log.read(1).etag != tag
+    log.append(b"2")
+    assert log.read(0).etag != tag
+    assert TopicLog("t", "another", LIMITS).read(0).etag != TopicLog("t", "id", LIMITS).read(0).etag
+
+
+def test_its_repr_is_one_line() -> None:
+    assert repr(TopicLog("t", "id", LIMITS)) == "<TopicLog 't' start=0 end=0>"
