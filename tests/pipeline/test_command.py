@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
@@ -82,9 +82,17 @@ def test_the_session_is_as_the_arguments_say(
             FAILED,
             "purgatory-pipeline: no such path\n",
         ),
+        (
+            PythonException(
+                "thrown from the Python worker:\n  File x\nModuleNotFoundError: No module named 'b'"
+            ),
+            FAILED,
+            "purgatory-pipeline: b is not installed where the executors run; pip install "
+            "'asyncio-purgatory[spark]' on each worker, and name the Python that has it by PYSPARK_PYTHON\n",
+        ),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted; run it again to go on\n"),
     ],
-    ids=["of the pipeline", "of Spark", "interrupted"],
+    ids=["of the pipeline", "of Spark", "of a worker", "interrupted"],
 )
 @pytest.mark.usefixtures("sessions")
 def test_what_goes_wrong_is_told_in_words(

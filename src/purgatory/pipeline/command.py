@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -98,6 +99,11 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _words(message: str) -> str:
     """What of it was written for people: all before the first stack trace."""
+    if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", message):
+        return (
+            f"{missing[1]} is not installed where the executors run; pip install 'asyncio-purgatory[spark]' "
+            "on each worker, and name the Python that has it by PYSPARK_PYTHON"
+        )
     return message.partition("\n\tat ")[0].strip()
 
 

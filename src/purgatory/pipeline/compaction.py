@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import astuple, dataclass
-from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
+from purgatory.pipeline import files
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.schemas import BATCH, COMMITS, QUARANTINE, Table
+from purgatory.pipeline.schemas import COMMITS, QUARANTINE, Table
 from purgatory.pipeline.transforms.duplicates import new_identities, without_duplicates
 from purgatory.pipeline.transforms.segments import decoded
 from purgatory.pipeline.transforms.validation import judged
@@ -77,7 +76,7 @@ class Compaction:
         spark = segments.sparkSession
         # Streams have it off, for the sake of those that keep state. Here it evens out the files written.
         spark.conf.set("spark.sql.adaptive.enabled", "true")
-        if not self._dataset.read_commits(spark, self._table).where(F.col("batch") == batch).isEmpty():
+        if self._dataset.is_whole(spark, self._table, batch):
             return
         rows = judged(decoded(segments, self._table), self._table).persist()
         try:
@@ -114,9 +113,9 @@ class Compaction:
         count = sum(group["rows"] for group in tally if group["reason"] is None)
         new = count
         kept = valid
+        dates = {group["date"] for group in tally if group["date"] is not None}
         if table.identity:
-            dates = [group["date"] for group in tally if group["date"] is not None]
-            known = dataset.whole_batches(spark, table).where(F.col("date").isin(dates))
+            known = dataset.whole_batches(spark, table, dates)
             kept = without_duplicates(valid, known, table.identity)
             new = new_identities(valid, known, table.identity).count()
         _overwrite(
@@ -127,45 +126,41 @@ class Compaction:
             *table.partitions,
             "batch",
         )
-        _overwrite(
-            rows.where(F.col("reason").isNotNull()).select(
-                "source",
-                "position",
-                "reason",
-                F.when(
-                    F.col("position").isNotNull(),
-                    F.to_json(F.struct(*table.recorded.names), {"ignoreNullFields": "false"}),
-                ).alias("row"),
-                F.lit(table.name).alias("table"),
-                F.lit(batch).alias("batch"),
-            ),
-            dataset.quarantine,
-            "table",
-            "batch",
-        )
-        refused = (
-            spark.read.schema(QUARANTINE)
-            .parquet(dataset.quarantine)
-            .where((F.col("table") == table.name) & (F.col("batch") == batch))
-        )
-        stored = spark.read.schema(_STORED).parquet(dataset.table(table)).where(F.col("batch") == batch)
-        commit = Commit(
-            files=sum(group["files"] for group in tally),
-            unreadable_files=sum(group["files"] for group in tally if group["reason"] is not None),
-            rows=sum(group["file_rows"] for group in tally),
-            kept=stored.count(),
-            duplicates=count - new,
-            quarantined=refused.where(F.col("position").isNotNull()).count(),
-        )
         reasons: Counter[str] = Counter()
         for group in tally:
             if group["reason"] is not None:
                 reasons[group["reason"]] += group["rows"] + group["files"]
+        if reasons:
+            _overwrite(
+                rows.where(F.col("reason").isNotNull()).select(
+                    "source",
+                    "position",
+                    "reason",
+                    F.when(
+                        F.col("position").isNotNull(),
+                        F.to_json(F.struct(*table.recorded.names), {"ignoreNullFields": "false"}),
+                    ).alias("row"),
+                    F.lit(table.name).alias("table"),
+                    F.lit(batch).alias("batch"),
+                ),
+                dataset.quarantine,
+                "table",
+                "batch",
+            )
+        refused = f"{dataset.quarantine}/table={table.name}/batch={batch}"
+        commit = Commit(
+            files=sum(group["files"] for group in tally),
+            unreadable_files=sum(group["files"] for group in tally if group["reason"] is not None),
+            rows=sum(group["file_rows"] for group in tally),
+            kept=dataset.batches(spark, table, dates).where(F.col("batch") == batch).count(),
+            duplicates=count - new,
+            quarantined=(
+                spark.read.schema(QUARANTINE).parquet(refused).where(F.col("position").isNotNull()).count()
+                if files.exists(spark, refused)
+                else 0
+            ),
+        )
         return commit, reasons
-
-
-# A directory of a table is found by these; a column must be read, or all are.
-_STORED: Final = StructType([BATCH])
 
 
 def _overwrite(frame: DataFrame, path: str, *partitions: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -101,20 +103,39 @@ class Dataset:
 
     def read_commits(self, spark: SparkSession, table: Table | None = None) -> DataFrame:
         """Of schemas.COMMITS; of one table, or of all."""
-        commits = _read(spark, self.commits, COMMITS)
-        return commits if table is None else commits.where(F.col("table") == table.name)
+        return _read(spark, self.commits, COMMITS, None if table is None else [f"table={table.name}"])
 
-    def whole_batches(self, spark: SparkSession, table: Table) -> DataFrame:
-        """As `read`, and without a row where nothing is compacted yet."""
+    def is_whole(self, spark: SparkSession, table: Table, batch: int) -> bool:
+        """Whether it has a commit."""
+        return files.exists(spark, f"{self.commits}/table={table.name}/batch={batch}")
+
+    def whole_batches(
+        self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None
+    ) -> DataFrame:
+        """As `read`, and without a row where nothing is compacted yet; of these dates, or of all."""
         whole = self.read_commits(spark, table).select("batch")
-        rows = _read(spark, self.table(table), StructType([*table.compacted, BATCH]))
+        rows = self.batches(spark, table, dates)
         return rows.join(F.broadcast(whole), "batch", "left_semi").select(*table.compacted.names)
+
+    def batches(self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None) -> DataFrame:
+        """All rows with their ``batch``, also of those batches that are not whole; of these dates, or of all.
+
+        The directories of other dates are not even listed.
+        """
+        parts = None if dates is None else [f"date={date}" for date in dates]
+        return _read(spark, self.table(table), StructType([*table.compacted, BATCH]), parts)
 
     def _at(self, name: str) -> str:
         return f"{self.root.rstrip('/')}/{name}"
 
 
-def _read(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
-    if not files.exists(spark, path):
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(path)
+def _read(
+    spark: SparkSession, path: str, schema: StructType, parts: Iterable[str] | None = None
+) -> DataFrame:
+    """Of these directories in it, or of all, where they are there."""
+    paths = [path] if parts is None else [f"{path}/{part}" for part in parts]
+    found = [each for each in paths if files.exists(spark, each)]
+    if not found:
+        # By this Spark knows that it is empty before it looks.
+        return spark.createDataFrame([], schema).limit(0)
+    return spark.read.schema(schema).option("basePath", path).parquet(*found)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +53,36 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(row["operation_id"] for row in frame.collect())
 
 
-def test_a_journal_becomes_a_dataset_and_what_is_wrong_in_it_is_set_aside(
-    spark: SparkSession, journal: Path, dataset: Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+@dataclass(frozen=True)
+class Compacted:
+    journal: Path
+    dataset: Dataset
+    said: str
+
+    def copy(self, path: Path) -> Dataset:
+        """Of the dataset, for a test to add to."""
+        return Dataset(str(shutil.copytree(self.dataset.root, path)))
+
+
+@pytest.fixture(scope="module")
+def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Compacted:
+    """A journal with all that may be in one, and what becomes of it."""
+    root = tmp_path_factory.mktemp("compacted")
+    journal, dataset = root / "journal", Dataset(f"{root}/dataset")
     midnight = NOON + timedelta(hours=12)
     good = [operation(1), operation(2, kind="1"), operation(3, started=midnight, kind="a/b=c ")]
     add_segment(journal, "one", [*good, operation(4, tries=0), operation(1)])
     add_segment(journal, "two", [ROWS[CHECKS]] * 2, table=CHECKS)
     add_segment(journal, "three", [ROWS[GAPS]], table=GAPS)
-    broken = journal / OPERATIONS / "broken.parquet"
-    broken.write_bytes(b"no Parquet")
+    (journal / OPERATIONS / "broken.parquet").write_bytes(b"no Parquet")
     (journal / OPERATIONS / ".unfinished.parquet.unfinished").write_bytes(b"")
+    with redirect_stdout(StringIO()) as said:
+        run(spark, parser().parse_args(["compact", f"{journal}/", dataset.root]))
+    return Compacted(journal, dataset, said.getvalue())
 
-    run(spark, parser().parse_args(["compact", f"{journal}/", dataset.root]))
 
-    lines = capsys.readouterr().out.splitlines()
+def test_it_is_told_what_became_of_each_row_and_file(compacted: Compacted) -> None:
+    lines = compacted.said.splitlines()
     assert lines[0] == (
         "operations: 2 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 1 files unreadable"
     )
@@ -71,77 +90,87 @@ def test_a_journal_becomes_a_dataset_and_what_is_wrong_in_it_is_set_aside(
     assert "checks: 1 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined" in lines
     assert "gaps: 1 new files, 1 rows = 1 kept + 0 duplicates + 0 quarantined" in lines
 
-    operations = dataset.read_operations(spark)
+
+def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) -> None:
+    operations = compacted.dataset.read_operations(spark)
     assert operations.columns == COMPACTED_OPERATIONS.names
     found = operations.orderBy("operation_id").collect()
     assert [row["operation_id"] for row in found] == [1, 2, 3]
     assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c "]
     assert [row["date"].isoformat() for row in found] == ["2026-03-01", "2026-03-01", "2026-03-02"]
     assert found[0]["keys"] == ["k"]
-    assert dataset.read_checks(spark).count() == 2
-    assert dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
+    assert compacted.dataset.read_checks(spark).count() == 2
+    assert compacted.dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
 
-    file, row = dataset.read_quarantine(spark).orderBy("reason", ascending=False).collect()
+
+def test_what_is_wrong_in_a_journal_is_set_aside(spark: SparkSession, compacted: Compacted) -> None:
+    file, row = compacted.dataset.read_quarantine(spark).orderBy("reason", ascending=False).collect()
     assert file["reason"].startswith("unreadable: ")
+    broken = compacted.journal / OPERATIONS / "broken.parquet"
     assert (file["source"], file["position"], file["row"]) == (f"file:{broken}", None, None)
     assert (row["reason"], row["position"], row["table"]) == ("tries is below 1", 3, "operations")
     told: dict[str, Any] = json.loads(row["row"])
     assert told | {"started": None} == operation(4, tries=0, started=None)
 
 
-def test_it_lies_in_directories_by_date_and_kind_that_others_read(
-    spark: SparkSession, journal: Path, dataset: Dataset
-) -> None:
-    add_segment(journal, "one", [operation(1), operation(2, kind="Produce")])
-    add(spark, journal, dataset)
-    (file,) = Path(dataset.operations).glob("date=2026-03-01/kind=Fetch/batch=0/*.parquet")
+def test_it_lies_in_directories_by_date_and_kind_that_others_read(compacted: Compacted) -> None:
+    (file,) = Path(compacted.dataset.operations).glob("date=2026-03-01/kind=Fetch/batch=0/*.parquet")
     (row,) = pq.ParquetFile(file).read().to_pylist()
     assert row == {name: value for name, value in operation(1).items() if name != "kind"}
 
 
 def test_what_was_compacted_is_not_compacted_again(
-    spark: SparkSession, journal: Path, dataset: Dataset
+    spark: SparkSession, compacted: Compacted, tmp_path: Path
 ) -> None:
-    add_segment(journal, "one", [operation(1), operation(2)])
-    assert add(spark, journal, dataset).added == Commit(files=1, rows=2, kept=2)
-    assert add(spark, journal, dataset).added == Commit()
+    dataset = compacted.copy(tmp_path / "dataset")
+    assert add(spark, compacted.journal, dataset).added == Commit()
     # It is a month older than the newest, as if its node had been away for that long.
-    late = add_segment(journal, "late", [operation(2), operation(3)])
+    late = add_segment(tmp_path / "late", "late", [operation(2), operation(5)])
     past = time.time() - 30 * 86400
     os.utime(late, (past, past))
-    add_segment(journal.with_name("other"), "one", [operation(3), operation(4, tries=0)])
-    everywhere = f"{journal.parent}/{{journal,other}}"
+    add_segment(tmp_path / "other", "one", [operation(5), operation(6, tries=0)])
+    roots = f"{compacted.journal.parent.name},{tmp_path.name}"
+    everywhere = f"{tmp_path.parent}/{{{roots}}}/{{journal,late,other}}"
     added = add(spark, everywhere, dataset, files=1).added
     assert added == Commit(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
-    assert ids(dataset.read_operations(spark)) == [1, 2, 3]
-    assert dataset.read_commits(spark).count() == 3
+    assert ids(dataset.read_operations(spark)) == [1, 2, 3, 5]
+    assert dataset.read_commits(spark, OPERATIONS_TABLE).count() == 3
 
 
-@pytest.mark.parametrize("writes", [2, 3], ids=["before it is committed", "after it was"])
 def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
-    writes: int, spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
-    overwrite, left = compaction._overwrite, [None] * writes
+    overwrite = compaction._overwrite
 
-    def overwrite_and_fail(*arguments: Any) -> None:
-        overwrite(*arguments)
-        left.pop()
-        if not left:
-            raise OSError("the disk is gone")
+    def add_and_fail_after(writes: int) -> None:
+        left = [None] * writes
 
-    with monkeypatch.context() as patched:
-        patched.setattr(compaction, "_overwrite", overwrite_and_fail)
-        with pytest.raises(OSError, match="the disk is gone"):
-            add(spark, journal, dataset)
-    committed = writes == 3
-    assert ids(dataset.whole_batches(spark, OPERATIONS_TABLE)) == ([1] if committed else [])
-    assert dataset.read_quarantine(spark).count() == (1 if committed else 0)
+        def overwrite_and_fail(*arguments: Any) -> None:
+            overwrite(*arguments)
+            left.pop()
+            if not left:
+                raise OSError("the disk is gone")
 
-    again = add(spark, journal, dataset).added
-    assert again == (Commit() if committed else Commit(files=1, rows=3, kept=1, duplicates=1, quarantined=1))
+        with monkeypatch.context() as patched:
+            patched.setattr(compaction, "_overwrite", overwrite_and_fail)
+            with pytest.raises(OSError, match="the disk is gone"):
+                add(spark, journal, dataset)
+
+    # Before it is committed.
+    add_and_fail_after(writes=2)
+    assert Path(dataset.operations).exists()
+    assert Path(dataset.quarantine).exists()
+    assert ids(dataset.whole_batches(spark, OPERATIONS_TABLE)) == []
+    assert dataset.read_quarantine(spark).count() == 0
+
+    # And after that, which only its checkpoint does not know.
+    add_and_fail_after(writes=3)
     assert ids(dataset.read_operations(spark)) == [1]
+    assert add(spark, journal, dataset).added == Commit()
     assert dataset.read_quarantine(spark).count() == 1
+    (commit,) = dataset.read_commits(spark).collect()
+    assert (commit["files"], commit["rows"], commit["kept"], commit["duplicates"]) == (1, 3, 1, 1)
 
 
 def test_killed_half_way_and_run_again_it_loses_and_doubles_nothing(
@@ -179,14 +208,12 @@ def test_rows_that_do_not_add_up_are_not_added(
 
 
 def test_without_its_checkpoint_a_dataset_takes_no_more(
-    spark: SparkSession, journal: Path, dataset: Dataset
+    spark: SparkSession, compacted: Compacted, tmp_path: Path
 ) -> None:
-    add_segment(journal, "one", [operation(1, tries=0)])
-    add(spark, journal, dataset)
-    checkpoint = Path(dataset.checkpoint("compact/operations"))
-    checkpoint.rename(checkpoint.with_name("away"))
+    dataset = compacted.copy(tmp_path / "dataset")
+    shutil.rmtree(dataset.checkpoint("compact/operations"))
     with pytest.raises(PipelineError, match="nobody knows which segments"):
-        add(spark, journal, dataset)
+        add(spark, compacted.journal, dataset)
 
 
 def test_what_is_no_journal_is_not_taken_for_an_empty_one(

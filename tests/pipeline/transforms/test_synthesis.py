@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.schemas import CHECKS, OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import CHECKS, CHECKS_TABLE, OPERATIONS, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, spoiled
 from purgatory.pipeline.transforms.validation import judged
 
-COUNT = 20_000
+COUNT = 8_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)
 WORKLOAD = Workload(operations=COUNT, kinds=(FETCH, PRODUCE), withdrawn=0.1, malformed=0.25, hot=0.3)
 
@@ -117,12 +117,13 @@ def test_checks_have_tried_as_often_as_operations_were_tried(spark: SparkSession
 
 
 def test_the_share_that_is_malformed_is_refused_and_no_other(spark: SparkSession) -> None:
-    def refused(frame: DataFrame) -> dict[str, int]:
+    def refused(frame: DataFrame, table: Table = OPERATIONS_TABLE) -> dict[str, int]:
         origin = {"position": F.lit(0), "problem": F.lit(None).cast("string")}
-        counted = judged(frame.withColumns(origin), OPERATIONS_TABLE).groupBy("reason").count()
+        counted = judged(frame.withColumns(origin), table).groupBy("reason").count()
         return {row["reason"]: row["count"] for row in counted.collect() if row["reason"] is not None}
 
     assert refused(made(spark)) == {}
+    assert refused(checks(made(spark)), CHECKS_TABLE) == {}
     reasons = refused(spoiled(made(spark), WORKLOAD))
     assert sum(reasons.values()) / COUNT == share(0.25)
     assert len(reasons) == 10

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from purgatory.journal.schema import OUTCOMES
@@ -30,9 +31,15 @@ def minutes(operations: DataFrame) -> DataFrame:
         binned(F.col("waited_us")).alias("waited_us"),
         binned(F.col("lateness_us")).alias("lateness_us"),
     ).agg(F.count("*").alias("operations"), F.sum("tries").alias("tries"))
+    return by_bin.groupBy(*_GROUP).agg(*measures(F.col("operations")))
 
-    count = F.col("operations")
-    return by_bin.groupBy(*_GROUP).agg(
+
+def measures(count: Column) -> Sequence[Column]:
+    """The measures of `minutes`, of rows with binned waits that each stand for so many operations.
+
+    The ``tries`` of a row are those of all of them.
+    """
+    return [
         F.sum(count).alias("operations"),
         *(
             F.sum(F.when(F.col("outcome") == outcome, count).otherwise(0)).alias(outcome)
@@ -41,4 +48,4 @@ def minutes(operations: DataFrame) -> DataFrame:
         *quantiles(F.col("waited_us"), counts=count, named=_WAITS),
         *quantiles(F.col("lateness_us"), counts=count, named={"lateness_p99_us": 0.99}),
         (F.sum("tries") / F.sum(count)).alias("tries_per_operation"),
-    )
+    ]

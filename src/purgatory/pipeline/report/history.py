@@ -1,0 +1,220 @@
+"""What happened over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from purgatory.pipeline.advice import duration
+from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.figure import (
+    COLOURS,
+    Figure,
+    Mark,
+    colours,
+    count_axis,
+    drawn,
+    duration_axis,
+    share_axis,
+)
+from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
+from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
+from purgatory.pipeline.report.section import Section
+
+_OUTCOMES: Final = {
+    "completed": COLOURS[2],
+    "cancelled": COLOURS[4],
+    "failed": COLOURS[3],
+    "expired": COLOURS[5],
+}
+
+
+def history(findings: Findings) -> Section:
+    """How many ended, expired and were pending, how long they waited, and how late they expired, by steps."""
+    parts: list[str | Figure]
+    timeline, step = Timeline.of(findings), findings.step
+    if MINUTES not in findings:
+        parts = [markup.command("There is no summary yet.", "summarize", findings.dataset)]
+    elif timeline is None or step is None:
+        parts = [markup.paragraph("Nothing has ended yet.")]
+    else:
+        hues = colours(findings.series)
+        parts = [
+            markup.paragraph(
+                f"By steps of {length(step)}; a quantile is that of the worst minute in a step. "
+                + drawn(len(hues), len(findings.series), "kinds, those with the most operations")
+            ),
+            *_ended(findings, timeline, hues),
+            _expired(findings, timeline, hues),
+            _waited(findings, timeline, hues),
+            _pending(findings, timeline, hues),
+            *_late(findings, timeline, hues),
+        ]
+    return Section("time", "Over time", parts)
+
+
+def fan_out(findings: Findings) -> Section:
+    """How many operations a check of a key tries."""
+    rows = findings[FAN_OUT]
+    timeline = Timeline.of(findings)
+    parts: list[str | Figure]
+    if FAN_OUT not in findings:
+        parts = [markup.command("There is no summary yet.", "summarize", findings.dataset)]
+    elif timeline is None or not rows:
+        parts = [markup.paragraph("No key has been checked yet.")]
+    else:
+        totals = _totals(rows)
+        hues = colours(row["purgatory"] for row in totals)
+        figure = Figure(
+            "fan-out-chart",
+            "Operations that a check tries",
+            "A check of a key tries the operations that watch it. "
+            + drawn(len(hues), len(totals), "purgatories, those with the most checks"),
+            lines(
+                rows,
+                timeline,
+                series=lambda row: str(row["purgatory"]),
+                colours=hues,
+                measures=(("99 %", "tried_p99"), ("half", "tried_p50")),
+                text=lambda number: f"{number:,.4g}",
+                title="operations tried",
+                axis=count_axis,
+            ),
+            legend(hues, ("99 % try no more", "half try no more"), timeline),
+        )
+        parts = [figure, markup.table("What checks of keys tried and completed", _FAN_OUT_COLUMNS, totals)]
+    return Section("fan-out", "Fan-out", parts)
+
+
+def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
+    """A chart for each kind, since a stack of kinds and outcomes could not be read."""
+    marks = [*(Mark(outcome, hue) for outcome, hue in _OUTCOMES.items()), *timeline.marks()]
+    return [
+        Figure(
+            f"ended-{number}",
+            f"Operations a minute: {name}",
+            "By how they ended, on average over a step.",
+            bars(
+                [row for row in findings[MINUTES] if series(row) == name],
+                timeline,
+                colours=_OUTCOMES,
+                height=lambda row, outcome: row[outcome] * 60 / (row["until"] - row["since"]).total_seconds(),
+                title="a minute",
+            ),
+            marks,
+        )
+        for number, name in enumerate(hues)
+    ]
+
+
+def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
+    rows = [{**row, "ratio": row["expired"] / row["operations"]} for row in findings[MINUTES]]
+    return Figure(
+        "expired",
+        "Share that expired",
+        "Of those that ended in a step, whatever became of them.",
+        lines(
+            rows,
+            timeline,
+            series=series,
+            colours=hues,
+            measures=(("expired", "ratio"),),
+            text=lambda share: f"{100 * share:.3g} %",
+            title="expired",
+            axis=share_axis,
+        ),
+        legend(hues, (), timeline),
+    )
+
+
+def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
+    return Figure(
+        "waited",
+        "How long they waited",
+        "Until they ended, in whichever way: where many expire, it is the timeout that is to be seen.",
+        lines(
+            findings[MINUTES],
+            timeline,
+            series=series,
+            colours=hues,
+            measures=(("99 %", "wait_p99_us"), ("half", "wait_p50_us")),
+            text=duration,
+            title="waited",
+            axis=duration_axis,
+            log=True,
+        ),
+        legend(hues, ("99 % waited no longer", "half waited no longer"), timeline),
+    )
+
+
+def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
+    return Figure(
+        "pending",
+        "Operations pending",
+        "At once, at most in a step and on average over it.",
+        lines(
+            findings[PENDING],
+            timeline,
+            series=series,
+            colours=hues,
+            measures=(("at most", "pending_max"), ("on average", "pending_mean")),
+            text=lambda number: f"{number:,.4g}",
+            title="pending",
+            axis=count_axis,
+        ),
+        legend(hues, ("at most", "on average"), timeline),
+    )
+
+
+def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
+    """Nothing where nothing has expired."""
+    if all(row["lateness_p99_us"] is None for row in findings[MINUTES]):
+        return []
+    return [
+        Figure(
+            "late",
+            "How late they expired",
+            "From the deadline until the operation had expired; 99 % were less late.",
+            lines(
+                findings[MINUTES],
+                timeline,
+                series=series,
+                colours=hues,
+                measures=(("99 %", "lateness_p99_us"),),
+                text=duration,
+                title="late by",
+                axis=duration_axis,
+            ),
+            legend(hues, (), timeline),
+        )
+    ]
+
+
+def _totals(rows: Sequence[Row]) -> list[Row]:
+    """Of each purgatory, those with the most checks first."""
+    purgatories = {row["purgatory"] for row in rows}
+    totals = [
+        {"purgatory": purgatory}
+        | {name: sum(row[name] for row in rows if row["purgatory"] == purgatory) for name in _ADDED}
+        | {"tried_max": max(row["tried_max"] for row in rows if row["purgatory"] == purgatory)}
+        for purgatory in purgatories
+    ]
+    return sorted(totals, key=lambda row: (-row["checks"], row["purgatory"]))
+
+
+def length(step: timedelta) -> str:
+    """The length of a step, for a reader: 30 minutes, 2 hours."""
+    minutes = step // timedelta(minutes=1)
+    unit, size = next(each for each in _UNITS if minutes % each[1] == 0)
+    return f"{minutes // size} {unit}{'' if minutes == size else 's'}"
+
+
+_UNITS: Final = (("day", 1440), ("hour", 60), ("minute", 1))
+_ADDED: Final = ("checks", "tried", "completed")
+_FAN_OUT_COLUMNS: Final = (
+    markup.name("purgatory", lambda row: str(row["purgatory"])),
+    *(markup.count(name, name) for name in _ADDED),
+    markup.Column("tried by each", lambda row: f"{row['tried'] / row['checks']:.2f}"),
+    markup.count("at most", "tried_max"),
+)

@@ -1,0 +1,104 @@
+"""The keys that are waited for the most, as charts and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from purgatory.pipeline.advice import duration
+from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.figure import COLOURS, Figure, count_axis, duration_axis, specification
+from purgatory.pipeline.report.findings import HOTTEST_KEYS, Findings, Row
+from purgatory.pipeline.report.section import Section
+
+# Bars that are still read one by one.
+BARS: Final = 12
+# Long names leave room for the bars where the page is narrow.
+_LABEL: Final = alt.ExprRef("containerSize()[0] < 600 ? 120 : 320")
+
+
+def hot_keys(findings: Findings) -> Section:
+    """The hottest keys, as charts and as a table."""
+    rows = findings[HOTTEST_KEYS]
+    if HOTTEST_KEYS not in findings:
+        parts: list[str | Figure] = [
+            markup.command("There is no summary yet.", "summarize", findings.dataset)
+        ]
+    elif not rows:
+        parts = [markup.paragraph("No operation has watched a key.")]
+    else:
+        parts = [
+            *(_figure(rows, measure) for measure in _MEASURES if any(row["by"] == measure for row in rows)),
+            markup.folded("All hot keys", markup.table("The hottest keys of each purgatory", _COLUMNS, rows)),
+        ]
+    return Section("keys", "Hot keys", parts)
+
+
+def _figure(rows: Sequence[Row], measure: str) -> Figure:
+    title, note, text, axis = _MEASURES[measure]
+    spec = hottest(rows, measure, title=title, text=text, axis=axis(title))
+    return Figure(f"keys-{measure.replace('_', '-')}", f"Keys by {title}", note, spec)
+
+
+def hottest(
+    rows: Sequence[Row], measure: str, *, title: str, text: Callable[[float], str], axis: alt.Axis
+) -> dict[str, Any]:
+    """A bar for each of the keys with the most of this measure, of all purgatories."""
+    ranked = sorted(
+        (row for row in rows if row["by"] == measure),
+        key=lambda row: (-row[measure], row["purgatory"], row["key"]),
+    )[:BARS]
+    several = len({row["purgatory"] for row in ranked}) > 1
+    bars = [
+        {
+            "name": f"{row['key']} in {row['purgatory']}" if several else row["key"],
+            "value": row[measure],
+            "text": text(row[measure]),
+        }
+        for row in ranked
+    ]
+    chart = (
+        alt.Chart(alt.NamedData("keys"))
+        .mark_bar(color=COLOURS[0], height={"band": 0.7})
+        .encode(
+            x=alt.X("value:Q", axis=axis),
+            y=alt.Y(
+                "name:N", sort=None, axis=alt.Axis(title=None, labelLimit=_LABEL, labelPadding=6, ticks=False)
+            ),
+            tooltip=[alt.Tooltip("name:N", title="key"), alt.Tooltip("text:N", title=title)],
+        )
+    )
+    return specification(chart, {"keys": bars}, height=40 + 22 * len(bars))
+
+
+def _count(number: float) -> str:
+    return f"{number:,}"
+
+
+# Measure -> what it is called, what it means, how it is said, on which axis.
+_MEASURES: Final[dict[str, tuple[str, str, Callable[[float], str], Callable[[str], alt.Axis]]]] = {
+    "operations": ("operations", "How many watched the key.", _count, count_axis),
+    "waited_us": (
+        "time waited",
+        "All that watched the key, taken together.",
+        duration,
+        duration_axis,
+    ),
+    "wasted_tries": (
+        "wasted tries",
+        "How often one of them was tried, and not completed.",
+        _count,
+        count_axis,
+    ),
+}
+_COLUMNS: Final = (
+    markup.name("key", lambda row: str(row["key"])),
+    markup.name("purgatory", lambda row: str(row["purgatory"])),
+    markup.name("by", lambda row: _MEASURES[row["by"]][0]),
+    markup.count("rank", "rank"),
+    markup.count("operations", "operations"),
+    markup.Column("time waited", lambda row: duration(row["waited_us"])),
+    markup.count("wasted tries", "wasted_tries"),
+)

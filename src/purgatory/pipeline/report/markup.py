@@ -1,0 +1,110 @@
+"""Pieces of HTML. Whatever comes from data is escaped here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+from shlex import quote
+from typing import Any
+
+from purgatory.pipeline.report.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its title, and what it says of a row."""
+
+    title: str
+    text: Callable[[Any], str]
+    # A second, smaller line.
+    detail: Callable[[Any], str] | None = None
+    number: bool = True
+
+
+def name(title: str, text: Callable[[Any], str]) -> Column:
+    """A column of words."""
+    return Column(title, text, number=False)
+
+
+def count(title: str, field: str) -> Column:
+    """A column of whole numbers."""
+    return Column(title, lambda row: f"{row[field]:,}")
+
+
+def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:
+    """A table in a box of its own, which scrolls where the page is too narrow. Rows are headed by their first
+    column, and whatever the columns make texts of.
+    """
+    columns = list(columns)
+    head = "".join(f'<th scope="col"{_aligned(column)}>{escape(column.title)}</th>' for column in columns)
+    body = "\n".join(
+        "<tr>"
+        + "".join(_cell(column, row, "td" if at else "th") for at, column in enumerate(columns))
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>\n'
+        f"<caption><span>{escape(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
+        "</table></div>"
+    )
+
+
+def folded(summary: str, content: str) -> str:
+    """Content that is shown on request."""
+    return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
+
+
+def paragraph(text: str, look: str = "") -> str:
+    return f"<p{_class(look)}>{escape(text)}</p>"
+
+
+def command(why: str, name: str, dataset: str) -> str:
+    """Which command to run, where something is missing."""
+    line = f"purgatory-pipeline {name} {quote(dataset)}"
+    return f'<p class="missing">{escape(why)} Run: <code>{escape(line)}</code></p>'
+
+
+def points(texts: Iterable[str]) -> str:
+    return "<ul>\n" + "\n".join(f"<li>{escape(text)}</li>" for text in texts) + "\n</ul>"
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and values, side by side."""
+    return (
+        '<dl class="facts">\n'
+        + "\n".join(f"<div><dt>{escape(term)}</dt><dd>{escape(value)}</dd></div>" for term, value in pairs)
+        + "\n</dl>"
+    )
+
+
+def figure(figure: Figure) -> str:
+    """The place of a chart: with its title, its legend and how to read it, which need no script."""
+    legend = "".join(
+        f'<li><span class="mark {mark.look}" style="--colour: {mark.colour}"></span>{escape(mark.text)}</li>'
+        for mark in figure.legend
+    )
+    return (
+        f'<figure aria-labelledby="{figure.name}-title">\n'
+        f'<figcaption><h3 id="{figure.name}-title">{escape(figure.title)}</h3>'
+        f"{paragraph(figure.note) if figure.note else ''}"
+        + (f'<ul class="legend">{legend}</ul>' if legend else "")
+        + "</figcaption>\n"
+        f'<div class="chart" id="{figure.name}"></div>\n</figure>'
+    )
+
+
+def _cell(column: Column, row: Any, tag: str) -> str:
+    scope = ' scope="row"' if tag == "th" else ""
+    detail = escape(column.detail(row)) if column.detail else ""
+    small = f"<small>{detail}</small>" if detail else ""
+    return f"<{tag}{scope}{_aligned(column)}>{escape(column.text(row))}{small}</{tag}>"
+
+
+def _aligned(column: Column) -> str:
+    return _class("number" if column.number else "")
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""

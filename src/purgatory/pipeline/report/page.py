@@ -1,0 +1,104 @@
+"""The page: one file that needs no other, and no network."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import vl_convert
+
+from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.findings import Findings
+from purgatory.pipeline.report.history import fan_out, history
+from purgatory.pipeline.report.hot_keys import hot_keys
+from purgatory.pipeline.report.overview import compacted, overview
+from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.trade_off import wheel
+from purgatory.pipeline.report.waiting import advice, waits
+
+_HERE: Final = Path(__file__).parent
+# What the page's own script uses of them.
+_EXPORTS: Final = "window.vegaEmbed = vegaEmbed;"
+_LIBRARIES: Final = """\
+/* Vega, Vega-Lite and Vega-Embed, (c) University of Washington Interactive Data Lab and contributors,
+   BSD-3-Clause: https://github.com/vega */
+"""
+
+
+def sections(findings: Findings) -> list[Section]:
+    """What the page says, in this order."""
+    parts = (overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
+    return [part(findings) for part in parts]
+
+
+def page(findings: Findings, tables: Sequence[str] = ()) -> str:
+    """As HTML. `tables` are the names of those that are in files beside it.
+
+    The libraries of the charts are put together anew each time, in some seconds. Nothing is loaded, and no
+    script runs but the one that is named by its hash.
+    """
+    body = sections(findings)
+    charts = {figure.name: figure.spec for section in body for figure in section.figures}
+    script = f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS)}\n{(_HERE / 'page.js').read_text()}"
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    links = "\n".join(f'<a href="#{section.name}">{escape(section.title)}</a>' for section in body)
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Purgatory report</title>
+<style>
+{(_HERE / "page.css").read_text()}</style>
+</head>
+<body>
+<header>
+<h1>Purgatory report</h1>
+<p>Of {escape(findings.dataset)}, made on {findings.made:%Y-%m-%d at %H:%M} UTC</p>
+</header>
+<nav aria-label="Parts of the page">
+{links}
+</nav>
+<main>
+<noscript>{markup.paragraph("The charts need JavaScript. The tables do not.", "warning")}</noscript>
+{"".join(_section(section) for section in body)}
+</main>
+<footer>{_files(tables)}</footer>
+<script type="application/json" id="charts">{_embedded(charts)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _section(section: Section) -> str:
+    parts = (part if isinstance(part, str) else markup.figure(part) for part in section.parts)
+    return (
+        f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n'
+        f'<h2 id="{section.name}-title">{escape(section.title)}</h2>\n' + "\n".join(parts) + "\n</section>\n"
+    )
+
+
+def _files(tables: Sequence[str]) -> str:
+    links = ", ".join(
+        f'{escape(name)} (<a href="tables/{name}.parquet">Parquet</a>, <a href="tables/{name}.json">JSON</a>)'
+        for name in tables
+    )
+    return f"<p>What is shown, as tables: {links}</p>" if links else ""
+
+
+def _embedded(charts: Mapping[str, Any]) -> str:
+    """As JSON in which nothing ends its element, or begins a comment."""
+    text = json.dumps(charts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

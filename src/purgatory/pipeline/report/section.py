@@ -1,0 +1,21 @@
+"""A part of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from purgatory.pipeline.report.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page under a title of its own: charts, and HTML between them."""
+
+    name: str
+    title: str
+    parts: Sequence[str | Figure]
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [part for part in self.parts if isinstance(part, Figure)]

@@ -1,0 +1,143 @@
+"""The wheel's trade-off: how much work it makes, against how late it lets operations expire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import altair as alt
+
+from purgatory.pipeline.advice import duration
+from purgatory.pipeline.recommendation import Measured
+from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.figure import (
+    COLOURS,
+    DRAWN,
+    GREY,
+    Figure,
+    Mark,
+    count_axis,
+    drawn,
+    duration_axis,
+    log_scale,
+    log_ticks,
+    specification,
+)
+from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
+from purgatory.pipeline.report.over_time import between
+from purgatory.pipeline.report.section import Section
+
+_CHOSEN: Final = COLOURS[5]
+_BEST: Final = COLOURS[0]
+_LEGEND: Final = (
+    Mark("recommended", _CHOSEN, "ring"),
+    Mark("default", GREY, "square"),
+    Mark("no other is better", _BEST, "dot"),
+    Mark("another is better", GREY, "dot"),
+)
+
+
+def wheel(findings: Findings) -> Section:
+    """What other ticks and wheel sizes would have meant, and which are recommended."""
+    if SETTINGS not in findings:
+        parts: list[str | Figure] = [
+            markup.command("The wheel has not been replayed yet.", "replay", findings.dataset)
+        ]
+    else:
+        chosen = {row["purgatory"]: row for row in findings[RECOMMENDATIONS]}
+        settings = [Measured(**row) for row in findings[SETTINGS]]
+        by_purgatory = [list(of) for _, of in groupby(settings, key=lambda each: each.purgatory)]
+        parts = [
+            markup.paragraph(
+                "Recorded operations, replayed on the real wheel with other settings. "
+                + drawn(len(by_purgatory[:DRAWN]), len(by_purgatory), "purgatories, the first by name")
+            ),
+            markup.points(row["sentence"] for row in findings[RECOMMENDATIONS]),
+            *(_figure(number, of, chosen[of[0].purgatory]) for number, of in enumerate(by_purgatory[:DRAWN])),
+            markup.folded("All settings", markup.table("What each setting would mean", _COLUMNS, settings)),
+        ]
+    return Section("wheel", "Tick and wheel size", parts)
+
+
+def trade_off(settings: Sequence[Measured], chosen: Row) -> dict[str, Any]:
+    """Of one purgatory: a dot for each setting, and a line along those of which none is better."""
+    points: list[dict[str, Any]] = [
+        {
+            "setting": f"tick {duration(each.tick_us)}, {each.wheel_size:,} slots",
+            "work": each.work,
+            # On a logarithmic scale there is no zero.
+            "late": max(1, each.late_us),
+            "work_text": f"{each.wakeups:,} wake-ups, {each.moves:,} moves",
+            "late_text": _late(each),
+            "fullest": each.fullest_slot,
+            "pareto": each.pareto,
+            "default": each.is_default,
+            "chosen": (each.tick_us, each.wheel_size) == (chosen["tick_us"], chosen["wheel_size"]),
+        }
+        for each in settings
+    ]
+    works, lates = ([point[name] for point in points] for name in ("work", "late"))
+    if all(works):
+        work = alt.X("work:Q", scale=log_scale(works), axis=count_axis(_WORK, log_ticks(works)))
+    else:
+        scale = alt.Scale(type="symlog", domain=[0, 1.25 * max(works) or 1], nice=False)
+        work = alt.X("work:Q", scale=scale, axis=count_axis(_WORK, [0, *log_ticks([1, max(1, *works)])]))
+    late = alt.Y(
+        "late:Q", scale=log_scale(lates), axis=duration_axis("late by, p99, log scale", log_ticks(lates))
+    )
+    every = alt.Chart(alt.NamedData("settings")).encode(
+        x=work,
+        y=late,
+        tooltip=[
+            alt.Tooltip("setting:N", title="setting"),
+            alt.Tooltip("work_text:N", title="work"),
+            alt.Tooltip("late_text:N", title="late by, p99"),
+            alt.Tooltip("fullest:Q", title="fullest slot", format=","),
+        ],
+    )
+    best, of_default, of_chosen = (
+        every.transform_filter(f"datum.{name}") for name in ("pareto", "default", "chosen")
+    )
+    chart = alt.layer(
+        best.mark_line(color=_BEST, strokeWidth=1.5, opacity=0.6).encode(order="work:Q"),
+        every.mark_point(filled=True, color=GREY, size=45, opacity=0.7),
+        best.mark_point(filled=True, color=_BEST, size=70, opacity=1),
+        of_default.mark_point(shape="square", color=GREY, size=330, strokeWidth=1.5, opacity=1),
+        of_chosen.mark_point(color=_CHOSEN, size=220, strokeWidth=2.5, opacity=1),
+    )
+    return specification(chart, {"settings": points})
+
+
+def _figure(number: int, settings: Sequence[Measured], chosen: Row) -> Figure:
+    first = settings[0]
+    return Figure(
+        f"wheel-{number}",
+        f"Work against lateness: {first.purgatory}",
+        "A dot for each tick and wheel size: better is further left, and further down. Replayed were "
+        f"{chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout, "
+        f"{between(first.since, first.until)}.",
+        trade_off(settings, chosen),
+        _LEGEND,
+    )
+
+
+def _late(setting: Measured) -> str:
+    """By how much what expired was late; or by how much it could have been."""
+    return (
+        duration(setting.late_us) if setting.expired else f"up to {duration(setting.late_us)}, none expired"
+    )
+
+
+_WORK: Final = "wake-ups and moves, log scale"
+_COLUMNS: Final = (
+    markup.name("purgatory", lambda each: str(each.purgatory)),
+    markup.Column("tick", lambda each: duration(each.tick_us)),
+    markup.Column("slots", lambda each: f"{each.wheel_size:,}"),
+    markup.Column("levels", lambda each: f"{each.levels:,}"),
+    markup.Column("wake-ups", lambda each: f"{each.wakeups:,}"),
+    markup.Column("moves", lambda each: f"{each.moves:,}"),
+    markup.Column("fullest slot", lambda each: f"{each.fullest_slot:,}"),
+    markup.Column("late by, p99", _late),
+    markup.name("no other is better", lambda each: "yes" if each.pareto else ""),
+)

@@ -1,0 +1,164 @@
+"""What DuckDB makes of a dataset, and what counts as the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.pipeline import agreement, yardstick
+from benchmarks.pipeline.agreement import Disagreement, check
+from purgatory.journal import schema
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOON_US = int(NOON.timestamp()) * 1_000_000
+MINUTE = NOON_US // 60_000_000
+
+Rows = list[dict[str, Any]]
+
+
+def operation(number: int, began_s: float, waited_s: float, **others: Any) -> dict[str, Any]:
+    outcome = others.get("outcome", "completed")
+    return {
+        "node": "a",
+        "purgatory": "fetch",
+        "operation_id": number,
+        "kind": "Fetch",
+        "keys": ["k"],
+        "started": NOON_US + round(began_s * 1e6),
+        "timeout_us": 1,
+        "waited_us": round(waited_s * 1e6),
+        "lateness_us": 5 if outcome == "expired" else None,
+        "outcome": outcome,
+        "tries": 2,
+        **others,
+    }
+
+
+def write(dataset: Path, name: str, rows: Rows, partitions: list[str]) -> None:
+    table = pa.Table.from_pylist(rows, schema.SCHEMAS[name])
+    for column in (["2026-03-01"] * len(rows), ["0"] * len(rows)):
+        table = table.append_column("date" if "date" not in table.column_names else "batch", pa.array(column))
+    ds.write_dataset(
+        table, dataset / name, format="parquet", partitioning=[*partitions, "batch"],
+        partitioning_flavor="hive",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """DuckDB's, of three operations and two checks."""
+    directory = tmp_path_factory.mktemp("yardstick")
+    operations = [
+        operation(1, 0, 30, keys=["k", "other", "k"]),
+        operation(2, 0, 60, outcome="expired", tries=5),
+        operation(3, 10, 20),
+    ]
+    checked = {"node": "a", "purgatory": "fetch", "key": "k", "checked": NOON_US}
+    write(directory / "dataset", schema.OPERATIONS, operations, ["date", "kind"])
+    write(
+        directory / "dataset",
+        schema.CHECKS,
+        [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}],
+        ["date"],
+    )
+    yardstick.main(
+        [str(directory / "dataset"), str(directory / "tables"), f"--spill={directory}", "--memory=100m"]
+    )
+    return directory / "tables"
+
+
+def rows(tables: Path, name: str) -> Rows:
+    found: Rows = pq.read_table(tables / f"{name}.parquet").to_pylist()
+    return sorted(found, key=lambda row: [str(value) for value in row.values()])
+
+
+def test_minutes_are_those_in_which_operations_ended(tables: Path) -> None:
+    first, second = rows(tables, "minutes")
+    assert (first["minute"], first["operations"], first["completed"], first["expired"]) == (MINUTE, 2, 2, 0)
+    assert (first["wait_p50_us"], first["lateness_p99_us"], first["tries_per_operation"]) == (25e6, None, 2)
+    assert (second["minute"], second["expired"], second["lateness_p99_us"]) == (MINUTE + 1, 1, 5)
+
+
+def test_pending_is_swept(tables: Path) -> None:
+    first, second = rows(tables, "pending")
+    # Two for ten seconds, three for twenty, and one from then on.
+    mean = (2 * 10 + 3 * 20 + 1 * 30) / 60
+    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (
+        3,
+        pytest.approx(mean),
+        1,
+    )
+    # The last one ends as this minute begins.
+    assert (second["pending_max"], second["pending_mean"], second["pending_last"]) == (0, 0, 0)
+
+
+def test_keys_are_ranked_by_each_measure_and_count_once_for_an_operation(tables: Path) -> None:
+    found = {
+        (row["by"], row["rank"]): (row["key"], row["operations"], row["waited_us"], row["wasted_tries"])
+        for row in rows(tables, "hottest_keys")
+    }
+    k, other = ("k", 3, 110_000_000, 7), ("other", 1, 30_000_000, 1)
+    assert found == {
+        (by, rank): key
+        for by in ("operations", "waited_us", "wasted_tries")
+        for rank, key in ((1, k), (2, other))
+    }
+
+
+def test_fan_out_is_what_checks_tried(tables: Path) -> None:
+    (row,) = rows(tables, "fan_out")
+    assert row == {
+        "minute": MINUTE,
+        "purgatory": "fetch",
+        "checks": 2,
+        "tried": 5,
+        "completed": 1,
+        "tried_p50": 2.5,
+        "tried_p99": pytest.approx(3.97),
+        "tried_max": 4,
+    }
+
+
+def as_of_the_pipeline(tables: Path, summaries: Path, **changed: Any) -> Path:
+    """The same, with timestamps for minutes, marks for gaps, and something changed in the first minute."""
+    for name in yardstick.TABLES:
+        found = rows(tables, name)
+        for row in found:
+            if "minute" in row:
+                row["minute"] = datetime.fromtimestamp(row["minute"] * 60, UTC)
+                row["incomplete"] = False
+        if name == "minutes":
+            found[0] |= changed
+        (summaries / name).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(found), summaries / name / "part-0.parquet")
+    return summaries
+
+
+def test_what_is_equal_or_in_the_same_bin_is_the_same(tables: Path, tmp_path: Path) -> None:
+    summaries = as_of_the_pipeline(tables, tmp_path, wait_p50_us=25e6 * (1 - 0.9 * agreement.BIN))
+    assert check(summaries, tables) == 2 + 2 + 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        ({"wait_p50_us": 25e6 * (1 - 1.1 * agreement.BIN)}, "wait_p50_us"),
+        ({"wait_p50_us": 25e6 + 1}, "wait_p50_us"),
+        ({"operations": 3}, "operations"),
+        ({"tries_per_operation": 2.000001}, "tries_per_operation"),
+        ({"lateness_p99_us": 0.0}, "lateness_p99_us"),
+        ({"kind": "Fetched"}, "is known to the pipeline alone(.|\n)*is known to DuckDB alone"),
+    ],
+    ids=str,
+)
+def test_all_else_is_a_disagreement(
+    tables: Path, tmp_path: Path, changed: dict[str, Any], difference: str
+) -> None:
+    with pytest.raises(Disagreement, match=f"minutes: .*{difference}"):
+        check(as_of_the_pipeline(tables, tmp_path, **changed), tables)

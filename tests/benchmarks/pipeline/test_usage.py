@@ -1,0 +1,66 @@
+"""What a command takes: all of its processes, until the last has ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pipeline import usage
+from benchmarks.pipeline.usage import CommandFailed, measured
+
+pytestmark = [
+    pytest.mark.real_time,
+    pytest.mark.skipif(not usage.AVAILABLE, reason="there is no /proc"),
+]
+
+BUSY = "import time; until = time.process_time() + 0.5\nwhile time.process_time() < until: pass\n"
+
+
+def run(program: str, environment: Mapping[str, str] = os.environ) -> usage.Usage:
+    return measured([sys.executable, "-c", program], environment)
+
+
+def test_time_and_memory_of_a_command_are_its_own() -> None:
+    found = run(f"ballast = bytearray(100 << 20)\n{BUSY}")
+    assert found.seconds > 0.5
+    assert 0.3 < found.processor_seconds < 2
+    assert 100 << 20 < found.peak_rss < 200 << 20
+
+
+def test_what_it_leaves_behind_is_waited_for_and_counted() -> None:
+    # As Spark's Python leaves the JVM, and the JVM the workers: in process groups of their own.
+    child = f"import os; os.setpgid(0, 0)\n{BUSY}{BUSY}"
+    found = run(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}])")
+    assert found.seconds > 1
+    assert found.processor_seconds > 0.6
+
+
+def test_memory_that_a_fork_shares_with_its_parent_counts_once() -> None:
+    found = run("import os, time; ballast = bytearray(100 << 20); os.fork(); time.sleep(0.5)")
+    assert 100 << 20 < found.peak_rss < 200 << 20
+
+
+def test_a_command_that_fails_tells_what_it_said() -> None:
+    with pytest.raises(CommandFailed, match=r"(?s) ended with 3:\n.*so that is why"):
+        run("import sys; print('so that is why', file=sys.stderr); sys.exit(3)")
+
+
+def test_nothing_is_left_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "pid"
+    sleep = time.sleep
+
+    def interrupt(seconds: float) -> None:
+        if told.exists() and told.read_text():
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)

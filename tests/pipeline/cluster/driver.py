@@ -1,0 +1,86 @@
+"""Runs commands on a cluster, in a process of its own: ``python -m tests.pipeline.cluster.driver < ORDERS``.
+
+A process has one SparkContext, and that of the tests is local. All commands share a session, since
+executors take seconds to start.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import Final, TypedDict
+
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.command import parser
+from purgatory.pipeline.session import spark_session
+from tests.pipeline.cluster.standalone import kill
+
+# Seconds between two looks at what Spark is doing.
+_EVERY: Final = 0.005
+
+
+class Orders(TypedDict):
+    """The master's URL, Spark's settings, and the commands as on a command line."""
+
+    master: str
+    settings: dict[str, str]
+    commands: list[list[str]]
+    # The worker to kill in the middle of the last command; null for none.
+    victim: int | None
+
+
+class Assassin(threading.Thread):
+    """Kills a worker as soon as a stage that reads what another has shuffled has done some of its tasks."""
+
+    def __init__(self, spark: SparkSession, victim: int) -> None:
+        super().__init__(name="assassin")
+        self._tracker = spark.sparkContext.statusTracker()
+        self._victim = victim
+        self._over = threading.Event()
+        self.struck: str | None = None
+
+    def run(self) -> None:
+        while self.struck is None and not self._over.wait(_EVERY):
+            self.struck = self._moment()
+        if self.struck is not None:
+            kill(self._victim)
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+    def _moment(self) -> str | None:
+        """What is in the middle, if anything is."""
+        for stage in map(self._tracker.getStageInfo, self._tracker.getActiveStageIds()):
+            if stage and stage.numActiveTasks and 0 < stage.numCompletedTasks < stage.numTasks:
+                for job in map(self._tracker.getJobInfo, self._tracker.getActiveJobsIds()):
+                    # The others of its stages came before it, be it for an earlier job.
+                    if job and len(job.stageIds) > 1 and stage.stageId in job.stageIds:
+                        return f"{stage}, of {job}"
+        return None
+
+
+def main() -> None:
+    orders: Orders = json.load(sys.stdin)
+    with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
+        for number, words in enumerate(orders["commands"], 1):
+            options = parser().parse_args(words)
+            victim = orders["victim"]
+            if victim is None or number < len(orders["commands"]):
+                options.job.run(spark, options)
+                continue
+            assassin = Assassin(spark, victim)
+            assassin.start()
+            try:
+                options.job.run(spark, options)
+            finally:
+                assassin.stop()
+            if assassin.struck is None:
+                raise RuntimeError("it was over before there was a middle of it")
+            print(assassin.struck)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The commands on a cluster of a master and two workers, beside the same on two threads of this machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.command import parser
+from tests.pipeline.cluster.driver import Orders
+from tests.pipeline.cluster.standalone import Cluster, standalone
+from tests.pipeline.settings import SETTINGS
+
+# A cluster takes half a minute where there are two cores, and more where these have other work.
+pytestmark = pytest.mark.timeout(600)
+
+OPERATIONS: Final = 20_000
+
+ON_A_CLUSTER: Final = {
+    **SETTINGS,
+    # As users have it, but that it would run all of few rows in one task.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
+    "spark.executor.memory": "512m",
+    # Both workers get something to do: of several files, and of several parts after each shuffle.
+    "spark.sql.files.maxRecordsPerFile": str(OPERATIONS // 4),
+    "spark.sql.shuffle.partitions": "4",
+    # What was on a worker that is gone is asked for three times, by default every five seconds.
+    "spark.shuffle.io.retryWait": "100ms",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.rolling.enabled": "false",
+    "spark.eventLog.compress": "false",
+}
+
+SUMMARIES: Final = tuple(
+    f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")
+)
+TABLES: Final = (
+    *("journal/operations", "journal/checks", "dataset/operations", "dataset/checks"),
+    *SUMMARIES,
+    *(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
+)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Where the same commands have left the same, and what Spark has noted down about the cluster's."""
+
+    local: Path
+    cluster: Path
+    # A copy of the local dataset that was summarized while a worker was killed, in a directory `dataset`.
+    killed: Path
+    events: Sequence[dict[str, Any]]
+
+
+def commands(root: Path) -> list[list[str]]:
+    journal, dataset = f"{root}/journal", f"{root}/dataset"
+    return [
+        ["generate", journal, f"--operations={OPERATIONS}", "--duration=300"],
+        ["compact", journal, dataset],
+        ["summarize", dataset],
+        ["advise", dataset, "--hot-keys=1"],
+    ]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("daemons")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Done once for all tests, since that takes most of their time."""
+    roots = [tmp_path_factory.mktemp(name) for name in ("local", "cluster", "killed", "events")]
+    local, remote, killed, events = roots
+    for words in commands(local):
+        options = parser().parse_args(words)
+        options.job.run(spark, options)
+    shutil.copytree(local / "dataset", killed / "dataset", ignore=shutil.ignore_patterns("summary"))
+    orders: Orders = {
+        "master": cluster.url,
+        "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
+        "commands": [*commands(remote), ["summarize", f"{killed}/dataset"]],
+        "victim": cluster.workers[0],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.cluster.driver"],
+        input=json.dumps(orders),
+        cwd=Path(__file__).parents[3],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (log,) = events.iterdir()
+    return Runs(local, remote, killed, [json.loads(line) for line in log.read_text().splitlines()])
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """In an order that depends on no float."""
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return sorted(
+        found, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
+    )
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Floats to within what the order of a sum makes of them."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(one == other)
+
+
+def assert_alike(found: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
+    assert right
+    assert len(found) == len(right)
+    for own, other in zip(found, right, strict=True):
+        assert own.keys() == other.keys()
+        assert all(map(alike, own.values(), other.values())), (own, other)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_command_makes_the_same_of_it_on_a_cluster(runs: Runs, table: str) -> None:
+    assert_alike(rows(runs.cluster / table), rows(runs.local / table))
+
+
+def test_both_workers_have_had_a_part_in_it(runs: Runs) -> None:
+    tasks = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
+    assert {task["Task Info"]["Executor ID"] for task in tasks} == {"0", "1"}
+
+
+@pytest.mark.parametrize("table", SUMMARIES)
+def test_a_worker_killed_in_the_middle_of_summarize_changes_nothing(runs: Runs, table: str) -> None:
+    assert_alike(rows(runs.killed / table), rows(runs.local / table))
+
+
+def test_what_the_killed_worker_had_done_was_done_again(runs: Runs) -> None:
+    names = [event["Event"] for event in runs.events]
+    gone = names.index("SparkListenerExecutorRemoved")
+    # Else it was killed when all was over.
+    assert "SparkListenerTaskEnd" in names[gone:]
+    reasons = {
+        event["Task End Reason"]["Reason"]
+        for event in runs.events
+        if event["Event"] == "SparkListenerTaskEnd"
+    }
+    assert reasons & {"Resubmitted", "FetchFailed", "ExecutorLostFailure"}

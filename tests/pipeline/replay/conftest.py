@@ -1,0 +1,25 @@
+"""Waits as the replay takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from purgatory.pipeline.transforms.reaper import Wait
+
+WheelWaits = Callable[[Iterable[tuple[str, Wait]]], DataFrame]
+
+
+@pytest.fixture(scope="session")
+def wheel_waits_of(spark: SparkSession) -> WheelWaits:
+    """Makes a frame of waits, each on the wheel of a purgatory, of node n."""
+
+    def make(waits: Iterable[tuple[str, Wait]]) -> DataFrame:
+        return spark.createDataFrame(
+            [("n", purgatory, *wait) for purgatory, wait in waits],
+            "node string, purgatory string, entered_us long, deadline_us long, left_us long",
+        )
+
+    return make

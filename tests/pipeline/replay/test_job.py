@@ -1,0 +1,138 @@
+"""`purgatory-pipeline replay`, on a dataset as `compact` leaves it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from purgatory.journal.schema import GAPS
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import replay
+from purgatory.pipeline.recommendation import DEFAULT
+from purgatory.pipeline.schemas import COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.transforms.reaper import Setting, Stretch
+from tests.pipeline.journals import NOON, ROWS, Row, operation
+
+
+def compacted(spark: SparkSession, root: Path, rows: dict[Table, Sequence[Row]]) -> Dataset:
+    dataset = Dataset(str(root))
+    commits = []
+    for table, own in rows.items():
+        fields = StructType([*table.recorded])
+        frame = spark.createDataFrame([tuple(row[name] for name in fields.names) for row in own], fields)
+        dated = frame.withColumn("date", F.to_date(table.instant)).withColumn("batch", F.lit(0))
+        dated.write.partitionBy(*table.partitions, "batch").parquet(dataset.table(table))
+        commits.append((1, 0, len(own), len(own), 0, 0, table.name, 0))
+    spark.createDataFrame(commits, COMMITS).write.partitionBy("table", "batch").parquet(dataset.commits)
+    return dataset
+
+
+def parsed(*arguments: str) -> Namespace:
+    parser = ArgumentParser()
+    replay.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+@dataclass(frozen=True)
+class Run:
+    said: list[str]
+    settings: list[SparkRow]
+    recommendations: list[SparkRow]
+
+
+# Five hundred in a second, for three seconds; every second one expires, after 300 ms.
+_STARTS = [2_000 * number + 7 for number in range(1500)]
+_ROWS = [
+    operation(
+        number,
+        started=NOON + timedelta(microseconds=start),
+        timeout_us=300_000,
+        **(
+            {"waited_us": 300_500, "lateness_us": 500}
+            if number % 2 == 0
+            else {"waited_us": 40_000, "lateness_us": None, "outcome": "completed"}
+        ),
+    )
+    for number, start in enumerate(_STARTS)
+]
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = tmp_path_factory.mktemp("dataset")
+    endless = operation(9000, purgatory="endless", timeout_us=None, outcome="completed", lateness_us=None)
+    gap = ROWS[GAPS] | {"began": NOON, "ended": NOON + timedelta(seconds=2), "lost_operations": 7}
+    dataset = compacted(spark, root, {OPERATIONS_TABLE: [*_ROWS, endless], GAPS_TABLE: [gap]})
+    options = parsed(
+        str(root), "--ticks", "0.001", "0.01", "--wheel-sizes", "512", "--late", "0.01", "--operations", "700"
+    )
+    with redirect_stdout(StringIO()) as said:
+        replay.run(spark, options)
+    tables = (
+        spark.read.parquet(dataset.replay(name)).orderBy("purgatory", "tick_us", "wheel_size").collect()
+        for name in (replay.SETTINGS, replay.RECOMMENDATIONS)
+    )
+    return Run(said.getvalue().splitlines(), *tables)
+
+
+def test_each_setting_is_replayed_and_the_default_as_well(run: Run) -> None:
+    # Those of the last two seconds are 1000, of the last one too few.
+    waits = [
+        (start, start + 300_000, None if number % 2 == 0 else start + 40_000)
+        for number, start in enumerate(_STARTS)
+        if start > 500_000
+    ]
+    stretch = Stretch(waits, since=1_000_000)
+    assert [(row["purgatory"], row["tick_us"], row["wheel_size"]) for row in run.settings] == [
+        ("fetch", 1_000, 32),
+        ("fetch", 1_000, 512),
+        ("fetch", 10_000, 512),
+    ]
+    for row in run.settings:
+        work = stretch.replayed(Setting(row["tick_us"], row["wheel_size"]))
+        assert (row["operations"], row["expired"]) == (stretch.begun, work.lateness.total())
+        assert row["lateness_p99_us"] == pytest.approx(row["tick_us"] - 7)
+        assert row["wakeups"] == work.wakeups
+
+
+def test_what_is_recommended_is_written_and_said(run: Run) -> None:
+    (row,) = run.recommendations
+    assert (row["purgatory"], row["tick_us"], row["wheel_size"]) == ("fetch", 10_000, 512)
+    assert (row["acceptable_us"], row["operations"], row["recorded"]) == (10_000, 1_000, 1_500)
+    assert run.said[0] == (
+        "fetch: replayed 1,000 of 1,500 operations with a timeout, the newest, "
+        "from 2026-03-01 12:00:01 to 2026-03-01 12:00:03 UTC"
+    )
+    assert run.said[2].split() == ["tick", "slots", "wake-ups", "moves", "fullest", "slot", "lateness", "p99"]
+    assert [line.split()[:4] for line in run.said[3:6]] == [
+        ["fetch", "1", "ms", "32"],
+        ["fetch", "1", "ms", "512"],
+        ["fetch", "10", "ms", "512"],
+    ]
+    assert run.said[3].endswith("the default")
+    assert run.said[7] == row["sentence"]
+    assert run.said[-1] == "Up to 7 operations of that time are missing in the journal, and here."
+
+
+def test_where_no_operation_has_a_timeout_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [], GAPS_TABLE: []})
+    with pytest.raises(PipelineError, match="no operation with a timeout"):
+        replay.run(spark, parsed(dataset.root))
+
+
+def test_by_default_all_ticks_and_sizes_are_tried() -> None:
+    options = parsed("dataset")
+    assert (options.ticks, options.wheel_sizes) == (replay.TICKS, replay.WHEEL_SIZES)
+    assert Setting(round(1e6 * options.ticks[0]), options.wheel_sizes[2]) == DEFAULT

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.transforms.reaper import Setting, Stretch
+from purgatory.pipeline.transforms.replay import measured, replay, replayed
+from purgatory.pipeline.transforms.wheel_waits import stretches
+from tests.pipeline.journals import NOON
+from tests.pipeline.replay.histories import history
+
+SETTINGS = [Setting(1_000, 8), Setting(10_000, 32), Setting(50_000, 3)]
+# Two of these have a purgatory in common, on two nodes.
+HISTORIES = {("a", "fetch"): 5, ("b", "fetch"): 9, ("a", "produce"): 0}
+
+
+def test_the_rows_of_a_stretch_add_up_to_its_work() -> None:
+    waits = history(5)
+    since, until = waits[10][1], waits[-10][0]
+    columns = dict(zip(("entered_us", "deadline_us", "left_us"), zip(*waits, strict=True), strict=True))
+    table = pa.table(
+        columns
+        | {
+            "purgatory": ["p"] * len(waits),
+            "since_us": [since] * len(waits),
+            "until_us": [until] * len(waits),
+        }
+    )
+
+    rows = replay(SETTINGS)(table).to_pylist()
+
+    stretch = Stretch(waits, since, until)
+    for setting in SETTINGS:
+        own = [
+            row
+            for row in rows
+            if (row["tick_us"], row["wheel_size"]) == (setting.tick_us, setting.wheel_size)
+        ]
+        work = stretch.replayed(setting)
+        total = {
+            name: sum(row[name] for row in own) for name in ("operations", "wakeups", "moves", "expired")
+        }
+        assert total == {
+            "operations": stretch.begun,
+            "wakeups": work.wakeups,
+            "moves": work.moves,
+            "expired": work.lateness.total(),
+        }
+        assert max(row["fullest_slot"] for row in own) == work.fullest_slot
+        assert max(row["levels"] for row in own) == work.levels
+        assert {(row["purgatory"], row["since_us"], row["until_us"]) for row in own} == {
+            ("p", since, stretch.end)
+        }
+        late = Counter({row["lateness_us"]: row["expired"] for row in own if row["lateness_us"] is not None})
+        assert late == work.lateness
+
+
+def test_however_the_work_is_split_the_measures_are_the_same(spark: SparkSession) -> None:
+    histories = {wheel: history(seed, most=400) for wheel, seed in HISTORIES.items()}
+    waits = spark.createDataFrame(
+        [(*wheel, *wait) for wheel, waits in histories.items() for wait in waits],
+        "node string, purgatory string, entered_us long, deadline_us long, left_us long",
+    )
+    shuffled = waits.repartition(5).orderBy(F.xxhash64("entered_us"))
+    few, many = (
+        replayed(rows, stretches(rows, coarsest_us=50_000, size=size), SETTINGS)
+        for rows, size in ((waits, 1_000_000), (shuffled, 1))
+    )
+    both = few.unionAll(many.withColumn("purgatory", F.concat(F.lit("split "), "purgatory"))).persist()
+
+    rows = measured(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
+
+    one_each = both.where("tick_us = 1000 AND lateness_us IS NULL")
+    stretches_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
+    both.unpersist()
+    assert (stretches_of["fetch"], stretches_of["produce"]) == (2, 1)
+    assert min(stretches_of["split fetch"], stretches_of["split produce"]) > 5
+    fetch, produce, *split = ([row.asDict() for row in rows[i : i + 3]] for i in (0, 3, 6, 9))
+    assert split == [
+        [row | {"purgatory": f"split {row['purgatory']}"} for row in each] for each in (fetch, produce)
+    ]
+    whole = Stretch(histories["a", "produce"])
+    for row, setting in zip(produce, SETTINGS, strict=True):
+        work = whole.replayed(setting)
+        assert (row["operations"], row["wakeups"], row["moves"]) == (whole.begun, work.wakeups, work.moves)
+        assert (row["fullest_slot"], row["levels"]) == (work.fullest_slot, work.levels)
+        assert row["expired"] == work.lateness.total()
+
+
+@pytest.fixture(scope="module")
+def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
+    """By purgatory, tick and wheel size."""
+    noon = round(NOON.timestamp() * 1e6)
+
+    def row(purgatory: str, tick: int, size: int, wakeups: int, moves: int, **late: Any) -> tuple[Any, ...]:
+        done = {
+            "operations": 10,
+            "fullest": 3,
+            "levels": 2,
+            "since": 0,
+            "until": 9,
+            "lateness": None,
+            "expired": 0,
+        }
+        each = done | late
+        times = (noon + each["since"], noon + each["until"])
+        work = (each["operations"], wakeups, moves, each["fullest"], each["levels"])
+        return (purgatory, tick, size, *times, *work, each["lateness"], each["expired"])
+
+    none = {"operations": 0, "fullest": 0, "levels": 0}
+    rows = [
+        # Two stretches, the second of them on another node.
+        row("fetch", 1000, 8, 5, 2, until=40),
+        row("fetch", 1000, 8, 6, 1, since=20, until=90, fullest=7, levels=3),
+        row("fetch", 1000, 8, 0, 0, lateness=100, expired=3, **none),
+        row("fetch", 1000, 8, 0, 0, lateness=900, expired=1, **none),
+        row("fetch", 1000, 8, 0, 0, lateness=100, expired=4, **none),
+        # Less work, later; as much work, later still; less than both.
+        row("fetch", 2000, 8, 12, 0, lateness=1500, expired=1),
+        row("fetch", 5000, 8, 0, 12, lateness=4000, expired=1),
+        row("fetch", 9000, 8, 10, 0, lateness=8000, expired=1),
+        # But here it is even less, as late. And as little with a larger wheel.
+        row("fetch", 9000, 32, 3, 0, lateness=8000, expired=1),
+        row("fetch", 9000, 64, 3, 0, lateness=8000, expired=1),
+        # Nothing has expired, so it is the tick that counts.
+        row("produce", 1000, 8, 1, 1),
+        row("produce", 2000, 8, 1, 0),
+        row("produce", 3000, 8, 1, 0),
+    ]  # fmt: skip
+    frame = spark.createDataFrame(
+        rows,
+        "purgatory string, tick_us long, wheel_size long, since_us long, until_us long, operations long, "
+        "wakeups long, moves long, fullest_slot long, levels long, lateness_us long, expired long",
+    )
+    at = {name: F.unix_micros(name) - noon for name in ("since", "until")}
+    found = measured(frame).withColumns(at).collect()
+    return {(row["purgatory"], row["tick_us"], row["wheel_size"]): row for row in found}
+
+
+def test_stretches_and_nodes_are_added_up(measures: dict[tuple[str, int, int], Row]) -> None:
+    assert measures["fetch", 1000, 8].asDict() == {
+        "purgatory": "fetch",
+        "tick_us": 1000,
+        "wheel_size": 8,
+        "since": 0,
+        "until": 90,
+        "operations": 20,
+        "wakeups": 11,
+        "moves": 3,
+        "fullest_slot": 7,
+        "levels": 3,
+        "expired": 8,
+        "lateness_mean_us": 200.0,
+        "lateness_p99_us": pytest.approx(844),
+        "lateness_max_us": 900,
+        "pareto": True,
+    }
+    nothing_expired = measures["produce", 1000, 8]
+    assert nothing_expired["expired"] == 0
+    assert [nothing_expired[f"lateness_{each}_us"] for each in ("mean", "p99", "max")] == [None] * 3
+
+
+def test_what_is_worse_in_one_way_and_better_in_none_is_not_in_the_pareto_set(
+    measures: dict[tuple[str, int, int], Row],
+) -> None:
+    assert {setting for setting, row in measures.items() if row["pareto"]} == {
+        ("fetch", 1000, 8),
+        ("fetch", 2000, 8),
+        ("fetch", 9000, 32),
+        ("produce", 1000, 8),
+        ("produce", 2000, 8),
+    }

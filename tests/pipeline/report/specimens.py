@@ -1,0 +1,182 @@
+"""Findings by hand: two kinds, one of which mostly expires, in two purgatories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from purgatory.pipeline.advice import Advice
+from purgatory.pipeline.report import findings as found
+from purgatory.pipeline.report.findings import Findings, kinds
+
+Row = dict[str, Any]
+
+NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE: Final = timedelta(minutes=1)
+# What a page must not take for its own.
+HOSTILE: Final = "</script><script>alert(1)</script>"
+
+FETCH: Final = {"purgatory": "fetch", "kind": "Fetch"}
+PRODUCE: Final = {"purgatory": "produce", "kind": "Produce"}
+
+
+def step(number: int, minutes: int = 1) -> Row:
+    """The n-th step since noon."""
+    since = NOON + number * minutes * MINUTE
+    return {"since": since, "until": since + minutes * MINUTE}
+
+
+def minute(number: int, kind: Row = FETCH, **changed: Any) -> Row:
+    ended = {"operations": 4, "completed": 2, "expired": 1, "cancelled": 1, "failed": 0}
+    waits = {"wait_p50_us": 0.0, "wait_p90_us": 900.0, "wait_p99_us": 2_000.0, "wait_p999_us": 3_000.0}
+    return {
+        **(step(number) | kind | ended | waits),
+        **({"lateness_p99_us": 150.0, "tries_per_operation": 1.5} | changed),
+    }
+
+
+def pending(number: int, kind: Row = FETCH, most: int = 3) -> Row:
+    return step(number) | kind | {"pending_max": most, "pending_mean": most / 2}
+
+
+def checks(number: int, purgatory: str = "fetch", tried_max: int = 9) -> Row:
+    counts = {"checks": 10, "tried": 30, "completed": 5}
+    return (
+        step(number)
+        | {"purgatory": purgatory, **counts, "tried_p50": 2.0, "tried_p99": 8.0}
+        | {"tried_max": tried_max}
+    )
+
+
+def curve(
+    kind: Row = FETCH, key: str | None = None, *, unit_us: int = 1_000, reaches_zero: bool = False
+) -> list[Row]:
+    """Of ten: four completed, and two were cut off between; the rest at the end, one way or the other."""
+    rows = []
+    for waited, at_risk, completed, ended, running, survival in (
+        (0, 10, 1, 1, 1, 0.9),
+        (1, 9, 0, 2, 1, 0.9),
+        (2, 7, 3, 3, 4, 0.9 * 4 / 7),
+        (4, 4, 4, 4, 8, 0.0) if reaches_zero else (4, 4, 0, 4, 4, 0.9 * 4 / 7),
+    ):
+        bounds = (None, None) if survival == 0 else (survival / 2, min(1.0, survival * 1.1))
+        row = {"waited_us": waited * unit_us, "at_risk": at_risk, "ended": ended, "completed": completed}
+        rows.append(
+            kind
+            | {"key": key, **row, "completed_running": running, "survival": survival}
+            | {"survival_low": bounds[0], "survival_high": bounds[1]}
+        )
+    return rows
+
+
+def timeouts(kind: Row = FETCH, key: str | None = None, operations: int = 8) -> list[Row]:
+    """By 50 %, to be read off; by 90 %, of which the upper bound is not; by 99 %, not."""
+    whole = {"operations": operations, "followed_us": 4_000, "known_share": 0.9}
+    rows = []
+    for share, timeout, low, high, naive, more in (
+        (0.5, 1_000, 900, 1_100, 800, -3.0),
+        (0.9, 3_000, 2_500, None, 2_000, 1.0),
+        (0.99, None, None, None, None, None),
+    ):
+        of_share = {"share": share, "timeout_us": timeout, "timeout_low_us": low, "timeout_high_us": high}
+        changes = {"naive_us": naive, "more_completed": more, "waited_less_us": more and 5_000.0}
+        rows.append(kind | {"key": key, **whole, **of_share, **changes})
+    return rows
+
+
+def sentences(rows: Sequence[Row]) -> list[Row]:
+    names = ("purgatory", "kind", "key", "share")
+    return [{name: row[name] for name in names} | {"sentence": Advice(**row).sentence()} for row in rows]
+
+
+def hot_keys() -> list[Row]:
+    figures = {"operations": 5, "waited_us": 9_000, "wasted_tries": 4}
+    keys = (("operations", 1, HOSTILE), ("operations", 2, "b"), ("waited_us", 1, "b"))
+    return [
+        {"purgatory": "fetch", "by": by, "rank": rank, "key": key} | figures | {"operations": 9 - rank}
+        for by, rank, key in keys
+    ]
+
+
+def settings(purgatory: str = "fetch", *, wakeups: int = 90, late: float | None = 990.0) -> list[Row]:
+    """The default, one that is better in one way, and one that is worse than the default."""
+    whole = {"purgatory": purgatory, "since": NOON, "until": NOON + 3 * MINUTE, "operations": 8}
+    return [
+        whole
+        | {"tick_us": tick, "wheel_size": size, "wakeups": wakes, "moves": moves, "fullest_slot": 2}
+        | {"levels": 2, "expired": 0 if late is None else 2, "pareto": pareto}
+        | {"lateness_mean_us": late and late / 2, "lateness_p99_us": late and late * tick / 1_000}
+        | {"lateness_max_us": late and tick}
+        for tick, size, wakes, moves, pareto in (
+            (1_000, 32, wakeups, 10, True),
+            (1_000, 8, wakeups, 1_000, False),
+            (5_000, 256, wakeups // 10, 0, True),
+        )
+    ]
+
+
+def recommendation(purgatory: str = "fetch") -> Row:
+    chosen = {"tick_us": 5_000, "wheel_size": 256, "acceptable_us": 10_000}
+    whole = {"purgatory": purgatory, "operations": 8, "recorded": 12}
+    return whole | chosen | {"sentence": f"Take five for {purgatory}."}
+
+
+def commits(kept: int = 12) -> list[Row]:
+    counts = {"files": 2, "unreadable_files": 1, "rows": kept + 3, "duplicates": 2, "quarantined": 1}
+    return [{"table": "operations", "kept": kept, **counts}]
+
+
+def nodes(*names: str, lost: int = 0) -> list[Row]:
+    return [{"node": n, "gaps": min(lost, 1), "lost_operations": lost, "lost_checks": 0} for n in names]
+
+
+def summary(*rows: Row, **changed: list[Row]) -> dict[str, Sequence[Row]]:
+    """The tables that `summarize` leaves, with these minutes."""
+    of_pending = [pending(0)] if rows else []
+    whole: dict[str, Sequence[Row]] = {
+        found.MINUTES: rows,
+        found.PENDING: of_pending,
+        found.FAN_OUT: [checks(0)] if rows else [],
+        found.GAPS: [],
+        found.HOTTEST_KEYS: hot_keys() if rows else [],
+    }
+    whole |= changed
+    return whole | {found.KINDS: kinds(whole[found.MINUTES], whole[found.PENDING])}
+
+
+def advice(*rows: Row, curves: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
+    """The tables that `advise` leaves."""
+    return {found.CURVES: curves, found.TIMEOUTS: rows, found.SENTENCES: sentences(rows)}
+
+
+def findings(**tables: Sequence[Row]) -> Findings:
+    """With these tables, and those that are always there."""
+    always: dict[str, Sequence[Row]] = {found.COMMITS: commits(), found.NODES: nodes("a")}
+    return Findings("build/data set", NOON, always | tables)
+
+
+def everything() -> Findings:
+    """One of each chart, with a gap, in names that are not to be trusted."""
+    hostile = {"purgatory": "fetch", "kind": HOSTILE}
+    minutes = [
+        *(minute(number) for number in (0, 1, 3)),
+        minute(0, PRODUCE, expired=0, completed=3, lateness_p99_us=None),
+        minute(2, hostile),
+    ]
+    of_pending = [pending(0), pending(1), pending(0, PRODUCE), pending(2, hostile)]
+    rows = [*timeouts(), *timeouts(key=HOSTILE), *timeouts(PRODUCE, operations=4)]
+    incomplete = [step(1) | {"incomplete_minutes": 1}]
+    return findings(
+        **summary(
+            *minutes,
+            pending=of_pending,
+            fan_out=[checks(0), checks(1, "produce"), checks(2)],
+            gaps=incomplete,
+        ),
+        **advice(*rows, curves=[*curve(), *curve(PRODUCE, unit_us=200, reaches_zero=True)]),
+        settings=settings(),
+        recommendations=[recommendation()],
+        nodes=nodes("a", HOSTILE, lost=7),
+        commits=commits(20),
+    )

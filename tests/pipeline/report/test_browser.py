@@ -1,0 +1,194 @@
+"""The page as a browser shows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import vl_convert
+from playwright.sync_api import Browser, Dialog, Page, Route, expect, sync_playwright
+
+from purgatory.pipeline.report.figure import COLOURS
+from purgatory.pipeline.report.page import page
+from tests.pipeline.report.specimens import HOSTILE, everything, findings, minute, summary
+
+CHROMIUM: Final = Path("/usr/bin/chromium")
+FLAGS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+# Of each chart, the colours of its pixels: of a copy, since the browser warns of reading one that is shown.
+_COLOURS: Final = """
+() => Object.fromEntries([...document.querySelectorAll(".chart")].map((chart) => {
+  const canvas = chart.querySelector("canvas");
+  const copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
+  const hex = (at) => pixels[at].toString(16).padStart(2, "0");
+  const colours = new Set();
+  for (let at = 0; at < pixels.length; at += 4)
+    if (pixels[at + 3] === 255) colours.add(`#${hex(at)}${hex(at + 1)}${hex(at + 2)}`);
+  return [chart.id, [...colours]];
+}))
+"""
+
+
+@dataclass
+class Shown:
+    """A page, with what it has said and asked for since it was opened."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, path: Path) -> None:
+        def listen(route: Route) -> None:
+            if route.request.url == path.as_uri():
+                route.continue_()
+            else:
+                self.asked.append(route.request.url)
+                route.abort()
+
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self.page.route("**/*", listen)
+        self.page.goto(path.as_uri())
+        self.drawn("light")
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.said.append(dialog.message)
+        dialog.dismiss()
+
+    def drawn(self, scheme: str) -> None:
+        # Not a function that is waited for, since the page lets no text become code.
+        self.page.wait_for_selector(f'html[data-charts="{scheme}"]', state="attached")
+
+    def colours(self) -> dict[str, set[str]]:
+        """Of each chart, those of its pixels."""
+        return {name: set(colours) for name, colours in self.page.evaluate(_COLOURS).items()}
+
+    def width(self) -> Any:
+        return self.page.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        missing = f"{CHROMIUM} is not installed: nobody has looked at the report"
+        if "CI" in os.environ:
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> Iterator[None]:
+    """Put them together once: it takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "javascript_bundle", cache(vl_convert.javascript_bundle))
+        yield
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return page(everything(), ["kinds"])
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, html: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """The report, on a wide screen."""
+    path = tmp_path_factory.mktemp("report") / "index.html"
+    path.write_text(html, encoding="utf-8")
+    with browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light") as tab:
+        shown = Shown(tab)
+        shown.open(path)
+        yield shown
+
+
+def test_every_chart_is_drawn(shown: Shown) -> None:
+    charts = shown.colours()
+
+    assert len(charts) == 14
+    # Axes and labels have other colours than marks.
+    assert [name for name, colours in charts.items() if not colours & set(COLOURS)] == []
+    # Those of the two kinds that have a curve: the first and the third of three.
+    assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}
+
+
+def test_the_tables_are_there(shown: Shown) -> None:
+    captions = shown.page.locator("caption").all_inner_texts()
+
+    assert any(caption.startswith("The kinds of operations") for caption in captions)
+    assert "What became of the journal's rows" in captions
+    assert shown.page.locator("tbody th", has_text=HOSTILE).count() > 0
+
+
+def test_pointing_at_a_chart_says_what_is_there(shown: Shown) -> None:
+    shown.page.locator("#keys-operations canvas").hover(position={"x": 600, "y": 15})
+    tooltip = shown.page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+
+    assert HOSTILE in tooltip.inner_text()
+
+
+def test_a_narrow_screen_scrolls_tables_only(shown: Shown) -> None:
+    wide = shown.width()
+    shown.page.set_viewport_size({"width": 380, "height": 800})
+    # All but a margin of 16 on each side.
+    expect(shown.page.locator("#pending canvas")).to_have_css("width", "348px")
+
+    assert (wide, shown.width()) == (1440, 380)
+    shown.page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_the_charts_follow_the_colours_of_the_page(shown: Shown) -> None:
+    light = shown.colours()["survival"]
+    shown.page.emulate_media(color_scheme="dark")
+    shown.drawn("dark")
+    dark = shown.colours()["survival"]
+    shown.page.emulate_media(color_scheme="light")
+    shown.drawn("light")
+
+    assert light - dark
+    assert COLOURS[0] in light & dark
+
+
+def test_nothing_is_asked_for_and_nothing_is_wrong(shown: Shown) -> None:
+    assert (shown.asked, shown.said) == ([], [])
+
+
+def test_a_single_minute_and_missing_tables_are_no_fault(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "index.html"
+    path.write_text(page(findings(**summary(minute(0)))), encoding="utf-8")
+    with browser.new_page(color_scheme="light") as tab:
+        shown = Shown(tab)
+        shown.open(path)
+
+        assert all(colours & set(COLOURS) for colours in shown.colours().values())
+        assert "purgatory-pipeline advise" in tab.inner_text("#waits")
+        assert (shown.asked, shown.said) == ([], [])
+
+
+def test_without_scripts_the_tables_can_be_read(browser: Browser, html: str) -> None:
+    with browser.new_page(java_script_enabled=False) as tab:
+        tab.set_content(html)
+
+        assert "The charts need JavaScript" in tab.inner_text("noscript")
+        assert "Fetch in fetch" in tab.inner_text("#overview table")

@@ -1,0 +1,79 @@
+"""What the page takes from the tables."""
+
+from __future__ import annotations
+
+from purgatory.pipeline.report.findings import kinds
+from tests.pipeline.report.specimens import (
+    FETCH,
+    MINUTE,
+    NOON,
+    PRODUCE,
+    checks,
+    findings,
+    minute,
+    pending,
+    step,
+    summary,
+    timeouts,
+)
+
+
+def test_kinds_are_added_up_over_time() -> None:
+    (row,) = kinds(
+        [minute(0), minute(1, operations=12, completed=12, expired=0, cancelled=0, tries_per_operation=3.5)],
+        [pending(0, most=3), pending(1, most=2)],
+    )
+
+    assert row == FETCH | {
+        "operations": 16,
+        "completed": 14,
+        "expired": 1,
+        "cancelled": 1,
+        "failed": 0,
+        "tries_per_operation": 3.0,
+        "lateness_p99_us": 150.0,
+        "pending_max": 3,
+    }
+
+
+def test_the_lateness_of_a_kind_is_the_worst_there_is() -> None:
+    lateness = [
+        kinds([minute(at, lateness_p99_us=each) for at, each in enumerate(known)], [])[0]["lateness_p99_us"]
+        for known in ([None, None], [None, 5.0], [7.0, None, 5.0])
+    ]
+
+    assert lateness == [None, 5.0, 7.0]
+
+
+def test_kinds_with_the_most_operations_come_first() -> None:
+    found = findings(**summary(minute(0), minute(0, PRODUCE, operations=5), pending=[]))
+
+    assert found.series == ["Produce in produce", "Fetch in fetch"]
+    assert found.operations == 9
+
+
+def test_without_a_summary_the_advice_tells_which_kinds_there_are() -> None:
+    rows = [*timeouts(operations=3), *timeouts(key="k", operations=99), *timeouts(PRODUCE, operations=5)]
+    found = findings(timeouts=rows)
+
+    assert found.series == ["Produce in produce", "Fetch in fetch"]
+    assert found.advised == 8
+
+
+def test_the_span_covers_what_was_pending_and_what_was_checked_too() -> None:
+    found = findings(**summary(minute(3), pending=[pending(1)], fan_out=[checks(5)]))
+
+    assert found.span == (NOON + MINUTE, NOON + 6 * MINUTE)
+    assert found.step == MINUTE
+
+
+def test_without_a_row_there_is_no_span() -> None:
+    found = findings(**summary())
+
+    assert (found.span, found.step, found.series) == (None, None, [])
+
+
+def test_incomplete_steps_that_touch_are_one_stretch() -> None:
+    found = findings(gaps=[step(number) | {"incomplete_minutes": 1} for number in (0, 1, 3)])
+
+    assert found.incomplete == [(NOON, NOON + 2 * MINUTE), (NOON + 3 * MINUTE, NOON + 4 * MINUTE)]

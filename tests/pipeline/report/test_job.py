@@ -1,0 +1,145 @@
+"""`purgatory-pipeline report`, on tables as the other commands leave them."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import vl_convert
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import report
+from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from tests.pipeline.journals import NOON, ROWS
+from tests.pipeline.report.specimens import (
+    MINUTE,
+    Row,
+    checks,
+    curve,
+    hot_keys,
+    minute,
+    recommendation,
+    sentences,
+    settings,
+    timeouts,
+)
+
+
+def write(path: str, rows: Sequence[Row], schema: pa.Schema | None = None) -> None:
+    Path(path).mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), f"{path}/part.parquet")
+
+
+def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
+    """As one batch."""
+    partitions = f"date={NOON:%Y-%m-%d}/" + ("kind=Fetch/" if "kind" in table.partitions else "")
+    columns = [{name: value for name, value in row.items() if name != "kind"} for row in rows]
+    write(f"{dataset.table(table)}/{partitions}batch=0", columns)
+    counts = {"files": 1, "unreadable_files": 0, "rows": len(rows), "kept": len(rows)}
+    commit = counts | {"duplicates": 0, "quarantined": 0}
+    write(f"{dataset.commits}/table={table.name}/batch=0", [commit])
+
+
+def at_minute(row: Row) -> Row:
+    return {"minute": row["since"]} | {name: row[name] for name in row if name not in ("since", "until")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bundle() -> Any:
+    """A stand-in for the libraries of the charts; `test_browser` has the real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "javascript_bundle", lambda snippet: "")
+        yield
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """With all tables there are; the minutes are 20 hours apart, and a curve is of a key."""
+    dataset = Dataset(f"{tmp_path_factory.mktemp('dataset')}")
+    compact(dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
+    compact(dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
+    late = minute(1_200, lateness_p99_us=None)
+    minutes = [at_minute(minute(0)), at_minute(late)]
+    write(dataset.summary("minutes"), minutes)
+    of_pending = {"pending_max": 3, "pending_mean": 1.5, "pending_last": 2}
+    write(
+        dataset.summary("pending"),
+        [{name: row[name] for name in ("minute", "purgatory", "kind")} | of_pending for row in minutes],
+    )
+    write(dataset.summary("fan_out"), [at_minute(checks(0))])
+    write(dataset.summary("gaps"), [{"minute": NOON, "nodes": ["a"]}])
+    write(dataset.summary("hottest_keys"), hot_keys())
+    schema = pa.Table.from_pylist([curve()[0] | {"key": "k"}]).schema
+    write(dataset.advice("curves"), [*curve(), *curve(key="k")], schema)
+    write(dataset.advice("timeouts"), [*timeouts(key="k"), *timeouts()])
+    write(dataset.advice("sentences"), sentences([*timeouts(key="k"), *timeouts()]))
+    write(dataset.replay("settings"), settings())
+    write(dataset.replay("recommendations"), [recommendation()])
+    return dataset
+
+
+def run(spark: SparkSession, dataset: Dataset, output: Path) -> dict[str, list[Row]]:
+    """The tables in the report."""
+    parser = ArgumentParser()
+    report.add_arguments(parser)
+    report.run(spark, parser.parse_args([dataset.root, str(output)]))
+    return {path.stem: pq.read_table(path).to_pylist() for path in (output / "tables").glob("*.parquet")}
+
+
+def test_it_writes_a_page_and_the_tables_in_it(
+    spark: SparkSession, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = run(spark, dataset, tmp_path / "new" / "report")
+    page = (tmp_path / "new" / "report" / "index.html").read_text()
+
+    assert f"The report is in {tmp_path}/new/report/index.html" in capsys.readouterr().out
+    # 1,201 minutes are drawn in steps of 5.
+    assert [row["since"] for row in tables["minutes"]] == [NOON, NOON + 1_200 * MINUTE]
+    assert {row["until"] - row["since"] for row in tables["minutes"]} == {5 * MINUTE}
+    assert len(tables["pending"]) == 241
+    assert [row["incomplete_minutes"] for row in tables["gaps"]] == [1]
+    assert [row["operations"] for row in tables["kinds"]] == [8]
+    assert [(row["node"], row["lost_operations"]) for row in tables["nodes"]] == [
+        ("a", 3),
+        ("b", 0),
+        ("c", 3),
+    ]
+    assert [(row["table"], row["kept"]) for row in tables["commits"]] == [("gaps", 2), ("operations", 2)]
+    # Curves of kinds, and timeouts of these before those of keys.
+    assert [row["waited_us"] for row in tables["curves"]] == [0, 1_000, 2_000, 4_000]
+    assert [row["key"] for row in tables["timeouts"]] == [None] * 3 + ["k"] * 3
+    assert len(tables["settings"]) == 3
+    for name, rows in tables.items():
+        assert f'href="tables/{name}.json"' in page
+        records = json.loads((tmp_path / "new" / "report" / "tables" / f"{name}.json").read_text())
+        assert records == json.loads(json.dumps(rows, default=datetime.isoformat))
+
+
+def test_a_command_that_has_not_ended_counts_as_not_run(
+    spark: SparkSession, tmp_path: Path, dataset: Dataset
+) -> None:
+    started = Dataset(f"{tmp_path}/dataset")
+    compact(started, OPERATIONS_TABLE, ROWS["operations"])
+    write(started.summary("minutes"), [at_minute(minute(0))])
+    write(f"{started.advice('curves')}/_temporary", curve())
+
+    tables = run(spark, started, tmp_path / "report")
+
+    assert sorted(tables) == ["commits", "nodes"]
+    assert "There is no summary yet." in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_where_nothing_is_compacted_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="nothing is compacted"):
+        report.run(spark, Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
+
+    assert not (tmp_path / "report").exists()

@@ -1,0 +1,75 @@
+"""The page as text; `test_browser` looks at it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import vl_convert
+
+from purgatory.pipeline.report import page as pages
+from purgatory.pipeline.report.markup import Column, table
+from tests.pipeline.report.specimens import HOSTILE, everything, findings
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> Iterator[None]:
+    """A stand-in: the real ones take a second to put together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "javascript_bundle", lambda snippet: f"/* {snippet} */")
+        yield
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return pages.page(everything(), ["kinds", "minutes"])
+
+
+def test_only_its_own_two_scripts_are_in_it(page: str) -> None:
+    assert len(re.findall(r"<script", page)) == len(re.findall(r"</script", page)) == 2
+    assert HOSTILE not in page
+
+
+def test_the_charts_are_those_that_it_has_places_for(page: str) -> None:
+    (text,) = re.findall(r'<script type="application/json" id="charts">(.*)</script>', page)
+    charts = json.loads(text)
+
+    assert sorted(charts) == sorted(re.findall(r'<div class="chart" id="([^"]*)">', page))
+    assert HOSTILE in str(charts)
+    assert "$schema" not in text
+
+
+def test_no_two_parts_have_the_same_name(page: str) -> None:
+    assert set(Counter(re.findall(r' id="([^"]*)"', page)).values()) == {1}
+
+
+def test_every_part_is_linked(page: str) -> None:
+    linked = re.findall(r'<a href="#([^"]*)">', page)
+
+    assert linked == re.findall(r'<section id="([^"]*)"', page)
+
+
+def test_the_tables_beside_it_are_linked(page: str) -> None:
+    assert re.findall(r'href="(tables/[^"]*)"', page) == [
+        f"tables/{name}.{kind}" for name in ("kinds", "minutes") for kind in ("parquet", "json")
+    ]
+
+
+def test_without_tables_there_are_no_links() -> None:
+    assert "tables/" not in pages.page(findings())
+
+
+def test_a_table_has_headings_for_columns_and_rows() -> None:
+    columns = [
+        Column("a<b", lambda row: str(row[0]), number=False),
+        Column("n", lambda row: str(row[1]), lambda row: "&" * row[1]),
+    ]
+    html = table('"rows"', columns, [("<i>", 0), ("x", 1)])
+
+    assert "<span>&quot;rows&quot;</span></caption>" in html
+    assert '<tr><th scope="col">a&lt;b</th><th scope="col" class="number">n</th></tr>' in html
+    assert '<tr><th scope="row">&lt;i&gt;</th><td class="number">0</td></tr>' in html
+    assert '<tr><th scope="row">x</th><td class="number">1<small>&amp;</small></td></tr>' in html

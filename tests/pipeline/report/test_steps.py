@@ -1,0 +1,121 @@
+"""Summaries by steps of time."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.report.steps import (
+    AT_MOST,
+    fan_out_in_steps,
+    gaps_in_steps,
+    minutes_in_steps,
+    minutes_per_step,
+    pending_in_steps,
+)
+from tests.pipeline.report.specimens import FETCH, MINUTE, NOON, minute
+
+PENDING = (
+    "minute timestamp, purgatory string, kind string, pending_max long, pending_mean double, "
+    "pending_last long"
+)
+
+
+def at(number: int) -> datetime:
+    return NOON + number * MINUTE
+
+
+def test_steps_are_as_short_as_they_can_be_and_round() -> None:
+    assert [minutes_per_step(AT_MOST * each) for each in (1, 2, 3, 100, 1_440)] == [1, 2, 5, 120, 1_440]
+    assert minutes_per_step(AT_MOST * 1_440 * 5 + 1) == 6 * 1_440
+    assert minutes_per_step(1) == 1
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_there_are_never_more_steps_than_can_be_drawn(seed: int) -> None:
+    minutes = int(10 ** random.Random(seed).uniform(0, 9))
+
+    assert -(-minutes // minutes_per_step(minutes)) <= AT_MOST
+
+
+def test_counts_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession) -> None:
+    rows = [
+        minute(0, wait_p50_us=3.0, lateness_p99_us=None),
+        minute(4, wait_p50_us=2.0, tries_per_operation=3.5, operations=12, completed=10),
+        minute(5),
+    ]
+    by_minute = [{name: value for name, value in row.items() if name != "until"} for row in rows]
+    frame = spark.createDataFrame(
+        by_minute,
+        "since timestamp, purgatory string, kind string, operations long, completed long, expired long, "
+        "cancelled long, failed long, wait_p50_us double, wait_p90_us double, wait_p99_us double, "
+        "wait_p999_us double, lateness_p99_us double, tries_per_operation double",
+    ).withColumnRenamed("since", "minute")
+
+    first, second = minutes_in_steps(frame, 5).orderBy("since").toArrow().to_pylist()
+
+    assert first == FETCH | {
+        "since": at(0),
+        "until": at(5),
+        "operations": 16,
+        "completed": 12,
+        "expired": 2,
+        "cancelled": 2,
+        "failed": 0,
+        "wait_p50_us": 3.0,
+        "wait_p90_us": 900.0,
+        "wait_p99_us": 2_000.0,
+        "wait_p999_us": 3_000.0,
+        "lateness_p99_us": 150.0,
+        "tries_per_operation": 3.0,
+    }
+    assert (second["since"], second["until"], second["operations"]) == (at(5), at(10), 4)
+
+
+def test_checks_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [(at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2), (at(1), "fetch", 3, 4, 0, 1.0, 9.0, 9)],
+        "minute timestamp, purgatory string, checks long, tried long, completed long, tried_p50 double, "
+        "tried_p99 double, tried_max long",
+    )
+
+    (row,) = fan_out_in_steps(frame, 2).collect()
+
+    assert tuple(row)[2:] == ("fetch", 4, 6, 1, 2.0, 9.0, 9)
+
+
+def test_a_step_is_incomplete_by_so_many_of_its_minutes(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(at(each),) for each in (0, 4, 15)], "minute timestamp")
+    rows = gaps_in_steps(frame, 5).orderBy("since").toArrow().to_pylist()
+
+    assert [(row["since"], row["incomplete_minutes"]) for row in rows] == [(at(0), 2), (at(15), 1)]
+
+
+@pytest.mark.parametrize("step", [1, 60])
+def test_pending_is_as_a_look_at_every_minute_tells(spark: SparkSession, step: int) -> None:
+    changing = random.Random(step)
+    rows: list[tuple[Any, ...]] = []
+    expected: dict[tuple[str, datetime], list[tuple[int, float]]] = {}
+    for kind in ("Fetch", "Other"):
+        last = 0
+        numbers = sorted(changing.sample(range(300), 25))
+        for number, following in zip(numbers, [*numbers[1:], numbers[-1] + 1], strict=True):
+            most, mean, level = changing.randint(last, 9), changing.random() * 9, changing.randint(0, 5)
+            rows.append((at(number), "fetch", kind, most, mean, level))
+            for each in range(number, following):
+                of_minute = (most, mean) if each == number else (level, float(level))
+                expected.setdefault((kind, at(each // step * step)), []).append(of_minute)
+            last = level
+    found = pending_in_steps(spark.createDataFrame(rows, PENDING), step).toArrow().to_pylist()
+
+    assert {(row["kind"], row["since"]): row["pending_max"] for row in found} == {
+        key: max(most for most, _ in minutes) for key, minutes in expected.items()
+    }
+    for row in found:
+        means = [mean for _, mean in expected[row["kind"], row["since"]]]
+        assert row["pending_mean"] == pytest.approx(sum(means) / len(means), abs=1e-9)
+        assert row["until"] - row["since"] == timedelta(minutes=step)

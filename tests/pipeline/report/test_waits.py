@@ -1,0 +1,100 @@
+"""Curves of survival, and the timeouts that are read off them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from purgatory.pipeline.report import waits
+from tests.pipeline.report.specimens import FETCH, PRODUCE, curve, timeouts
+
+COLOURS = {"Fetch in fetch": "#111111", "Produce in produce": "#222222"}
+
+
+def steps(spec: dict[str, Any], name: str) -> list[tuple[float, float]]:
+    of_series = (step for step in spec["datasets"]["steps"] if step["series"] == name)
+    return [(step["wait"], round(step["share"], 3)) for step in of_series]
+
+
+def test_a_curve_begins_with_all_and_has_each_step() -> None:
+    spec = waits.curves(curve(), COLOURS, log_share=False)
+
+    assert steps(spec, "Fetch in fetch") == [(0.8, 1), (1, 0.9), (1_000, 0.9), (2_000, 0.514), (4_000, 0.514)]
+
+
+def test_by_the_logarithm_a_curve_ends_with_the_last_that_waits() -> None:
+    rows = curve(reaches_zero=True)
+    plain, log = (waits.curves(rows, COLOURS, log_share=log) for log in (False, True))
+
+    assert steps(plain, "Fetch in fetch")[-1] == (4_000, 0)
+    assert steps(log, "Fetch in fetch")[-1] == (2_000, 0.514)
+
+
+def test_a_step_tells_how_many_completed_and_were_cut_off_until_then() -> None:
+    (_, *after) = waits.curves(curve(), COLOURS, log_share=False)["datasets"]["steps"]
+
+    assert [(step["completed"], step["cut_off"]) for step in after] == [(1, 0), (1, 2), (4, 2), (4, 6)]
+
+
+def test_ticks_are_where_some_were_cut_off() -> None:
+    cuts = waits.curves(curve(), COLOURS, log_share=False)["datasets"]["cuts"]
+
+    assert [cut["wait"] for cut in cuts] == [1_000, 4_000]
+
+
+def test_ticks_close_together_are_one_where_the_last_is() -> None:
+    row = curve()[0]
+    rows = [
+        row | {"waited_us": 1_000 + at, "at_risk": 10 - at, "ended": 1, "completed_running": 0}
+        for at in range(9)
+    ]
+    cuts = waits.curves(rows, COLOURS, log_share=False)["datasets"]["cuts"]
+
+    assert [cut["wait"] for cut in cuts] == [1_008]
+
+
+def test_the_shorter_of_two_curves_is_drawn_on_top() -> None:
+    short = [row for row in curve() if row["waited_us"] < 4_000]
+    spec = waits.curves([*short, *curve(PRODUCE)], COLOURS, log_share=False)
+
+    assert list(dict.fromkeys(step["series"] for step in spec["datasets"]["steps"])) == [
+        "Produce in produce",
+        "Fetch in fetch",
+    ]
+
+
+def test_keys_and_kinds_without_a_colour_are_not_drawn() -> None:
+    rows = [*curve(key="k"), *curve({"purgatory": "p", "kind": "K"})]
+
+    assert waits.curves(rows, COLOURS, log_share=True)["datasets"] == {"steps": [], "cuts": []}
+
+
+def test_timeouts_are_in_the_order_of_the_kinds() -> None:
+    rows = [*timeouts(), *timeouts(key="k"), *timeouts(PRODUCE)]
+    points = waits.timeouts(rows, ["Produce in produce", "Fetch in fetch"], {"50 %": "#111111"})["datasets"]
+
+    assert [(point["series"], point["share"]) for point in points["timeouts"]] == [
+        (name, share)
+        for name in ("Produce in produce", "Fetch in fetch")
+        for share in ("50 %", "90 %", "99 %")
+    ]
+
+
+def test_what_is_not_identifiable_is_not_drawn_as_a_timeout() -> None:
+    spec = waits.timeouts(timeouts(), ["Fetch in fetch"], {})
+    known, open_above, unknown = spec["datasets"]["timeouts"]
+
+    assert (known["timeout"], known["followed"], known["high"]) == (1_000, None, 1_100)
+    assert (open_above["timeout"], open_above["high"]) == (3_000, 4_000)
+    assert (unknown["timeout"], unknown["followed"], unknown["naive_text"]) == (None, 4_000, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "timeout", "interval"),
+    [(0, "1.00 ms", "900 µs to 1.10 ms"), (1, "3.00 ms", "2.50 ms to > 4.00 ms"), (2, "> 4.00 ms", "")],
+)
+def test_a_timeout_is_said_with_its_interval(number: int, timeout: str, interval: str) -> None:
+    row = timeouts(FETCH)[number]
+
+    assert (waits.timeout(row), waits.interval(row)) == (timeout, interval)

@@ -1,0 +1,170 @@
+"""`purgatory-pipeline watch`, on journals that grow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from purgatory.journal.schema import GAPS, SCHEMAS
+from purgatory.pipeline.command import INTERRUPTED
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs import watch
+from purgatory.pipeline.lookout import HEADER, Lookout, Window
+from tests.pipeline.journals import ROWS, Row, add_segment, operation
+from tests.pipeline.settings import SETTINGS
+
+# So that none of it lies in the future.
+BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
+
+
+def ended(second: float, count: int = 1, expired: int = 0, **changed: Any) -> list[Row]:
+    """Operations that ended so many seconds after it all began."""
+    plain = operation(started=BEGIN + timedelta(seconds=second), waited_us=0, timeout_us=None)
+    outcomes = [{"outcome": "expired" if number < expired else "completed"} for number in range(count)]
+    return [plain | {"lateness_us": None} | outcome | changed for outcome in outcomes]
+
+
+def options(journal: Path, *arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    watch.add_arguments(parser)
+    return parser.parse_args([str(journal), *arguments])
+
+
+def at(second: int) -> str:
+    return f"{BEGIN + timedelta(seconds=second):%Y-%m-%d %H:%M:%S}"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Without a segment."""
+    for table in SCHEMAS:
+        (tmp_path / "journal" / table).mkdir(parents=True)
+    return tmp_path / "journal"
+
+
+def test_what_is_there_is_told_with_what_is_wrong_in_it(
+    spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(15):
+        add_segment(
+            journal, f"{number}", ended(number * 10 + 1, count=200, expired=100 if number == 13 else 0)
+        )
+    in_years = datetime.now(UTC) + timedelta(days=900)
+    add_segment(journal, "wrong", [operation(tries=0), operation(started=in_years)])
+    (journal / "operations" / "broken.parquet").write_bytes(b"no Parquet")
+    (journal / "operations" / ".5.parquet.unfinished").write_bytes(b"")
+    gap = ROWS[GAPS] | {"began": BEGIN, "ended": BEGIN + timedelta(seconds=1)}
+    add_segment(journal, "lost", [gap, gap | {"lost_checks": -1}], table=GAPS)
+    old = add_segment(journal, "old", ended(50, kind="Old"))
+    hours_ago = time.time() - 7200
+    os.utime(old, (hours_ago, hours_ago))
+
+    watch.run(spark, options(journal, "--once", "--since", "1.5h", "--lateness", "500ms"))
+
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header == HEADER
+    told = [line for line in lines if line[0] == "2"]
+    assert [line[:19] for line in told] == [at(10 * number) for number in range(15)]
+    assert told[1] == f"{at(10)}         200    0.0 %      0 µs      0 µs                1.00  Fetch in fetch"
+    assert [line for line in told if "so far" in line] == told[-1:]
+    notes = sorted(line for line in lines if line[0] != "2")
+    assert [note.split()[0] for note in notes] == ["INCOMPLETE", "REFUSED", "REFUSED", "WARNING"]
+    assert notes[0] == f"INCOMPLETE a lost 3 operations and 0 checks from {at(0)} to {at(1)}"
+    assert notes[1].startswith(
+        "REFUSED 0 unreadable files and 1 rows, such as: lost_checks is negative (file:"
+    )
+    assert notes[2].startswith(
+        "REFUSED 1 unreadable files and 2 rows, such as: it ended in the future (file:"
+    )
+    assert notes[3].startswith(f"WARNING {at(130)} Fetch in fetch: 50.0 % of 200 expired")
+    assert not spark.streams.active
+
+
+def test_it_follows_a_journal_segment_by_segment(spark: SparkSession, journal: Path) -> None:
+    asked = options(journal, "--every", "100ms", "--lateness", "300ms", "--window", "1s")
+    with closing(watch.watch(spark, str(journal), asked, Lookout(300_000))) as lines:
+        closed = (line for line in lines if "so far" not in line)
+        add_segment(journal, "1", ended(0, count=2))
+        add_segment(journal, "2", ended(2))
+        assert next(closed).startswith(f"{at(0)}           2 ")
+        add_segment(journal, "3", ended(2.5, count=4))
+        add_segment(journal, "4", ended(10))
+        assert next(closed).startswith(f"{at(2)}           5 ")
+        (journal / "operations" / "5.parquet").write_bytes(b"broken")
+        assert next(closed).startswith("REFUSED 1 unreadable files")
+        add_segment(journal, "6", ended(1))
+        assert next(closed).startswith(f"LATE operations that ended before {at(9)}")
+        add_segment(journal, "7", ended(12))
+        assert next(closed).startswith(f"{at(10)}           1 ")
+        # And then no more.
+        assert next(lines).startswith(f"{at(12)}           1 ")
+
+
+def test_where_spark_fails_it_says_so_and_stops_the_rest(
+    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Window, **row: object) -> None:
+        raise OSError("the disk is gone")
+
+    add_segment(journal, "1", ended(0))
+    monkeypatch.setattr(Window, "__init__", fail)
+    with pytest.raises(StreamingQueryException, match="the disk is gone"):
+        watch.run(spark, options(journal))
+    assert not spark.streams.active
+
+
+def test_what_is_no_journal_is_not_watched(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="this is no journal, it has no directory 'operations'"):
+        watch.run(spark, options(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("10s", 10_000), ("1.5min", 90_000), ("20ms", 20), ("2d", 172_800_000)]
+)
+def test_times_have_units(text: str, length: int) -> None:
+    assert options(Path("x"), "--window", text).window == length
+
+
+@pytest.mark.parametrize("text", ["10", "s", "0s", "-1s", "0.1ms", "1 fortnight"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(SystemExit):
+        options(Path("x"), f"--window={text}")
+
+
+@pytest.mark.real_time
+def test_it_ends_with_ctrl_c_and_tells_what_it_knows_so_far(journal: Path) -> None:
+    add_segment(journal, "1", ended(0))
+    add_segment(journal, "2", ended(60))
+    command = [sys.executable, "-m", "purgatory.pipeline", "watch", str(journal)]
+    more = ["--every", "100ms", "--master", "local[1]", "--memory", "1g"]
+    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    with subprocess.Popen(
+        [*command, *more, *settings],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().rstrip() == HEADER
+        assert process.stdout.readline().startswith(at(0))
+        # As a terminal does: to all of its processes.
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert out.startswith(at(60))
+    assert out.endswith("Fetch in fetch, so far\n")
+    assert err.splitlines()[-1] == "interrupted; run it again to go on"
+    assert "Traceback" not in err
+    assert process.returncode == INTERRUPTED

@@ -1,0 +1,51 @@
+"""What ended in a stretch of time, as a batch has it; `test_job` sees to streams."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.journal.schema import OUTCOMES
+from purgatory.pipeline.schemas import OPERATIONS
+from purgatory.pipeline.transforms.minutes import minutes
+from purgatory.pipeline.transforms.windows import windows
+from tests.pipeline.journals import NOON, operation
+
+ROWS: Final[list[dict[str, Any]]] = [
+    operation(
+        number,
+        kind="AB"[number % 2],
+        started=NOON + timedelta(seconds=number * 7 % 100),
+        waited_us=number**4,
+        lateness_us=number if number % 3 else None,
+        outcome=OUTCOMES[number % 4],
+        tries=number,
+    )
+    for number in range(1, 90)
+]
+
+
+def test_windows_of_a_minute_are_the_minutes(spark: SparkSession) -> None:
+    operations = spark.createDataFrame(ROWS, OPERATIONS)
+    found = windows(operations, length_ms=60_000, lateness_ms=0)
+    same = found.withColumnRenamed("start", "minute").drop("end", "latest")
+    expected = minutes(operations)
+    assert same.columns == expected.columns
+    assert {tuple(row) for row in same.collect()} == {tuple(row) for row in expected.collect()}
+
+
+def test_a_window_takes_what_ended_from_its_start_to_before_its_end(spark: SparkSession) -> None:
+    ends = [0, 2_499_999, 2_500_000, 4_999_999]
+    operations = spark.createDataFrame([operation(waited_us=end) for end in ends], OPERATIONS)
+    instants = [
+        ((F.unix_micros(name) - int(NOON.timestamp()) * 1_000_000) / 1e6).alias(name)
+        for name in ("start", "end", "latest")
+    ]
+    found = windows(operations, length_ms=2500, lateness_ms=0).select(*instants, "operations")
+    assert sorted(tuple(row) for row in found.collect()) == [
+        (0.0, 2.5, 2.499999, 2),
+        (2.5, 5.0, 4.999999, 2),
+    ]
