@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.session import spark_session
-from tests.pipeline.cluster.standalone import kill
+from tests.pipeline.cluster.standalone import WORKERS, kill
 
 # Seconds between two looks at what Spark is doing.
 _EVERY: Final = 0.005
@@ -32,7 +32,7 @@ class Orders(TypedDict):
 
 
 class Assassin(threading.Thread):
-    """Kills a worker as soon as a stage that reads what another has shuffled has done some of its tasks."""
+    """Kills a worker at its work, when a stage that reads what was shuffled has done some of its tasks."""
 
     def __init__(self, spark: SparkSession, victim: int) -> None:
         super().__init__(name="assassin")
@@ -52,13 +52,16 @@ class Assassin(threading.Thread):
         self.join()
 
     def _moment(self) -> str | None:
-        """What is in the middle, if anything is."""
+        """What is in the middle, if anything is, and keeps all workers busy for longer than one task."""
         for stage in map(self._tracker.getStageInfo, self._tracker.getActiveStageIds()):
-            if stage and stage.numActiveTasks and 0 < stage.numCompletedTasks < stage.numTasks:
-                for job in map(self._tracker.getJobInfo, self._tracker.getActiveJobsIds()):
-                    # The others of its stages came before it, be it for an earlier job.
-                    if job and len(job.stageIds) > 1 and stage.stageId in job.stageIds:
-                        return f"{stage}, of {job}"
+            if stage is None or not stage.numCompletedTasks or stage.numActiveTasks < WORKERS:
+                continue
+            if stage.numTasks - stage.numCompletedTasks - stage.numActiveTasks < WORKERS:
+                continue
+            for job in map(self._tracker.getJobInfo, self._tracker.getActiveJobsIds()):
+                # The others of its stages came before it, be it for an earlier job.
+                if job and len(job.stageIds) > 1 and stage.stageId in job.stageIds:
+                    return f"{stage}, of {job}"
         return None
 
 

@@ -20,6 +20,8 @@ from purgatory.pipeline.java import java_home
 
 _SPARK: Final = Path(pyspark.__file__).parent
 _LOOPBACK: Final = "127.0.0.1"
+# Each with a core: so many tasks run at a time.
+WORKERS: Final = 2
 # Seconds.
 _PATIENCE: Final = 60.0
 
@@ -33,8 +35,8 @@ class Cluster:
 
 
 @contextmanager
-def standalone(directory: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A master and workers with a core each, until the block ends; then none of their processes is left."""
+def standalone(directory: Path) -> Iterator[Cluster]:
+    """A master and its WORKERS, until the block ends; then none of their processes is left."""
     with java_home() as java, ExitStack() as daemons:
         environment = {
             **os.environ,
@@ -50,7 +52,7 @@ def standalone(directory: Path, workers: int = 2) -> Iterator[Cluster]:
         master = daemons.enter_context(_daemon("master.Master", directory / "master", environment))
         url = _said(directory / "master", r"Starting Spark master at (spark://\S+)", master)
         started = []
-        for number in range(workers):
+        for number in range(WORKERS):
             log = directory / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", f"{log}.d", url)
             started.append(

@@ -37,7 +37,7 @@ ON_A_CLUSTER: Final = {
     "spark.executor.memory": "512m",
     # Both workers get something to do: of several files, and of several parts after each shuffle.
     "spark.sql.files.maxRecordsPerFile": str(OPERATIONS // 4),
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "6",
     # What was on a worker that is gone is asked for three times, by default every five seconds.
     "spark.shuffle.io.retryWait": "100ms",
     "spark.eventLog.enabled": "true",
@@ -149,14 +149,19 @@ def test_a_worker_killed_in_the_middle_of_summarize_changes_nothing(runs: Runs, 
     assert_alike(rows(runs.killed / table), rows(runs.local / table))
 
 
-def test_what_the_killed_worker_had_done_was_done_again(runs: Runs) -> None:
-    names = [event["Event"] for event in runs.events]
-    gone = names.index("SparkListenerExecutorRemoved")
-    # Else it was killed when all was over.
-    assert "SparkListenerTaskEnd" in names[gone:]
-    reasons = {
-        event["Task End Reason"]["Reason"]
-        for event in runs.events
-        if event["Event"] == "SparkListenerTaskEnd"
-    }
-    assert reasons & {"Resubmitted", "FetchFailed", "ExecutorLostFailure"}
+def test_what_the_killed_worker_was_doing_was_done_by_the_other(runs: Runs) -> None:
+    ends = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
+    lost = [end for end in ends if end["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
+    assert lost
+    done = ends[ends.index(lost[-1]) :]
+    for task in lost:
+        again = [
+            end
+            for end in done
+            if end["Stage ID"] == task["Stage ID"]
+            and end["Task Info"]["Partition ID"] == task["Task Info"]["Partition ID"]
+            and end["Task End Reason"]["Reason"] == "Success"
+        ]
+        assert [end["Task Info"]["Executor ID"] != task["Task Info"]["Executor ID"] for end in again] == [
+            True
+        ]

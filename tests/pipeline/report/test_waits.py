@@ -90,6 +90,20 @@ def test_what_is_not_identifiable_is_not_drawn_as_a_timeout() -> None:
     assert (unknown["timeout"], unknown["followed"], unknown["naive_text"]) == (None, 4_000, None)
 
 
+def test_a_dot_is_where_a_timeout_is_known_and_an_arrow_where_it_is_not() -> None:
+    layers = waits.timeouts(timeouts(), ["Fetch in fetch"], {})["layer"]
+
+    assert [
+        (layer["mark"]["type"], layer["encoding"]["x"]["field"], layer["transform"][0]["filter"])
+        for layer in layers
+    ] == [
+        ("rule", "low", "isValid(datum.timeout)"),
+        ("point", "naive", "isValid(datum.naive)"),
+        ("point", "timeout", "isValid(datum.timeout)"),
+        ("point", "followed", "isValid(datum.followed)"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("number", "timeout", "interval"),
     [(0, "1.00 ms", "900 µs to 1.10 ms"), (1, "3.00 ms", "2.50 ms to > 4.00 ms"), (2, "> 4.00 ms", "")],

@@ -27,7 +27,7 @@ EXAMPLES: Final = """\
   %(prog)s build/dataset
       the newest 100,000 operations of each purgatory, on 42 wheels
   %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 32 512 --late 0.002
-      all of them, on five wheels; expiries may be 2 ms late
+      all of them, on four wheels; expiries may be 2 ms late
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         default=TICKS,
         metavar="SECONDS",
-        help=f"(default: {' '.join(f'{tick:g}' for tick in TICKS)})",
+        help=f"the ticks to try (default: {' '.join(f'{tick:g}' for tick in TICKS)})",
     )
     parser.add_argument(
         "--wheel-sizes",
@@ -61,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         default=WHEEL_SIZES,
         metavar="SLOTS",
-        help=f"tried with each tick; the default setting is tried in any case "
+        help=f"the wheel sizes to try with each; the default setting is tried in any case "
         f"(default: {' '.join(map(str, WHEEL_SIZES))})",
     )
     parser.add_argument(
