@@ -7,7 +7,7 @@ SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py'
 INTERPRETED := PYTHONPATH=src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker test test-interpreted test-compiled lint types bench bench-full bench-report clean
+.PHONY: help demo report serve broker test test-interpreted test-compiled lint types bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,11 @@ bench-full: $(VENV)/.bench ## Everything, up to a million waits and on both loop
 	$(BIN)/python -m benchmarks.broker --json $(RUNS)/broker.json
 	$(BIN)/python -m benchmarks.longpoll --json $(RUNS)/longpoll.json
 	$(MAKE) bench-report
+
+# With what DuckDB takes beside it; up to a hundred million operations, in hours, and 60 GB.
+bench-pipeline: $(VENV)/.bench ## Measure the Spark pipeline at scale, in hours (ARGS='--operations 100_000' in 20 minutes)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[spark-benchmarks]'
+	$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
 	$(BIN)/python -m benchmarks.report $(wildcard $(RUNS)/*.json)

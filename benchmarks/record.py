@@ -17,7 +17,7 @@ import purgatory
 from benchmarks.question import Answer
 from benchmarks.setting import Setting
 
-PACKAGES = ("anyio", "confluent-kafka", "kio", "uvloop")
+PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "uvicorn", "uvloop")
 
 
 def write(
