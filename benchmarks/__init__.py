@@ -8,7 +8,7 @@ that it is about (`builds`); `tables` and `record` show and keep the figures, `r
 Each other module asks one question, or helps several to (`waits`, `sizes`, `expiring`, `heartbeat`,
 `collector_setting`, `stand_ins`), or is run by hand: to choose one of the core's constants (`wheel_size`,
 `watch_lists`), or for the advice on the garbage collector (`collector`). `load` is the load test;
-`broker` compares the broker example with librdkafka's mock cluster, `longpoll` long polls over HTTP with the usual
-way of writing them, `pipeline` the Spark pipeline at several sizes with DuckDB. `timeouts` compares what the
-pipeline's advisor finds with what is true, and `dashboard` measures a view of the dashboard's page.
+`broker` compares the broker example with librdkafka's mock cluster, `longpoll` long polls over HTTP with the
+usual way of writing them, `pipeline` the Spark pipeline at several sizes with DuckDB. `timeouts` compares
+what the pipeline's advisor finds with what is true; `dashboard` measures a view of the dashboard's page.
 """
