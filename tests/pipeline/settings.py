@@ -16,4 +16,6 @@ SETTINGS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # With it, each call for a column asks Java four questions more, about the line that it is in.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }

@@ -54,6 +54,20 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SparkSession]:
+    """Those that are made."""
+    made: list[SparkSession] = []
+    new = SparkSession.newSession
+
+    def make(spark: SparkSession) -> SparkSession:
+        made.append(new(spark))
+        return made[-1]
+
+    monkeypatch.setattr(SparkSession, "newSession", make)
+    return made
+
+
 def test_what_is_there_is_told_with_what_is_wrong_in_it(
     spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,10 +103,11 @@ def test_what_is_there_is_told_with_what_is_wrong_in_it(
         "REFUSED 1 unreadable files and 2 rows, such as: it ended in the future (file:"
     )
     assert notes[3].startswith(f"WARNING {at(130)} Fetch in fetch: 50.0 % of 200 expired")
-    assert not spark.streams.active
 
 
-def test_it_follows_a_journal_segment_by_segment(spark: SparkSession, journal: Path) -> None:
+def test_it_follows_a_journal_segment_by_segment(
+    spark: SparkSession, journal: Path, sessions: list[SparkSession]
+) -> None:
     asked = options(journal, "--every", "100ms", "--lateness", "300ms", "--window", "1s")
     with closing(watch.watch(spark, str(journal), asked, Lookout(300_000))) as lines:
         closed = (line for line in lines if "so far" not in line)
@@ -111,9 +126,16 @@ def test_it_follows_a_journal_segment_by_segment(spark: SparkSession, journal: P
         # And then no more.
         assert next(lines).startswith(f"{at(12)}           1 ")
 
+        # Of the windows that are closed it keeps none.
+        (streams,) = (session.streams for session in sessions)
+        told = [query.lastProgress for query in streams.active]
+        (state,) = (state for progress in told if progress for state in progress["stateOperators"])
+        assert state["numRowsTotal"] <= 2
+    assert not streams.active
+
 
 def test_where_spark_fails_it_says_so_and_stops_the_rest(
-    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, sessions: list[SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Window, **row: object) -> None:
         raise OSError("the disk is gone")
@@ -122,7 +144,7 @@ def test_where_spark_fails_it_says_so_and_stops_the_rest(
     monkeypatch.setattr(Window, "__init__", fail)
     with pytest.raises(StreamingQueryException, match="the disk is gone"):
         watch.run(spark, options(journal))
-    assert not spark.streams.active
+    assert [session.streams.active for session in sessions] == [[]]
 
 
 def test_what_is_no_journal_is_not_watched(spark: SparkSession, tmp_path: Path) -> None:
