@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,22 +10,12 @@ from typing import Any, Final
 
 import pytest
 import vl_convert
-from playwright.sync_api import Browser, Dialog, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from purgatory.pipeline.report.figure import COLOURS
 from purgatory.pipeline.report.page import page
+from tests.browser import browser as browser
 from tests.pipeline.report.specimens import HOSTILE, everything, findings, minute, summary
-
-CHROMIUM: Final = Path("/usr/bin/chromium")
-FLAGS: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 # Of each chart, the colours of its pixels: of a copy, since the browser warns of reading one that is shown.
 _COLOURS: Final = """
@@ -83,19 +72,6 @@ class Shown:
 
     def width(self) -> Any:
         return self.page.evaluate("document.documentElement.scrollWidth")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        missing = f"{CHROMIUM} is not installed: nobody has looked at the report"
-        if "CI" in os.environ:
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
