@@ -69,6 +69,8 @@ def look(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
         )
         page.goto(host.address)
         expect(page.locator("#state")).to_have_text("Live")
+        # A page begins with the last snapshot, which may be from before what the last test did.
+        expect(page.locator("#pending")).to_have_text(f"{host.on_loop(host.first.statistics).pending:,}")
         return page
 
     yield look
