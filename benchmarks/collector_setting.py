@@ -35,4 +35,5 @@ class CollectorSetting(enum.Enum):
         finally:
             gc.enable()
             gc.set_threshold(*usual)
-            gc.unfreeze()
+            if self is CollectorSetting.ADVISED:
+                gc.unfreeze()

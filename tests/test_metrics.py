@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -279,9 +280,18 @@ def test_what_goes_on_while_nobody_scrapes_takes_no_memory(held: Purgatory) -> N
     assert (len(counts), sum(counts)) == (len(WAIT_BOUNDS) + 1, 1000)
 
 
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Threads take turns often, where a busy loop would keep the others waiting at each of their reads."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
 @pytest.mark.real_time
 async def test_a_scrape_from_another_thread_never_sees_a_figure_go_back(
-    collector: PurgatoryCollector, shown: Shown
+    collector: PurgatoryCollector, shown: Shown, eager_threads: None
 ) -> None:
     server, thread = start_http_server(0, "127.0.0.1", registry=shown.registry)
     address = f"http://127.0.0.1:{server.server_port}/metrics"
