@@ -52,6 +52,7 @@ TABLES: Final = (
     *("journal/operations", "journal/checks", "dataset/operations", "dataset/checks"),
     *SUMMARIES,
     *(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
+    *(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
 )
 
 
@@ -73,6 +74,7 @@ def commands(root: Path) -> list[list[str]]:
         ["compact", journal, dataset],
         ["summarize", dataset],
         ["advise", dataset, "--hot-keys=1"],
+        ["replay", dataset, "--operations=0", "--ticks=0.05", "--wheel-sizes=8"],
     ]
 
 
