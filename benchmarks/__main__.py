@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks import record, tables
+from benchmarks.arguments import add_json, add_loop, add_questions, command_line, whole
 from benchmarks.builds import builds_at_hand
 from benchmarks.catalogue import CATALOGUE
 from benchmarks.interleaving import ask_all
-from benchmarks.loops import LOOPS
 from benchmarks.question import Answer
 from benchmarks.setting import Setting
 from benchmarks.worker import in_a_fresh_process
@@ -53,53 +51,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says. Ends the program, in plain words, when that makes no sense."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description=DESCRIPTION.format(questions=", ".join(CATALOGUE)),
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "python -m benchmarks", DESCRIPTION.format(questions=", ".join(CATALOGUE)), EXAMPLES
     )
-    parser.add_argument(
-        "questions", nargs="*", metavar="QUESTION", type=_question_name, help="what to measure (default: all)"
-    )
-    parser.add_argument("--loop", choices=LOOPS, default="asyncio", help="the event loop to measure on")
+    add_questions(parser, CATALOGUE)
+    add_loop(parser)
     parser.add_argument("--full", action="store_true", help="everything, which takes five times as long")
     parser.add_argument(
         "--sizes", type=_sizes, default=(), metavar="N,...", help="so many waits in place of the usual ones"
     )
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--quick", action="store_true", help=f"{QUICK_REPETITIONS} repetitions")
-    depth.add_argument("--repetitions", type=_count, metavar="N", help=f"N repetitions, not {REPETITIONS}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all samples to FILE")
+    depth.add_argument("--repetitions", type=whole(), metavar="N", help=f"N repetitions, not {REPETITIONS}")
+    add_json(parser)
     options = parser.parse_args(arguments)
-    if options.loop == "uvloop" and importlib.util.find_spec("uvloop") is None:
-        parser.error("uvloop is not installed: pip install '.[uvloop]'")
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"there is no directory {options.json.parent} to write {options.json.name} to")
     if options.repetitions is None:
         options.repetitions = QUICK_REPETITIONS if options.quick else REPETITIONS
     return options
 
 
-def _question_name(name: str) -> str:
-    if name not in CATALOGUE:
-        raise argparse.ArgumentTypeError(f"no such question: {name!r} (there are {', '.join(CATALOGUE)})")
-    return name
-
-
-def _count(text: str) -> int:
-    return _number(text, 1)
-
-
 def _sizes(text: str) -> tuple[int, ...]:
     # With fewer waits there is nothing that could be few, or grow.
-    return tuple(_number(size, 10) for size in text.split(","))
-
-
-def _number(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, not {text!r}")
-    return int(text)
+    return tuple(map(whole(10), text.split(",")))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from confluent_kafka import libversion
 
 from benchmarks import record, tables
+from benchmarks.arguments import add_json, add_questions, command_line, seconds_between, whole
 from benchmarks.broker.idle import idle
 from benchmarks.broker.processes import AVAILABLE
 from benchmarks.broker.throughput import throughput
@@ -73,15 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says. Ends the program, in plain words, when that makes no sense."""
-    parser = argparse.ArgumentParser(
-        prog=COMMAND,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "questions", nargs="*", metavar="QUESTION", type=_question_name, help="what to measure (default: all)"
-    )
+    parser = command_line(COMMAND, DESCRIPTION, EXAMPLES)
+    add_questions(parser, QUESTIONS)
     parser.add_argument("--quick", action="store_true", help="one repetition, and less of everything")
     for name, usual, meaning in (
         ("--repetitions", REPETITIONS, "repetitions"),
@@ -89,14 +82,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("--records", RECORDS, "records to produce"),
         ("--polls", POLLS, "idle consumers"),
     ):
-        parser.add_argument(name, type=_count, metavar="N", help=f"N {meaning}, not {usual:,}")
+        parser.add_argument(name, type=whole(), metavar="N", help=f"N {meaning}, not {usual:,}")
     parser.add_argument(
-        "--seconds", type=_seconds, metavar="S", help=f"watch the idle for S seconds, not {SECONDS:g}"
+        "--seconds",
+        type=seconds_between(0.1, 600),
+        metavar="S",
+        help=f"watch the idle for S seconds, not {SECONDS:g}",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all samples to FILE")
+    add_json(parser)
     options = parser.parse_args(arguments)
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"there is no directory {options.json.parent} to write {options.json.name} to")
     quick: bool = options.quick
     options.repetitions = options.repetitions or (QUICK_REPETITIONS if quick else REPETITIONS)
     options.wakes = options.wakes or (QUICK_WAKES if quick else WAKES)
@@ -107,28 +101,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if "idle" in options.questions and not AVAILABLE:
         parser.error("idle needs Linux, which tells what another process uses")
     return options
-
-
-def _question_name(name: str) -> str:
-    if name not in QUESTIONS:
-        raise argparse.ArgumentTypeError(f"no such question: {name!r} (there are {', '.join(QUESTIONS)})")
-    return name
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 600:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0.1 to 600, not {text!r}")
-    return seconds
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import math
 import os
 import platform
 import tempfile
@@ -14,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import tables
+from benchmarks.arguments import add_json, add_loop, command_line, seconds_between, whole
 from benchmarks.builds import builds_at_hand
 from benchmarks.load import document, table
 from benchmarks.load.contestant import Contestant, Plans, generator_alone, python_contestants
@@ -23,7 +22,6 @@ from benchmarks.load.kafka_package import KafkaMissing
 from benchmarks.load.measurement import Measurement
 from benchmarks.load.progress import progress
 from benchmarks.load.sweep import Sweep
-from benchmarks.loops import LOOPS
 
 RATES = (25_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 REPETITIONS = 5
@@ -116,54 +114,18 @@ def _sweeps(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.load",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--loop", choices=LOOPS, type=_loop, default="asyncio", help="the event loop to measure on"
-    )
+    parser = command_line("python -m benchmarks.load", DESCRIPTION, EXAMPLES)
+    add_loop(parser)
     parser.add_argument("--quick", action="store_true", help="fewer rates, one repetition, shorter runs")
+    parser.add_argument("--repetitions", type=whole(), metavar="N", help=f"N repetitions, not {REPETITIONS}")
     parser.add_argument(
-        "--repetitions", type=_repetitions, metavar="N", help=f"N repetitions, not {REPETITIONS}"
+        "--seconds",
+        type=seconds_between(0.1, 60),
+        metavar="S",
+        help=f"requests arrive for S seconds, not {SECONDS:g}",
     )
-    parser.add_argument(
-        "--seconds", type=_seconds, metavar="S", help=f"requests arrive for S seconds, not {SECONDS:g}"
-    )
-    parser.add_argument("--json", type=_file, metavar="FILE", help="also write all figures to FILE")
+    add_json(parser)
     return parser
-
-
-def _loop(name: str) -> str:
-    if name == "uvloop" and importlib.util.find_spec("uvloop") is None:
-        raise argparse.ArgumentTypeError("uvloop is not installed here: pip install uvloop")
-    return name
-
-
-def _repetitions(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of repetitions: 1 or more")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0.1 <= seconds <= 60:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time for a run: 0.1 to 60 seconds")
-    return seconds
-
-
-def _file(text: str) -> Path:
-    # Said now, not after a quarter of an hour.
-    path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: no such directory, or it is one")
-    return path
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from benchmarks import record, tables
+from benchmarks.arguments import add_json, add_questions, command_line, whole
 from benchmarks.broker.processes import AVAILABLE
 from benchmarks.builds import build
 from benchmarks.interleaving import ask_all
@@ -69,26 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says. Ends the program, in plain words, when that makes no sense."""
-    parser = argparse.ArgumentParser(
-        prog=COMMAND,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "questions", nargs="*", metavar="QUESTION", type=_question_name, help="what to measure (default: all)"
-    )
+    parser = command_line(COMMAND, DESCRIPTION, EXAMPLES)
+    add_questions(parser, QUESTIONS)
     parser.add_argument("--quick", action="store_true", help="one repetition, and less of everything")
     for name, usual, meaning in (
         ("--repetitions", REPETITIONS, "repetitions"),
         ("--polls", POLLS, "long polls that wait"),
         ("--records", RECORDS, "records that wake one of them"),
     ):
-        parser.add_argument(name, type=_count, metavar="N", help=f"N {meaning}, not {usual:,}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all samples to FILE")
+        parser.add_argument(name, type=whole(), metavar="N", help=f"N {meaning}, not {usual:,}")
+    add_json(parser)
     options = parser.parse_args(arguments)
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"there is no directory {options.json.parent} to write {options.json.name} to")
     if not AVAILABLE:
         parser.error("this needs Linux, which tells what another process uses")
     quick: bool = options.quick
@@ -98,18 +89,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.records = options.records or (QUICK_RECORDS if quick else RECORDS)
     options.questions = list(dict.fromkeys(options.questions)) or list(QUESTIONS)
     return options
-
-
-def _question_name(name: str) -> str:
-    if name not in QUESTIONS:
-        raise argparse.ArgumentTypeError(f"no such question: {name!r} (there are {', '.join(QUESTIONS)})")
-    return name
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return int(text)
 
 
 if __name__ == "__main__":

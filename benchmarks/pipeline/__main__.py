@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from benchmarks import record, tables
+from benchmarks.arguments import add_json, command_line, existing_directory, whole
 from benchmarks.builds import build
 from benchmarks.pipeline import agreement
 from benchmarks.pipeline.case import THREADS, Case
@@ -62,11 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples: dict[tuple[Case, str], Sample] = {}
     try:
         with (
-            tempfile.TemporaryDirectory(dir=options.directory, prefix="pipeline-") as directory,
+            tempfile.TemporaryDirectory(dir=options.directory, prefix="pipeline-") as files,
             _progress(console, cases) as tell,
         ):
             for case in cases:
-                for step, sample in measured(case, Path(directory), options.memory):
+                for step, sample in measured(case, Path(files), options.memory):
                     samples[case, step] = sample
                     tell(case, step, sample)
     except (CommandFailed, agreement.Disagreement) as error:
@@ -106,7 +107,10 @@ def _progress(console: Console, cases: Sequence[Case]) -> Iterator[Callable[[Cas
 
         def tell(case: Case, step: str, sample: Sample) -> None:
             bars.advance(bar, case.operations + _START)
-            console.print(f"{case}: {step}: {tables.figure(sample['seconds'])} s", soft_wrap=True)
+            seconds, processor, memory = (
+                tables.figure(sample[name]) for name in ("seconds", "processor_seconds", "rss_mib")
+            )
+            console.print(f"{case}: {step}: {seconds} s, {processor} s of CPU, {memory} MiB", soft_wrap=True)
 
         yield tell
     console.print()
@@ -135,15 +139,10 @@ def _show(verdicts: Sequence[Verdict], console: Console) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says. Ends the program, in plain words, when that makes no sense."""
-    parser = argparse.ArgumentParser(
-        prog=COMMAND,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(COMMAND, DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "--operations",
-        type=_operations,
+        type=whole(1000),
         default=OPERATIONS,
         metavar="N",
         help=f"as many, and {GROWTH} times as many (default: {OPERATIONS:,})",
@@ -157,26 +156,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--directory",
-        type=Path,
+        type=existing_directory,
         metavar="DIR",
         help="where the files go meanwhile (default: as for all such)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    add_json(parser)
     options = parser.parse_args(arguments)
-    if options.directory is not None and not options.directory.is_dir():
-        parser.error(f"there is no directory {options.directory}")
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"there is no directory {options.json.parent} to write {options.json.name} to")
     if not AVAILABLE:
         parser.error("this needs Linux, which tells what other processes use")
     return options
-
-
-def _operations(text: str) -> int:
-    digits = text.replace("_", "")
-    if not digits.isdecimal() or int(digits) < 1000:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1000 on, not {text!r}")
-    return int(digits)
 
 
 def _memory(text: str) -> str:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.arguments import command_line
 from benchmarks.report import run, site
 from benchmarks.report.document import ReportError
 
@@ -36,11 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.report",
-        description="Writes tables and pictures of what the benchmarks have measured, as pages of Markdown.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line(
+        "python -m benchmarks.report",
+        "Writes tables and pictures of what the benchmarks have measured, as pages of Markdown.",
+        EXAMPLES,
     )
     parser.add_argument(
         "files",

@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from rich.console import Console as Terminal
 
-from examples.broker.arguments import number, whole
+from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
 from examples.broker.controller.cluster_defaults import ClusterDefaults

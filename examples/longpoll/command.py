@@ -12,7 +12,7 @@ from typing import Final
 
 import uvicorn
 
-from examples.broker.arguments import number, whole
+from examples.arguments import number, whole
 from examples.longpoll.application import application
 from examples.longpoll.connection import Connection
 from examples.longpoll.limits import Limits

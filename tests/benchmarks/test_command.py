@@ -69,11 +69,8 @@ def test_samples_are_written_question_by_question(measured: list[tuple[str, str]
     [
         (["two-keys"], "no such question: 'two-keys' (there are one-key, three-keys,"),
         (["--repetitions", "0"], "must be a whole number from 1 on, not '0'"),
-        (["--repetitions", "many"], "must be a whole number from 1 on, not 'many'"),
         (["--sizes", "20,9", "checks"], "must be a whole number from 10 on, not '9'"),
         (["--quick", "--repetitions", "3"], "not allowed with argument --quick"),
-        (["--loop", "trio"], "invalid choice: 'trio'"),
-        (["--json", "nowhere/run.json"], "there is no directory nowhere to write run.json to"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_plain_words(
@@ -83,15 +80,6 @@ def test_what_makes_no_sense_is_refused_in_plain_words(
         command.main(arguments)
     assert exit_.value.code == 2
     assert complaint in capsys.readouterr().err
-
-
-def test_a_loop_that_is_not_installed_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(SystemExit):
-        command.main(["--loop", "uvloop"])
-    assert "uvloop is not installed: pip install '.[uvloop]'" in capsys.readouterr().err
 
 
 def test_help_has_examples_and_names_the_questions(capsys: pytest.CaptureFixture[str]) -> None:

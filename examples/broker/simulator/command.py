@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 from rich.console import Console
 
-from examples.broker.arguments import number, whole
+from examples.arguments import number, whole
 from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
