@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import re
-import shutil
-import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from purgatory import Observer, Purgatory
@@ -25,44 +19,7 @@ from purgatory.journal import JournalWriter
 from purgatory.metrics import LATENESS_BOUNDS, WAIT_BOUNDS, Endings, Histogram, PurgatoryCollector
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
-
-DOCS = Path(__file__).parent.parent / "docs"
-DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
-
-
-class Losses:
-    """What a JournalWriter tells."""
-
-    lost_operations = 7
-    lost_checks = 2
-
-
-class Shown:
-    """A registry with one collector, and what it shows."""
-
-    def __init__(self, collector: PurgatoryCollector) -> None:
-        self.registry = CollectorRegistry()
-        self.registry.register(collector)
-
-    def value(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(name, labels)
-
-    def series(self) -> dict[str, set[tuple[tuple[str, str], ...]]]:
-        """The labels of all samples, by the samples' names."""
-        found: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-        for metric in self.registry.collect():
-            for sample in metric.samples:
-                found.setdefault(sample.name, set()).add(tuple(sample.labels.items()))
-        return found
-
-    def buckets(self, name: str, **labels: str) -> dict[float, float]:
-        """The upper bounds of a histogram, and how many there are up to each."""
-        return {
-            float(sample.labels["le"]): sample.value
-            for metric in self.registry.collect()
-            for sample in metric.samples
-            if sample.name == f"{name}_bucket" and labels.items() <= sample.labels.items()
-        }
+from tests.shown import Losses, Shown
 
 
 @pytest.fixture
@@ -340,118 +297,3 @@ def figures(text: str) -> dict[tuple[str, str | None, str | None], float]:
         for metric in text_string_to_metric_families(text)
         for sample in metric.samples
     }
-
-
-# By Prometheus' own rules
-
-
-def promtool(*arguments: str, text: str = "") -> str:
-    """What it says to that, and that it has no fault to find."""
-    program = shutil.which("promtool")
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("promtool is missing: install Debian's package prometheus")
-        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
-    done = subprocess.run(
-        [program, *arguments],
-        input=text,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def everything() -> CollectorRegistry:
-    """All metrics there are, of a purgatory whose name needs escaping."""
-    collector = PurgatoryCollector(journal=Losses())
-    purgatory = ManualClock().purgatory('<"polls"\\\n>')
-    collector.add(purgatory)
-    purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
-    return Shown(collector).registry
-
-
-def test_names_units_and_help_are_as_prometheus_wants_them() -> None:
-    assert promtool("check", "metrics", text=generate_latest(everything()).decode()) == ""
-
-
-def test_the_example_configuration_is_one() -> None:
-    assert "SUCCESS" in promtool("check", "config", str(DOCS / "prometheus.yml"))
-
-
-def expressions(panels: list[dict[str, Any]]) -> Iterator[str]:
-    for panel in panels:
-        for target in panel["targets"]:
-            yield target["expr"]
-
-
-def test_the_dashboard_asks_for_what_there_is_and_for_all_of_it() -> None:
-    there = {sample.name for metric in everything().collect() for sample in metric.samples}
-    asked = {name for text in expressions(DASHBOARD["panels"]) for name in re.findall(r"purgatory_\w+", text)}
-    variables = {
-        name
-        for variable in DASHBOARD["templating"]["list"]
-        for name in re.findall(r"purgatory_\w+", variable.get("definition", ""))
-    }
-    assert asked | variables <= there
-    # Sums and counts are in the buckets.
-    assert asked == {name for name in there if not name.endswith(("_sum", "_count"))}
-    outcomes = {
-        found for text in expressions(DASHBOARD["panels"]) for found in re.findall(r'outcome="(\w+)"', text)
-    }
-    assert outcomes <= {"completed", "expired", "cancelled", "failed"}
-
-
-def test_the_dashboards_questions_can_be_asked(tmp_path: Path) -> None:
-    texts = expressions(DASHBOARD["panels"])
-    assert_can_be_asked([re.sub(r"\$__(rate_interval|range)", "5m", text) for text in texts], tmp_path)
-
-
-def assert_can_be_asked(questions: Sequence[str], directory: Path) -> None:
-    rules = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(questions)]
-    # What is JSON is YAML.
-    file = directory / "rules.yml"
-    file.write_text(json.dumps({"groups": [{"name": "asked", "rules": rules}]}))
-    assert f"{len(rules)} rules found" in promtool("check", "rules", str(file))
-
-
-def test_the_dashboards_panels_are_told_apart_and_do_not_overlap() -> None:
-    panels = DASHBOARD["panels"]
-    for what in ("id", "gridPos"):
-        assert len({json.dumps(panel[what]) for panel in panels}) == len(panels)
-    cells = [
-        (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24
-    defined = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
-    used = set(re.findall(r"\$\{?([a-z]+)", json.dumps(panels)))
-    assert used == defined
-
-
-PAGE = (DOCS / "metrics.md").read_text()
-
-
-def test_the_page_names_every_metric_with_its_type_and_labels() -> None:
-    rows = re.findall(r"^\| `(purgatory_\w+)` \| (\w+) \| (.+?) \|", PAGE, flags=re.MULTILINE)
-    shown = {
-        (
-            metric.name + ("_total" if metric.type == "counter" else ""),
-            metric.type,
-            ", ".join(f"`{label}`" for label in metric.samples[0].labels if label != "le"),
-        )
-        for metric in everything().collect()
-    }
-    assert set(rows) == shown
-
-
-def test_the_pages_alerts_can_be_asked(tmp_path: Path) -> None:
-    [block] = re.findall(r"```promql\n(.*?)```", PAGE, flags=re.DOTALL)
-    alerts = block.split("\n\n")
-    assert len(alerts) == 4
-    assert_can_be_asked(alerts, tmp_path)
