@@ -27,8 +27,8 @@ class Orders(TypedDict):
     master: str
     settings: dict[str, str]
     commands: list[list[str]]
-    # The worker to kill in the middle of the last command; null for none.
-    victim: int | None
+    # The worker to kill in the middle of the last command.
+    victim: int
 
 
 class Assassin(threading.Thread):
@@ -68,21 +68,18 @@ class Assassin(threading.Thread):
 def main() -> None:
     orders: Orders = json.load(sys.stdin)
     with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
-        for number, words in enumerate(orders["commands"], 1):
-            options = parser().parse_args(words)
-            victim = orders["victim"]
-            if victim is None or number < len(orders["commands"]):
-                options.job.run(spark, options)
-                continue
-            assassin = Assassin(spark, victim)
-            assassin.start()
-            try:
-                options.job.run(spark, options)
-            finally:
-                assassin.stop()
-            if assassin.struck is None:
-                raise RuntimeError("it was over before there was a middle of it")
-            print(assassin.struck)
+        *usual, last = map(parser().parse_args, orders["commands"])
+        for options in usual:
+            options.job.run(spark, options)
+        assassin = Assassin(spark, orders["victim"])
+        assassin.start()
+        try:
+            last.job.run(spark, last)
+        finally:
+            assassin.stop()
+        if assassin.struck is None:
+            raise RuntimeError("it was over before there was a middle of it")
+        print(assassin.struck)
 
 
 if __name__ == "__main__":
