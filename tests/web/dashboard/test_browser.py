@@ -225,6 +225,18 @@ def test_it_says_when_the_server_is_gone_and_goes_on_when_it_is_back(browser: Br
         expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
 
 
+def test_a_fault_of_its_own_is_not_taken_for_one_of_the_connection(browser: Browser, host: Host) -> None:
+    faults: list[str] = []
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        context.route("**/data*", lambda route: route.fulfill(json={"version": 1}))
+        page.goto(host.address)
+        expect(page.locator("#state")).to_contain_text("This page has a fault: ")
+        expect(page.locator("#state")).to_contain_text("; reload it")
+    assert faults
+
+
 @pytest.mark.parametrize("width", [380, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_the_screen_and_everybody_can_use_it(

@@ -407,21 +407,27 @@ function attention() {
   });
 }
 
+// Null where it cannot be had, which is said and waited out.
+async function nextSnapshot() {
+  try {
+    const version = latest === null ? "" : `&version=${latest.version}`;
+    const response = await fetch(`data?purgatory=${shown}${version}`);
+    if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}`);
+    return await response.json();
+  } catch (error) {
+    tell(error instanceof TypeError ? "No connection; trying again" : `${error.message}; trying again`, "lost");
+    await wait(2000);
+    return null;
+  }
+}
+
 async function follow() {
   for (;;) {
     await attention();
-    try {
-      const version = latest === null ? "" : `&version=${latest.version}`;
-      const response = await fetch(`data?purgatory=${shown}${version}`);
-      if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}`);
-      const snapshot = await response.json();
-      if (paused) continue;
-      show(snapshot);
-      tell("Live", "live");
-    } catch (error) {
-      tell(error instanceof TypeError ? "No connection; trying again" : `${error.message}; trying again`, "lost");
-      await wait(2000);
-    }
+    const snapshot = await nextSnapshot();
+    if (snapshot === null || paused) continue;
+    show(snapshot);
+    tell("Live", "live");
   }
 }
 
@@ -435,4 +441,7 @@ byId("pause").addEventListener("click", () => {
 addEventListener("resize", () => latest !== null && (showRates(latest.rates), showHistogram("waits", latest.waits, "ended"), showHistogram("lateness", latest.lateness, "expired"), showStalls(latest.stalls)));
 
 animate();
-follow();
+follow().catch((error) => {
+  tell(`This page has a fault: ${error.message}; reload it`, "lost");
+  throw error;
+});
