@@ -7,7 +7,7 @@ SOURCES := setup.py pyproject.toml constraints.txt $(shell find src -name '*.py'
 INTERPRETED := PYTHONPATH=src
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker test test-interpreted test-compiled test-benchmarks lint types bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker test test-interpreted test-compiled test-examples lint types bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,27 +34,25 @@ serve: $(VENV)/.longpoll ## Run the long-poll service with its chat and the dash
 broker: $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
 	$(BIN)/python -m examples.broker $(ARGS)
 
-test: test-interpreted test-compiled test-benchmarks ## Pass all tests, on both builds of the core
+test: test-interpreted test-compiled test-examples ## Pass all tests, on both builds of the core
 
-# What traces the coverage slows down whatever it looks at, and the package's own tests have to cover all of it.
-# The examples' real clients and the pipeline, which has nothing of the core but the wheel, meet one build each.
-test-interpreted: $(VENV)/.dev ## The tests on the interpreted core, with its branch coverage
+# The package's own tests have to cover all of it. The pipeline, which has nothing of the core but the wheel, meets one build.
+test-interpreted: $(VENV)/.dev ## The package's tests on the interpreted core, with its branch coverage
 	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/coverage run -m pytest --ignore tests/examples --ignore tests/benchmarks
 	$(BIN)/coverage report
-	PURGATORY_BUILD=interpreted $(INTERPRETED) $(BIN)/python -m pytest -m 'not real_time' tests/examples
 
-test-compiled: $(VENV)/.dev ## The tests on the compiled core, where there is a C compiler
+test-compiled: $(VENV)/.dev ## The package's tests on the compiled core, where there is a C compiler
 	@if $(BIN)/python -P -c 'import purgatory; raise SystemExit(not purgatory.COMPILED)'; then \
-		PURGATORY_BUILD=compiled $(BIN)/python -m pytest \
-			--ignore tests/test_packaging.py --ignore tests/pipeline --ignore tests/benchmarks; \
+		PURGATORY_BUILD=compiled $(BIN)/python -m pytest --ignore tests/test_packaging.py \
+			--ignore tests/pipeline --ignore tests/examples --ignore tests/benchmarks; \
 	elif [ -n "$$CI" ]; then \
 		echo 'The core was not compiled: install a C compiler and the Python headers.'; exit 1; \
 	else \
 		echo 'No C compiler: the core has only been tested interpreted.'; \
 	fi
 
-test-benchmarks: $(VENV)/.dev ## The tests of the benchmarks, which start the builds that they measure
-	$(BIN)/python -m pytest tests/benchmarks
+test-examples: $(VENV)/.dev ## The tests of the examples and the benchmarks, on the build that is installed
+	$(BIN)/python -m pytest tests/examples tests/benchmarks
 
 lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check
