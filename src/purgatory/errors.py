@@ -11,5 +11,9 @@ class PurgatoryClosed(PurgatoryError):
     """Raised when an operation is offered to a purgatory that is not open: not started yet, or closed."""
 
 
+class PurgatoryNotOpen(PurgatoryClosed):
+    """It has not been started: no use to try again, until somebody does that."""
+
+
 class PurgatoryFull(PurgatoryError):
     """Raised when `max_pending` operations wait already; the one refused can be offered again later."""

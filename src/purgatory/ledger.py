@@ -7,6 +7,7 @@ import logging
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from purgatory.description import described
 from purgatory.operation import CANCELLED, COMPLETED, EXPIRED, Failure, Operation
 from purgatory.timer import Timer
 
@@ -92,7 +93,7 @@ class Ledger:
                 try:
                     observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), stay)
                 except Exception as error:
-                    self.report(f"{observer!r} raised an exception", error)
+                    self.report(f"{described(observer)} raised an exception", error)
 
     def checked(self, key: Hashable, tried: int, completed: int) -> None:
         """A check of `key` is over."""
@@ -101,7 +102,7 @@ class Ledger:
             try:
                 observer.key_checked(self._name, key, tried, completed, at)
             except Exception as error:
-                self.report(f"{observer!r} raised an exception", error)
+                self.report(f"{described(observer)} raised an exception", error)
 
     def report(self, message: str, error: BaseException, operation: Operation | None = None) -> None:
         """Hand what nobody else will see to the loop's exception handler, and to the log."""
@@ -117,7 +118,7 @@ class Ledger:
         if failure.seen:
             self._log(logging.INFO, "an operation failed", failure.exception, operation)
         else:
-            self.report(f"{operation!r} failed and nobody awaited it", failure.exception, operation)
+            self.report(f"{described(operation)} failed and nobody awaited it", failure.exception, operation)
 
     def _log(self, level: int, message: str, error: BaseException, operation: Operation | None) -> None:
         _logger.log(

@@ -8,6 +8,7 @@ from collections.abc import Generator, Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from purgatory.description import described
 from purgatory.native import mypyc_attr
 from purgatory.stay import Stay
 from purgatory.timer import TimerTask
@@ -191,10 +192,10 @@ class Operation(TimerTask):
     def exception(self) -> BaseException | None:
         """The exception of a FAILED operation, else None. Raises as `result` does without an outcome."""
         if self._state is CANCELLED:
-            raise asyncio.CancelledError(f"{self!r} was withdrawn")
+            raise asyncio.CancelledError(f"{described(self)} was withdrawn")
         outcome = self._outcome
         if outcome is _NONE_YET:
-            raise asyncio.InvalidStateError(f"{self!r} has no result yet")
+            raise asyncio.InvalidStateError(f"{described(self)} has no result yet")
         if isinstance(outcome, Failure):
             outcome.seen = True
             return outcome.exception

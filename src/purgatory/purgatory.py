@@ -12,7 +12,8 @@ from anyio import TASK_STATUS_IGNORED, CancelScope
 
 from purgatory.action_queue import ActionQueue, action_queue_of
 from purgatory.condition import Condition
-from purgatory.errors import PurgatoryClosed, PurgatoryFull
+from purgatory.description import described
+from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
 from purgatory.ledger import Ledger
 from purgatory.operation import (
     CANCELLED,
@@ -231,7 +232,7 @@ class Purgatory(Keeper):
         self._shut()
         if not isinstance(error, Exception):
             # Raised in every waiting task, a KeyboardInterrupt would end the loop as many times.
-            closed = PurgatoryClosed(f"the reaper of purgatory {self.name!r} failed: {error!r}")
+            closed = PurgatoryClosed(f"the reaper of purgatory {self.name!r} failed: {described(error)}")
             closed.__cause__ = error
             error = closed
         for operation in self.operations():
@@ -258,8 +259,9 @@ class Purgatory(Keeper):
         """
         given = hashable_keys(keys)
         if not self._open:
-            state = "has been closed" if self._closing else "is not open: use `async with`, or start() it"
-            raise PurgatoryClosed(f"purgatory {self.name!r} {state}")
+            if self._closing:
+                raise PurgatoryClosed(f"purgatory {self.name!r} has been closed")
+            raise PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
         try:
             fresh = operation._state is NEW and operation._keeper is None
         except AttributeError:
@@ -329,7 +331,7 @@ class Purgatory(Keeper):
         value = await self.try_complete_else_watch(condition, keys)
         if condition.expired:
             when = f"before {self.name!r} was closed" if self._closing else f"within {timeout} seconds"
-            raise TimeoutError(f"{predicate!r} did not hold {when}")
+            raise TimeoutError(f"{described(predicate)} did not hold {when}")
         return cast(T, value)
 
     # Checking
@@ -469,7 +471,7 @@ class Purgatory(Keeper):
     def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
         if not fail(operation, error) and isinstance(error, Exception):
-            self._ledger.report(f"{operation!r} was done when its try_complete() raised", error)
+            self._ledger.report(f"{described(operation)} was done when its try_complete() raised", error)
         return not isinstance(error, Exception)
 
     # Withdrawing and looking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, MutableMapping
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import anyio
 import httpx
@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull
+from purgatory.errors import PurgatoryNotOpen
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web import ClientDisconnected, PollWithdrawn, long_poll, poll
 from tests.operations import Gate, raising
@@ -250,7 +251,29 @@ async def test_nothing_listens_for_a_poll_that_is_refused() -> None:
     assert others() == set()
 
 
+async def test_a_departure_is_told_whatever_the_repr_of_the_operation_does(purgatory: Purgatory) -> None:
+    class Nameless(Gate):
+        def __repr__(self) -> NoReturn:
+            raise AttributeError("name")
+
+    with pytest.raises(ClientDisconnected, match="Nameless"):
+        await poll(Client(DISCONNECT).receive, purgatory, Nameless(), ["key"])
+
+
 # For Starlette and FastAPI
+
+
+async def test_a_purgatory_that_nobody_has_opened_is_no_matter_of_trying_again() -> None:
+    with pytest.raises(PurgatoryNotOpen, match="start"):
+        await long_poll(Request({"type": "http"}, Client().receive), Purgatory(), Gate(), ["key"])
+
+
+@pytest.mark.parametrize("error", [PurgatoryFull("another"), PurgatoryClosed("another")])
+async def test_what_a_hook_met_with_elsewhere_is_its_own(purgatory: Purgatory, error: Exception) -> None:
+    with pytest.raises(type(error), match="another"):
+        await long_poll(
+            Request({"type": "http"}, Client().receive), purgatory, Gate(trying=raising(error)), ["key"]
+        )
 
 
 async def test_a_departure_is_an_exception_that_starlette_answers() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, cast, final
 
+from purgatory.description import described
 from purgatory.timer.task import TimerTask
 from purgatory.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
 
@@ -243,7 +244,7 @@ class Timer:
         except (Exception, asyncio.CancelledError) as error:
             # Nobody has cancelled the reaper: the task has looked at something that was cancelled.
             self._running_loop().call_exception_handler(
-                {"message": f"{task!r} raised an exception when it was due", "exception": error}
+                {"message": f"{described(task)} raised an exception when it was due", "exception": error}
             )
 
     def _ring(self) -> None:

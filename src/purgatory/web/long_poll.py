@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.exceptions import HTTPException
 
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory.description import described
+from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
 from purgatory.operation import OperationState
 from purgatory.purgatory import Purgatory
 
@@ -47,13 +48,18 @@ async def long_poll(
     For Starlette and FastAPI. What can go wrong becomes an HTTPException, which both answer by themselves:
     503 with Retry-After when the purgatory is full or closed, or somebody has withdrawn the operation; 499,
     which nobody sees, when the client has left. What the operation's hooks raise goes up as it is, as does
-    whatever `poll` raises for wrong arguments.
+    PurgatoryNotOpen, and whatever `poll` raises for wrong arguments: no client can help these by coming back.
     """
     try:
         return await poll(request.receive, purgatory, operation, keys)
     except ClientDisconnected as error:
         raise HTTPException(CLIENT_CLOSED_REQUEST, "the client has left") from error
+    except PurgatoryNotOpen:
+        raise
     except (PurgatoryFull, PurgatoryClosed, PollWithdrawn) as error:
+        if operation.state is OperationState.FAILED:
+            # A hook of its own has met with another purgatory.
+            raise
         headers = {"Retry-After": str(RETRY_AFTER)}
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "try again later", headers) from error
 
@@ -77,8 +83,8 @@ async def poll(
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
     if left:
-        raise ClientDisconnected(f"the client that waited for {operation!r} has left")
-    raise PollWithdrawn(f"{operation!r} was withdrawn while its client waited")
+        raise ClientDisconnected(f"the client that waited for {described(operation)} has left")
+    raise PollWithdrawn(f"{described(operation)} was withdrawn while its client waited")
 
 
 async def _left_before_done(receive: Receive, operation: DelayedOperation[Any]) -> bool:
