@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from functools import partial
+from typing import Any
 
 import pytest
 
-from purgatory import OperationState, Purgatory
+from purgatory import DelayedOperation, Observer, OperationState, Purgatory, Stay
 from purgatory.testing import VirtualTimeLoop
-from tests.operations import Gate
+from tests.operations import Gate, a_few_turns
+
+
+class Checks(Observer):
+    """What observers are told of checks."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Hashable, int, int]] = []
+
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        self.told.append((key, tried, completed))
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        """Not what is asked here."""
 
 
 def virtual_loop() -> VirtualTimeLoop:
@@ -150,18 +165,34 @@ async def test_a_key_that_empties_and_fills_again_while_it_pauses() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_cancelled_sweep_stops_where_it_was() -> None:
-    async with Purgatory(slice_seconds=0.005) as purgatory:
+async def test_of_a_cancelled_sweep_the_rest_is_checked_in_the_next_turn() -> None:
+    checks = Checks()
+    async with Purgatory(slice_seconds=0.005, observers=[checks]) as purgatory:
         gates = park(purgatory, 100)
         sweep = asyncio.create_task(purgatory.sweep("key"))
         await asyncio.sleep(0)
-        sweep.cancel()
-        await asyncio.wait([sweep])
-        assert sweep.cancelled()
         done = purgatory.statistics().completed
         assert 0 < done < 100
-        assert [gate.done for gate in gates] == [True] * done + [False] * (100 - done)
-        assert purgatory.check_and_complete("key") == 100 - done
+        sweep.cancel()
+        await asyncio.wait([sweep])
+        await a_few_turns()
+        assert sweep.cancelled()
+        assert all(gate.done for gate in gates)
+    assert checks.told == [("key", done, done), ("key", 100 - done, 100 - done)]
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_a_sweep_may_be_cancelled_when_the_purgatory_has_closed() -> None:
+    purgatory = Purgatory(slice_seconds=0.005)
+    purgatory.start()
+    park(purgatory, 100)
+    sweep = asyncio.create_task(purgatory.sweep("key"))
+    await asyncio.sleep(0)
+    sweep.cancel()
+    await purgatory.aclose()
+    await asyncio.wait([sweep])
+    assert sweep.cancelled()
+    assert purgatory.statistics().pending == 0
 
 
 @pytest.mark.usefixtures("virtual_time")

@@ -361,7 +361,11 @@ class Purgatory(Keeper):
         return completed + actions.leave()
 
     async def sweep(self, key: Hashable) -> int:
-        """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`."""
+        """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`.
+
+        When the task that awaits it is cancelled, the rest is checked all the same, in one go, in the loop's
+        next turn: a change must not go untold because the one who told of it has left.
+        """
         limit = self._ledger.parked
         tried = completed = latest = 0
         place = self._watchers.on(key)
@@ -386,7 +390,13 @@ class Purgatory(Keeper):
             if stretch is None:
                 break
             self._ledger.slices += 1
-            await pause()
+            try:
+                await pause()
+            except BaseException:
+                self.check_and_complete_threadsafe(key)
+                if self._observed:
+                    self._ledger.checked(key, tried, completed)
+                raise
         if self._observed:
             self._ledger.checked(key, tried, completed)
         return completed
