@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
@@ -127,6 +128,39 @@ def test_it_shows_the_wheel_by_slot_and_by_level(look: Callable[..., Page], host
     assert "operations in" in (page.locator("#wheel").get_attribute("aria-label") or "")
 
 
+def test_what_is_overdue_is_behind_the_hand_and_the_next_slot_is_that_which_expires(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        snapshot = page.request.get(f"{host.address}data").json()
+        # 74 ticks are over, and the wheel is still at the 21st.
+        snapshot["wheel"] |= {"tick": 0.001, "now": 74.3, "reached": 21, "size": 32, "tasks": 10}
+        snapshot["wheel"] |= {"next_slot": 21, "wakeup": None}
+        snapshot["wheel"]["levels"] = [[(20, 2), (21, 5), (30, 1)], [(2, 1), (3, 1)]]
+        answers = [snapshot]
+        # The only one, so that nothing moves but time.
+        context.route(
+            "**/data*", lambda route: route.fulfill(json=answers.pop()) if answers else route.abort()
+        )
+        page.goto(host.address)
+        slots = page.locator("#wheel path[class*=load]")
+        expect(slots.locator("title")).to_have_text(
+            [
+                "Level 0, slot 20: 2 operations, begun 22.3 ms ago",
+                "Level 0, slot 21: 5 operations, begun 53.3 ms ago",
+                "Level 0, slot 30: 1 operation, begun 44.3 ms ago",
+                "Level 1, slot 2: 1 operation, begun 10.3 ms ago",
+                "Level 1, slot 3: 1 operation, from 21.7 ms from now",
+            ]
+        )
+        # Hollow is what has been passed since, and what is overdue is still there.
+        expect(slots).to_have_class(["load-1", "load-1 next", "load-1", "load-1", "load-1 passed"])
+        expect(page.locator("#wheel text")).to_have_text(["expiring", "now", ""])
+        words = re.compile("; what is due is expiring now")
+        expect(page.locator("#wheel")).to_have_attribute("aria-label", words)
+
+
 def watch_a_hand_turn(page: Page) -> None:
     hand = page.locator("#wheel line.hand").nth(1)
     expect(hand).not_to_have_attribute("transform", hand.get_attribute("transform") or "")
@@ -222,6 +256,28 @@ def test_it_says_when_the_server_is_gone_and_goes_on_when_it_is_back(browser: Br
         context.route("**/data*", lambda route: route.fulfill(status=403))
         expect(page.locator("#state")).to_contain_text("The server answers 403", timeout=10_000)
         context.unroute_all()
+        expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
+
+
+def test_it_says_when_the_event_loop_is_blocked_and_goes_on_when_it_is_free(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.clock.install()
+        page.goto(host.address)
+        expect(page.locator("#state")).to_have_text("Live")
+        free = threading.Event()
+        host.up.result(10).call_soon_threadsafe(free.wait, 60)
+        try:
+            page.clock.fast_forward(5_000)
+            # Unless it has just asked again, it says so at once.
+            expect(page.locator("#state")).to_have_text(
+                "No answer for 5 s: the event loop may be blocked; trying again", timeout=20_000
+            )
+        finally:
+            free.set()
+        page.clock.fast_forward(2_000)
         expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from purgatory.web.dashboard.label import KEY_LENGTH, label
@@ -37,13 +39,32 @@ def test_a_cut_says_that_it_is_one() -> None:
     assert label(Named("x" * 20), 20) == "x" * 20
 
 
-def test_a_long_key_is_cut_before_it_is_written() -> None:
+@pytest.mark.parametrize(
+    "key",
+    ["x" * 10**6, b"x" * 10**6, tuple(range(10**5)), frozenset(range(10**5)), (b"x" * 10**6, frozenset("x"))],
+    ids=["str", "bytes", "tuple", "frozenset", "within a tuple"],
+)
+def test_a_long_key_is_cut_before_it_is_written(key: object) -> None:
+    tracemalloc.start()
+    try:
+        label(key)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000
+
+
+def test_what_may_have_a_repr_of_its_own_is_asked_for_it() -> None:
     class Text(str):
         __slots__ = ()
 
-    # Only what is a str and no more is known to have no repr of its own.
-    assert label("x" * 1000).count("x") < KEY_LENGTH
-    assert label(Text("x" * 1000)).count("x") == KEY_LENGTH - 2
+    assert "..." in label("x" * 1000)
+    assert label(Text("x" * 1000)) == "'" + "x" * (KEY_LENGTH - 2) + "…"
+
+
+def test_of_a_large_frozenset_it_says_just_how_large() -> None:
+    assert label(frozenset(range(1000))) == "<frozenset of 1,000>"
+    assert label(frozenset("x")) == repr(frozenset("x"))
 
 
 @pytest.mark.parametrize("wrong", [ValueError("no"), None, 7], ids=["raises", "None", "int"])

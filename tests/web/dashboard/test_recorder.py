@@ -174,6 +174,40 @@ def test_no_operation_is_kept_alive(clock: ManualClock, held: Purgatory, recorde
     assert sum(recorder.waits(0.0)) == 1
 
 
+class Key:
+    """What a user may have as one."""
+
+
+@pytest.fixture
+def busiest(held: Purgatory) -> weakref.ref[Key]:
+    """A key that nobody has but a recorder."""
+    key = Key()
+    gate = held.try_complete_else_watch(Gate(), [key])
+    held.check_and_complete(key)
+    gate.cancel()
+    return weakref.ref(key)
+
+
+def test_a_key_is_let_go_after_a_minute_when_somebody_looks(
+    recorder: Recorder, busiest: weakref.ref[Key]
+) -> None:
+    assert recorder.busiest_keys(WINDOW + 0.9) == [busiest()]
+    gc.collect()
+    assert busiest() is not None
+    assert recorder.busiest_keys(WINDOW + 1.0) == []
+    gc.collect()
+    assert busiest() is None
+
+
+def test_a_key_is_let_go_after_a_minute_when_something_happens(
+    clock: ManualClock, held: Purgatory, busiest: weakref.ref[Key]
+) -> None:
+    clock.advance(WINDOW + 1.0)
+    held.try_complete_else_watch(Gate(opened=True), ["a"])
+    gc.collect()
+    assert busiest() is None
+
+
 def test_however_long_it_records_it_keeps_a_minutes_seconds(
     clock: ManualClock, held: Purgatory, recorder: Recorder
 ) -> None:

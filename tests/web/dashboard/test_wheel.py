@@ -60,6 +60,21 @@ def test_the_next_wakeup_is_counted_from_now_and_the_next_slot_in_ticks(clock: M
     assert picture.wakeup == pytest.approx(0.006)
 
 
+def test_while_what_is_overdue_expires_the_wheel_is_where_that_was_due(clock: ManualClock) -> None:
+    pictures = []
+    held = filled(clock, [])
+    # The hook of the first is slow.
+    first = Gate(0.021, expiring=lambda: pictures.append(draw(held.timer, 0.0743)))
+    for gate in (first, Gate(0.021), Gate(0.041)):
+        held.try_complete_else_watch(gate, ["key"])
+    assert draw(held.timer, clock.time()).reached == 0
+    clock.advance(1)
+    (picture,) = pictures
+    assert picture.now == pytest.approx(74.3)
+    assert (picture.reached, picture.next_slot, picture.wakeup) == (21, 21, None)
+    assert picture.levels == [[(21, 1)], [(1, 1)]]
+
+
 def test_fuller_slots_are_counted_as_far_as_there_is_time(clock: ManualClock) -> None:
     # Two slots that are far too full, and one that is not.
     held = filled(clock, [0.010] * VISITS + [0.020] * VISITS + [0.030] * (FIRST + 1))

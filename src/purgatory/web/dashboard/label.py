@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reprlib import Repr
-from typing import Final
+from typing import Any, Final
 
 KEY_LENGTH: Final = 80
 TEXT_LENGTH: Final = 300
@@ -11,7 +11,19 @@ TEXT_LENGTH: Final = 300
 # Those of the built-in types are cut before they are written: a key may be a megabyte of text.
 _BOUNDED: Final = (str, bytes, int, tuple, frozenset)
 
-_repr: Final = Repr()
+
+class BoundedRepr(Repr):
+    """Bounds what the library's own would write, or sort, as a whole."""
+
+    repr_bytes = Repr.repr_str
+
+    def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
+        if len(x) > self.maxfrozenset:
+            return f"<frozenset of {len(x):,}>"
+        return super().repr_frozenset(x, level)
+
+
+_repr: Final = BoundedRepr()
 _repr.maxstring = _repr.maxother = KEY_LENGTH
 
 

@@ -79,12 +79,13 @@ class FailedOperation:
 class Recorder:
     """An observer that counts by the second and forgets after a minute.
 
-    It costs the loop half a microsecond an operation, and keeps some 50 KB, whatever happens. Times are in
-    seconds, by the clock of a `Stay`.
+    It costs the loop half a microsecond an operation, and keeps some 50 KB, whatever happens. It also holds
+    the busiest key of each second, until that is a minute ago and something happens or somebody looks. Times
+    are in seconds, by the clock of a `Stay`.
     """
 
     def __init__(self) -> None:
-        self._seconds: deque[Second] = deque([Second(-1)], maxlen=WINDOW + 1)
+        self._seconds: deque[Second] = deque([Second(-1)])
         self._current = self._seconds[0]
         # When the current second is over.
         self._until = 0.0
@@ -158,11 +159,15 @@ class Recorder:
         second = self._current = Second(int(at))
         self._until = second.at + 1.0
         self._seconds.append(second)
+        while self._seconds[0].at < second.at - WINDOW:
+            self._seconds.popleft()
         return second
 
     def _recent(self, now: float) -> Iterator[Second]:
-        earliest = int(now) - WINDOW
-        return (second for second in self._seconds if second.at >= earliest)
+        # With nothing happening, it is looking that lets time pass.
+        if now >= self._until:
+            self._begin(now)
+        return iter(self._seconds)
 
     def _note(self, operation: DelayedOperation[Any], at: float) -> None:
         # Not by exception(), after which it would count as seen.

@@ -18,6 +18,8 @@ class WheelPicture:
 
     tick: float
     now: float
+    # Where the wheel itself is, and its windows with it: behind, while it has yet to expire what is due.
+    reached: int
     # Slots of a level.
     size: int
     tasks: int
@@ -39,6 +41,7 @@ def draw(timer: Timer, now: float) -> WheelPicture:
     return WheelPicture(
         tick=timer.tick,
         now=(now - timer.origin) / timer.tick,
+        reached=wheel.now,
         size=len(loads[0]),
         tasks=len(wheel),
         levels=[[(slot, load) for slot, load in enumerate(level) if load] for level in loads],

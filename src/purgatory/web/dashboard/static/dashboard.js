@@ -7,6 +7,8 @@ const TOO_FAST = 1;
 
 // For so many seconds after a snapshot the hands go on by themselves; then nobody knows any more.
 const FRESH = 3;
+// Seconds to wait for an answer, which comes within one or so: a blocked event loop gives none, nor does a connection half gone.
+const PATIENCE = 5;
 
 const number = new Intl.NumberFormat("en");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -115,7 +117,8 @@ function showWheel(wheel, wakeups) {
     const outer = inner + band - 4;
     const middle = (inner + outer) / 2;
     const width = wheel.size ** level;
-    const position = Math.floor(wheel.now / width);
+    // Where the wheel itself is: what it has yet to expire is behind the hand, not a turn ahead of it.
+    const position = Math.floor(wheel.reached / width);
     const gap = Math.min(0.0018 * (OUTER / outer), 0.15 / wheel.size);
     parts.push(drawn("circle", { class: "track", cx: CENTRE, cy: CENTRE, r: middle, "stroke-width": outer - inner }));
     if (wheel.size <= 128) {
@@ -134,7 +137,7 @@ function showWheel(wheel, wakeups) {
           class: `load-${shade(load)}${next ? " next" : ""}`,
           d: sector(inner, outer, slot / wheel.size + gap, (slot + 1) / wheel.size - gap),
         },
-        drawn("title", {}, `Level ${level}, slot ${slot}: ${amount(load, wheel)}, from ${duration(Math.max(0, (begins - wheel.now) * wheel.tick))} from now`),
+        drawn("title", {}, `Level ${level}, slot ${slot}: ${amount(load, wheel)}, ${beginning((begins - wheel.now) * wheel.tick)}`),
       );
       parts.push(drawnSlot);
       ring.slots.push({ begins, drawn: drawnSlot });
@@ -146,9 +149,9 @@ function showWheel(wheel, wakeups) {
     return ring;
   });
   parts.push(
-    drawn("text", { x: CENTRE, y: CENTRE - 16 }, wheel.wakeup === null ? "next wake-up" : "next wake-up in"),
+    drawn("text", { x: CENTRE, y: CENTRE - 16 }, expiring(wheel) ? "expiring" : wheel.wakeup === null ? "next wake-up" : "next wake-up in"),
     drawn("text", { x: CENTRE, y: CENTRE + 6, class: "big", id: "wakeup" }),
-    drawn("text", { x: CENTRE, y: CENTRE + 24 }, `${number.format(wakeups)} a second`),
+    drawn("text", { x: CENTRE, y: CENTRE + 24 }, expiring(wheel) ? "" : `${number.format(wakeups)} a second`),
   );
   byId("wheel").replaceChildren(...parts);
   byId("wheel").setAttribute("aria-label", wheelInWords(wheel));
@@ -159,9 +162,14 @@ function showWheel(wheel, wakeups) {
 
 const amount = (load, wheel) => `${number.format(load)}${load === wheel.most ? " or more" : ""} operation${load === 1 ? "" : "s"}`;
 
+const beginning = (seconds) => seconds > 0 ? `from ${duration(seconds)} from now` : `begun ${duration(-seconds)} ago`;
+
+// While the reaper is at work, nothing is to wake it.
+const expiring = (wheel) => wheel.wakeup === null && wheel.next_slot !== null && wheel.next_slot <= wheel.now;
+
 function wheelInWords(wheel) {
   const occupied = wheel.levels.reduce((sum, slots) => sum + slots.length, 0);
-  const wakeup = wheel.wakeup === null ? "no wake-up is due" : `the next wake-up is in ${duration(Math.max(0, wheel.wakeup))}`;
+  const wakeup = expiring(wheel) ? "what is due is expiring now" : wheel.wakeup === null ? "no wake-up is due" : `the next wake-up is in ${duration(Math.max(0, wheel.wakeup))}`;
   return `The timing wheel: ${number.format(wheel.tasks)} operations in ${occupied} slots on ${wheel.levels.length} levels; ${wakeup}. The table that follows has it by level.`;
 }
 
@@ -190,7 +198,7 @@ function showLevels(wheel) {
   );
 }
 
-// Between two snapshots time goes on: so the hands do, and slots they have passed are shown as such.
+// Between two snapshots time goes on: so the hands do, and slots they have passed since are shown as such.
 function turn() {
   if (latest === null) return;
   const { wheel } = latest;
@@ -200,9 +208,9 @@ function turn() {
     if (ring.hand.tagName === "line") {
       ring.hand.setAttribute("transform", `rotate(${((now / ring.width / wheel.size) % 1) * 360} ${CENTRE} ${CENTRE})`);
     }
-    for (const slot of ring.slots) slot.drawn.classList.toggle("passed", slot.begins <= now);
+    for (const slot of ring.slots) slot.drawn.classList.toggle("passed", wheel.now < slot.begins && slot.begins <= now);
   }
-  byId("wakeup").textContent = wheel.wakeup === null ? "none" : duration(Math.max(0, wheel.wakeup - (wheel.wakeup > FRESH ? elapsed : 0)));
+  byId("wakeup").textContent = expiring(wheel) ? "now" : wheel.wakeup === null ? "none" : duration(Math.max(0, wheel.wakeup - (wheel.wakeup > FRESH ? elapsed : 0)));
 }
 
 function animate() {
@@ -407,15 +415,21 @@ function attention() {
   });
 }
 
+function reason(error) {
+  if (error.name === "TimeoutError") return `No answer for ${PATIENCE} s: the event loop may be blocked`;
+  return error instanceof TypeError ? "No connection" : error.message;
+}
+
 // Null where it cannot be had, which is said and waited out.
 async function nextSnapshot() {
   try {
     const version = latest === null ? "" : `&version=${latest.version}`;
-    const response = await fetch(`data?purgatory=${shown}${version}`);
+    const response = await fetch(`data?purgatory=${shown}${version}`, { signal: AbortSignal.timeout(PATIENCE * 1000) });
     if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}`);
     return await response.json();
   } catch (error) {
-    tell(error instanceof TypeError ? "No connection; trying again" : `${error.message}; trying again`, "lost");
+    if (paused) return null;
+    tell(`${reason(error)}; trying again`, "lost");
     await wait(2000);
     return null;
   }
