@@ -116,8 +116,10 @@ class Compaction:
         dates = {group["date"] for group in tally if group["date"] is not None}
         if table.identity:
             known = dataset.whole_batches(spark, table, dates)
-            kept = without_duplicates(valid, known, table.identity)
             new = new_identities(valid, known, table.identity).count()
+            # Mostly there are none, and to take them out has all rows sorted.
+            if new < count:
+                kept = without_duplicates(valid, known, table.identity)
         _overwrite(
             kept.select(*table.compacted.names, F.lit(batch).alias("batch"))
             .hint("rebalance", *table.partitions)

@@ -119,16 +119,18 @@ def test_it_lies_in_directories_by_date_and_kind_that_others_read(compacted: Com
     assert row == {name: value for name, value in operation(1).items() if name != "kind"}
 
 
-def test_what_was_compacted_is_not_compacted_again(
+def test_what_was_compacted_is_not_compacted_again_wherever_it_is(
     spark: SparkSession, compacted: Compacted, tmp_path: Path
 ) -> None:
     dataset = compacted.copy(tmp_path / "dataset")
-    assert add(spark, compacted.journal, dataset).added == Commit()
+    moved = shutil.copytree(compacted.journal, tmp_path / "moved")
+    assert add(spark, moved, dataset).added == Commit()
     # It is a month older than the newest, as if its node had been away for that long.
     late = add_segment(tmp_path / "late", "late", [operation(2), operation(5)])
     past = time.time() - 30 * 86400
     os.utime(late, (past, past))
-    add_segment(tmp_path / "other", "one", [operation(5), operation(6, tries=0)])
+    add_segment(tmp_path / "other", "other", [operation(5), operation(6, tries=0)])
+    shutil.copy(compacted.journal / OPERATIONS / "one.parquet", tmp_path / "other" / OPERATIONS)
     roots = f"{compacted.journal.parent.name},{tmp_path.name}"
     everywhere = f"{tmp_path.parent}/{{{roots}}}/{{journal,late,other}}"
     added = add(spark, everywhere, dataset).added
@@ -173,7 +175,7 @@ def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
     assert (commit["files"], commit["rows"], commit["kept"], commit["duplicates"]) == (1, 3, 1, 1)
 
 
-def test_killed_half_way_and_run_again_it_loses_and_doubles_nothing(
+def test_run_again_meanwhile_it_refuses_and_once_it_was_killed_it_loses_and_doubles_nothing(
     spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
     for number in range(2):
@@ -182,13 +184,19 @@ def test_killed_half_way_and_run_again_it_loses_and_doubles_nothing(
     options = ["--files-per-batch", "1", "--master", "local[1]", "--memory", "1g"]
     settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
     with subprocess.Popen([*command, *options, *settings], start_new_session=True) as process:
+        lock = Path(dataset.checkpoint("compact.lock"))
+        while not lock.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        with pytest.raises(PipelineError, match=f"{lock}: another is at work here"):
+            run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
         # It is writing the second batch when the first is there.
         while not Path(dataset.commits, "table=operations", "batch=0").exists():
             assert process.poll() is None
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
     assert dataset.read_commits(spark).count() == 1
-    add(spark, journal, dataset, files=1)
+    run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
     assert ids(dataset.read_operations(spark)) == list(range(3))
     counts = dataset.read_commits(spark).groupBy().sum("files", "rows", "kept", "duplicates").first()
     assert counts is not None
@@ -198,9 +206,9 @@ def test_killed_half_way_and_run_again_it_loses_and_doubles_nothing(
 def test_rows_that_do_not_add_up_are_not_added(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_segment(journal, "one", [operation(1), operation(2)])
+    add_segment(journal, "one", [operation(1), operation(1), operation(2)])
     monkeypatch.setattr(compaction, "without_duplicates", lambda rows, known, identity: rows.limit(1))
-    with pytest.raises(PipelineError, match=r"do not add up.*rows=2, kept=1"):
+    with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1"):
         add(spark, journal, dataset)
     with pytest.raises(PipelineError, match="nothing is compacted here; run: purgatory-pipeline compact"):
         dataset.read_operations(spark)

@@ -42,6 +42,7 @@ def test_an_operation_that_can_be_is_not_refused(spark: SparkSession) -> None:
         {"keys": []},
         {"started": datetime(1970, 1, 1, tzinfo=UTC)},
         {"node": "", "purgatory": ""},
+        {"kind": "é" * 40},
     ]
     assert reasons(spark, OPERATIONS_TABLE, possible) == [None] * len(possible)
 
@@ -56,6 +57,7 @@ def test_an_operation_that_cannot_be_is_refused_for_what_is_wrong(spark: SparkSe
         "keys holds a null": {"keys": ["k", None]},
         "started is not in the years from 1970 to 9998": {"started": datetime(1969, 12, 31, tzinfo=UTC)},
         "kind is empty": {"kind": ""},
+        "kind is longer than 80 bytes": {"kind": "é" * 40 + "s"},
         "outcome is none of completed, expired, cancelled, failed": {"outcome": "pending"},
         "tries is below 1": {"tries": 0},
         "timeout_us is negative": {"timeout_us": -1},
@@ -89,8 +91,11 @@ def test_a_check_or_a_gap_that_cannot_be_is_refused_too(spark: SparkSession) -> 
         "lost_operations is negative": {"lost_operations": -1},
         "lost_checks is negative": {"lost_checks": -1},
         "it ended before it began": {"ended": NOON - timedelta(microseconds=1)},
+        "it ended after the year 9998": {"ended": datetime(9999, 12, 31, 1)},
+        "it lasted for more than a year": {"ended": NOON + timedelta(days=366, microseconds=1)},
     }
-    assert reasons(spark, GAPS_TABLE, list(gaps.values())) == list(gaps)
+    a_year: dict[str, Any] = {"ended": NOON + timedelta(days=366)}
+    assert reasons(spark, GAPS_TABLE, [*gaps.values(), a_year]) == [*gaps, None]
 
 
 def test_a_row_about_a_file_is_refused_where_the_file_is(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from purgatory.pipeline.arguments import add_dataset, whole
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.lock import locked
 from purgatory.pipeline.schemas import TABLES, Table
 
 NAME: Final = "compact"
@@ -47,9 +48,11 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     for table in TABLES:
         if not files.exists(spark, f"{journal}/{table.name}"):
             raise PipelineError(f"{journal}: this is no journal, it has no directory {table.name!r}")
-    for table in TABLES:
-        compaction = compact(spark, journal, options.dataset, table, options.files_per_batch)
-        print(compaction.report())
+    # Two at once would be offered the same batches, and write over each other's.
+    with locked(spark, options.dataset.checkpoint("compact.lock")):
+        for table in TABLES:
+            compaction = compact(spark, journal, options.dataset, table, options.files_per_batch)
+            print(compaction.report())
     print(f"The dataset is in {options.dataset.root}")
 
 
@@ -70,7 +73,10 @@ def compact(
         .option("pathGlobFilter", "*.parquet")
         .option("maxFilesPerTrigger", files_per_batch)
         .option("maxFileAge", _ANY_AGE)
-        .load(f"{journal}/{table.name}")
+        # No two segments have the same name, so one in a journal that was moved is known.
+        .option("fileNameOnly", True)
+        # As a pattern, or Spark insists that what it read last is still below this path.
+        .load(f"{journal}/{{{table.name}}}")
         .select("path", "content")
     )
     query = (

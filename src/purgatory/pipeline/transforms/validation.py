@@ -17,6 +17,10 @@ _EARLIEST: Final = "1970-01-01"
 _LATEST: Final = "9999-12-31"
 # That moment, in microseconds since 1970.
 _END_OF_TIME: Final = 253_402_214_400_000_000
+# In microseconds. A gap has a row for each of its minutes.
+_YEAR: Final = 366 * 86_400_000_000
+# Escaped, each may take three of the 255 that the name of a directory may have.
+_LONGEST_KIND: Final = 80
 
 
 def judged(rows: DataFrame, table: Table) -> DataFrame:
@@ -48,6 +52,7 @@ def _faults_of_operations() -> Iterator[tuple[str, Column]]:
     expired, lateness = F.col("outcome") == "expired", F.col("lateness_us")
     # A directory is named by it, and this name would be taken for null.
     yield "kind is empty", F.col("kind") == ""
+    yield f"kind is longer than {_LONGEST_KIND} bytes", F.octet_length("kind") > _LONGEST_KIND
     yield f"outcome is none of {', '.join(OUTCOMES)}", ~F.col("outcome").isin(*OUTCOMES)
     yield "tries is below 1", F.col("tries") < 1
     yield from _negative("timeout_us", "waited_us", "lateness_us")
@@ -71,6 +76,8 @@ def _faults_of_checks() -> Iterator[tuple[str, Column]]:
 def _faults_of_gaps() -> Iterator[tuple[str, Column]]:
     yield from _negative("lost_operations", "lost_checks")
     yield "it ended before it began", F.col("ended") < F.col("began")
+    yield "it ended after the year 9998", F.unix_micros("ended") > _END_OF_TIME
+    yield "it lasted for more than a year", F.unix_micros("ended") - F.unix_micros("began") > _YEAR
 
 
 def _negative(*names: str) -> Iterator[tuple[str, Column]]:
