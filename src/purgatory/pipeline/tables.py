@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline import files
+
+
+def withdraw(spark: SparkSession, path: str) -> None:
+    """Take away the table at `path`, if there is one: the one that a job writes last, when it begins.
+
+    So where it is, all of the job are of one run, and what an interrupted run has left counts for nothing.
+    """
+    files.remove(spark, path)
 
 
 def replace(path: str, frame: DataFrame, *, order_by: tuple[str, ...]) -> int:

@@ -80,7 +80,20 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(options, said.getvalue(), advised(spark, dataset))
 
 
-def test_it_gives_the_same_when_run_again(spark: SparkSession, run: Run) -> None:
+def test_it_gives_the_same_when_run_again_also_after_an_interruption(
+    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(advise, "flattened", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            advise.run(spark, run.options)
+    # Which leaves the one that is written last missing.
+    left = sorted(path.name for path in Path(run.options.dataset.root, "advice").iterdir())
+    assert left == ["curves", "timeouts"]
+
     advise.run(spark, run.options)
     assert advised(spark, run.options.dataset) == run.tables
 

@@ -47,6 +47,7 @@ def parsed(*arguments: str) -> Namespace:
 
 @dataclass(frozen=True)
 class Run:
+    options: Namespace
     said: list[str]
     settings: list[SparkRow]
     recommendations: list[SparkRow]
@@ -84,7 +85,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
         spark.read.parquet(dataset.replay(name)).orderBy("purgatory", "tick_us", "wheel_size").collect()
         for name in (replay.SETTINGS, replay.RECOMMENDATIONS)
     )
-    return Run(said.getvalue().splitlines(), *tables)
+    return Run(options, said.getvalue().splitlines(), *tables)
 
 
 def test_each_setting_is_replayed_and_the_default_as_well(run: Run) -> None:
@@ -124,6 +125,18 @@ def test_what_is_recommended_is_written_and_said(run: Run) -> None:
     assert run.said[3].endswith("the default")
     assert run.said[7] == row["sentence"]
     assert run.said[-1] == "Up to 7 operations of that time are missing in the journal, and here."
+
+
+def test_of_a_run_before_no_recommendation_stays_once_another_begins(
+    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(replay, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        replay.run(spark, run.options)
+    assert [path.name for path in Path(run.options.dataset.root, "replay").iterdir()] == ["settings"]
 
 
 def test_where_no_operation_has_a_timeout_it_says_so(spark: SparkSession, tmp_path: Path) -> None:

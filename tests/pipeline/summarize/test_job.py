@@ -30,6 +30,10 @@ def summaries(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
     return {name: spark.read.parquet(dataset.summary(name)).collect() for name in names}
 
 
+def interrupt(*arguments: object, **named: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def dataset(tmp_path: Path) -> Dataset:
     return Dataset(f"{tmp_path}/dataset")
@@ -42,6 +46,7 @@ def test_it_writes_the_summaries_and_tells_of_gaps(
     checks: Any,
     gaps: Any,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fill(
         dataset, OPERATIONS_TABLE, operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})
@@ -65,6 +70,13 @@ def test_it_writes_the_summaries_and_tells_of_gaps(
     assert [row["nodes"] for row in found["gaps"]] == [["a"], ["a"]]
     assert f"{dataset.summary('minutes')}: 3 rows" in said
     assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in said
+
+    # While it runs again the last one is missing.
+    monkeypatch.setattr(summarize, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        summarize.run(spark, options)
+    left = sorted(path.name for path in Path(dataset.root, "summary").iterdir())
+    assert left == sorted(found.keys() - {"fan_out"})
 
 
 def test_where_nothing_is_compacted_it_says_so(spark: SparkSession, dataset: Dataset) -> None:

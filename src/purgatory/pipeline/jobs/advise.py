@@ -12,7 +12,7 @@ from purgatory.pipeline.advice import Advice
 from purgatory.pipeline.arguments import add_dataset, whole
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.tables import replace
+from purgatory.pipeline.tables import replace, withdraw
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 from purgatory.pipeline.transforms.subjects import flattened, of_kinds_and_keys, with_subject
@@ -28,7 +28,7 @@ SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 # The one that is also said in a sentence when the job ends.
 SPOKEN: Final = 0.99
 
-# The tables it writes.
+# The tables it writes, in this order.
 CURVES: Final = "curves"
 TIMEOUTS: Final = "timeouts"
 SENTENCES: Final = "sentences"
@@ -58,6 +58,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     keys = (
         hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'").select("purgatory", "key")
     )
+    withdraw(spark, dataset.advice(SENTENCES))
     ends = survival.ends(of_kinds_and_keys(operations, keys))
     # A curve has a row for each distinct wait, so these are no table for one task to write. Spark removes
     # those that are there, and shows the new ones when they are whole.

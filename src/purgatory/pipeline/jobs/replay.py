@@ -16,7 +16,7 @@ from purgatory.pipeline.arguments import add_dataset, number, whole
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.recommendation import DEFAULT, Measured, recommend
-from purgatory.pipeline.tables import replace
+from purgatory.pipeline.tables import replace, withdraw
 from purgatory.pipeline.transforms.reaper import Setting
 from purgatory.pipeline.transforms.replay import measured, replayed
 from purgatory.pipeline.transforms.wheel_waits import stretches, wheel_waits
@@ -34,7 +34,7 @@ TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 # Kafka's is 20.
 WHEEL_SIZES: Final = (8, 20, 32, 64, 256, 2048)
 
-# The tables it writes.
+# The tables it writes, in this order.
 SETTINGS: Final = "settings"
 RECOMMENDATIONS: Final = "recommendations"
 
@@ -93,6 +93,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         coarsest_us=max(setting.tick_us for setting in settings),
         newest=options.operations or None,
     )
+    withdraw(spark, dataset.replay(RECOMMENDATIONS))
     path = dataset.replay(SETTINGS)
     replace(path, measured(replayed(waits, cut, settings)), order_by=_ORDER)
 

@@ -39,7 +39,7 @@ EXAMPLES: Final = """\
 
 _MINUTE_US: Final = 60_000_000
 
-# What a command leaves, all of it or nothing.
+# What a command leaves, all of it or nothing; see `tables.withdraw`.
 _SUMMARY: Final = (found.MINUTES, found.PENDING, found.FAN_OUT, found.GAPS, found.HOTTEST_KEYS)
 _ADVICE: Final = (found.CURVES, found.TIMEOUTS, found.SENTENCES)
 _REPLAY: Final = (found.SETTINGS, found.RECOMMENDATIONS)
@@ -97,7 +97,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
 
 def _tables(spark: SparkSession, path: Callable[[str], str], names: Sequence[str]) -> dict[str, DataFrame]:
-    """These, or none of them where one is missing, as it is until its command has ended."""
+    """These, or none of them where one is missing, as the last one is until its command has ended."""
     if not all(files.exists(spark, f"{path(name)}/*.parquet") for name in names):
         return {}
     return {name: spark.read.parquet(path(name)) for name in names}

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole
-from purgatory.pipeline.tables import replace
+from purgatory.pipeline.tables import replace, withdraw
 from purgatory.pipeline.transforms.fan_out import fan_out
 from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
@@ -24,12 +24,12 @@ EXAMPLES: Final = """\
   %(prog)s build/dataset
   %(prog)s build/dataset --hottest 100"""
 
-# The tables it writes.
+# The tables it writes, in this order.
+GAPS: Final = "gaps"
 MINUTES: Final = "minutes"
 PENDING: Final = "pending"
 HOTTEST_KEYS: Final = "hottest_keys"
 FAN_OUT: Final = "fan_out"
-GAPS: Final = "gaps"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,6 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset = options.dataset
+    withdraw(spark, dataset.summary(FAN_OUT))
     replace(dataset.summary(GAPS), gap_minutes(dataset.read_gaps(spark)), order_by=("minute",))
     gaps = spark.read.parquet(dataset.summary(GAPS))
 
