@@ -16,7 +16,8 @@ AT_NOON = round(NOON.timestamp()) * SECOND
 
 def test_when_operations_were_on_a_wheel(spark: SparkSession) -> None:
     never, at_once = {"timeout_us": None}, {"timeout_us": 0}
-    completed = {"outcome": "completed", "lateness_us": None}
+    completed = {"outcome": "completed", "lateness_us": None, "tries": 2}
+    at_first_try = completed | {"tries": 1, "timeout_us": 5000}
     closed = {"outcome": "expired", "lateness_us": None}
     cases: list[tuple[Row, Wait | None]] = [
         # Those that are on none.
@@ -26,6 +27,11 @@ def test_when_operations_were_on_a_wheel(spark: SparkSession) -> None:
         (at_once | {"waited_us": 100, "lateness_us": 100}, None),
         (completed | {"waited_us": 0}, None),
         (completed | {"timeout_us": 1 << 54}, None),
+        (at_first_try | {"waited_us": 999}, None),
+        (at_first_try | {"waited_us": 999, "outcome": "failed"}, None),
+        # Those that end after one try and were on a wheel all the same.
+        (at_first_try | {"waited_us": 1000}, (0, 5000, 1000)),
+        (at_first_try | {"waited_us": 999, "outcome": "cancelled"}, (0, 5000, 999)),
         # Those that end before their timeout, by closing as well.
         (completed | {"timeout_us": 500, "waited_us": 300}, (0, 500, 300)),
         (closed | {"timeout_us": 500, "waited_us": 20}, (0, 500, 20)),
@@ -106,7 +112,12 @@ def test_stretches_are_as_long_as_is_asked_for_and_as_what_is_pending_demands(
 
     assert [since // SECOND for since, _ in found["brief"]] == [10, 13, 16, 19]
     assert [since // SECOND for since, _ in found["lasting"]] == [10, 30, 49, 68, 87, 106]
-    assert cut(stretches(waits, coarsest_us=1000, newest=20, size=10)) == {
+    newest = stretches(waits, coarsest_us=1000, newest=20, size=10)
+    assert cut(newest) == {
         "brief": [(18 * SECOND, 19 * SECOND), (19 * SECOND, NEVER)],
         "lasting": [(108 * SECOND, NEVER)],
     }
+    # To have all that follows added up for each second would take the square of the time.
+    plan = newest._jdf.queryExecution().toString()
+    assert "(RowFrame, unboundedpreceding$(), -1)" in plan
+    assert "(RowFrame, 1, unboundedfollowing$())" not in plan

@@ -16,6 +16,8 @@ STRETCH: Final = 20_000
 # Each has a wheel of its own.
 WHEEL: Final = ("node", "purgatory")
 
+# In microseconds. What ends with its first try is recorded as having waited for as long as that took.
+_FIRST_TRY: Final = 1_000
 # In microseconds, 285 years.
 _LONGEST: Final = 1 << 53
 # The waits that are led into a stretch shall be a quarter of those that begin in it, at most.
@@ -30,12 +32,20 @@ def wheel_waits(operations: DataFrame) -> DataFrame:
     rescheduled the latest timeout alone is recorded, so what it did before that is left out. When it
     expired, that began one timeout before its deadline, which is known. Else only that it was pending at
     its end is: if it had waited for longer than its timeout by then, that is taken for its deadline.
+
+    What ends with its first try is never put on a wheel, but nothing recorded says so. Left out is therefore
+    what completed or failed within a millisecond after one try, also if it was forced to when it waited.
     """
+    never_waited = (
+        F.col("outcome").isin("completed", "failed")
+        & (F.col("tries") == 1)
+        & (F.col("waited_us") < _FIRST_TRY)
+    )
     started, timeout, end = F.unix_micros("started"), F.col("timeout_us"), F.unix_micros(ended())
     lateness = F.col("lateness_us")
     deadline = F.coalesce(end - lateness, F.greatest(started + timeout, end))
     return (
-        operations.where(timeout.between(1, _LONGEST))
+        operations.where(timeout.between(1, _LONGEST) & ~never_waited)
         .select(
             *WHEEL,
             (deadline - timeout).alias("entered_us"),
@@ -84,16 +94,18 @@ def stretches(
     )
     wheel = Window.partitionBy(*WHEEL)
     before = wheel.orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
-    after = wheel.orderBy("second").rowsBetween(1, Window.unboundedFollowing)
     quiet = F.coalesce(F.max("gone_us").over(before) <= F.col("first_us"), F.lit(True))
     span_us = F.max("gone_us").over(wheel) - F.min("first_us").over(wheel)
     pending = F.sum("pending_us").over(wheel) / span_us
+    begun_before = F.coalesce(F.sum("begun").over(before), F.lit(0))
+    # Spark would add up all that follows anew for each second.
+    begun_after = F.sum("begun").over(wheel) - begun_before - F.col("begun")
     seconds = by_second.select(
         *WHEEL,
         "second",
         F.coalesce(F.when(quiet, F.col("first_us")), F.col("expires_us")).alias("border_us"),
-        F.coalesce(F.sum("begun").over(before), F.lit(0)).alias("before"),
-        F.coalesce(F.sum("begun").over(after), F.lit(0)).alias("after"),
+        begun_before.alias("before"),
+        begun_after.alias("after"),
         F.greatest(F.lit(size), _PENDING_TIMES * pending).alias("size"),
     )
     if newest is not None:
