@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,11 @@ from purgatory.pipeline.command import FAILED, INTERRUPTED, WRONG_USE, main, par
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, generate
+
+DIED = (
+    "purgatory-pipeline: Spark's Java process has died, often for lack of memory; "
+    "give it more than --memory 4g, or see above what it said\n"
+)
 
 
 @pytest.fixture
@@ -54,7 +60,8 @@ def test_every_command_has_help_with_an_example_that_it_understands(
     "arguments",
     [[], ["fly"], ["generate"], ["generate", "x", "--conf", "y"], ["generate", "x", "--keys", "0"],
      ["generate", "x", "--hot", "1.5"], ["generate", "x", "--zipf", "nan"],
-     ["generate", "x", "--start", "noon"], ["generate", "x", "--kind", "Fetch:1"],
+     ["generate", "x", "--start", "noon"], ["generate", "x", "--start", "0001-01-01T00:00+01:00"],
+     ["generate", "x", "--kind", "Fetch:1"],
      ["generate", "x", "--kind", "Fetch:1:1:0"]],
     ids=" ".join,
 )  # fmt: skip
@@ -90,9 +97,25 @@ def test_the_session_is_as_the_arguments_say(
             "purgatory-pipeline: b is not installed where the executors run; pip install "
             "'asyncio-purgatory[spark]' on each worker, and name the Python that has it by PYSPARK_PYTHON\n",
         ),
+        (Py4JNetworkError("Answer from Java side is empty"), FAILED, DIED),
+        (ConnectionRefusedError(111, "Connection refused"), FAILED, DIED),
+        (
+            PermissionError(13, "Permission denied", "/report"),
+            FAILED,
+            "purgatory-pipeline: [Errno 13] Permission denied: '/report'; "
+            "put that right, or name another place\n",
+        ),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted; run it again to go on\n"),
     ],
-    ids=["of the pipeline", "of Spark", "of a worker", "interrupted"],
+    ids=[
+        "of the pipeline",
+        "of Spark",
+        "of a worker",
+        "of no Java",
+        "of none to call",
+        "of a file",
+        "interrupted",
+    ],
 )
 @pytest.mark.usefixtures("sessions")
 def test_what_goes_wrong_is_told_in_words(

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
@@ -19,6 +20,8 @@ class Builder:
         self.settings: dict[str, str] = {}
         self.environment: dict[str, str] = {}
         self.stopped = False
+        # What stopping it raises.
+        self.fails: Exception | None = None
 
     def master(self, url: str) -> Builder:
         return self.config("master", url)
@@ -36,6 +39,8 @@ class Builder:
 
     def stop(self) -> None:
         self.stopped = True
+        if self.fails is not None:
+            raise self.fails
 
 
 @pytest.fixture
@@ -57,6 +62,13 @@ def test_it_stops_with_its_block_and_leaves_the_environment_as_it_was(
     assert builder.environment["JAVA_HOME"] != "/nowhere"
     assert builder.stopped
     assert dict(os.environ) == before
+
+
+def test_where_java_has_died_what_happened_is_not_hidden_by_what_cannot_be_stopped(builder: Builder) -> None:
+    builder.fails = Py4JNetworkError("Answer from Java side is empty")
+    with pytest.raises(KeyError), spark_session():
+        raise KeyError
+    assert builder.stopped
 
 
 @pytest.mark.parametrize(

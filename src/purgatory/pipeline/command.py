@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         return _fail(f"{' and '.join(missing)} not installed here; pip install 'asyncio-purgatory[spark]'")
     # Here, because they need what has just been looked for.
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     from purgatory.pipeline.session import spark_session
@@ -43,6 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except (PySparkException, Py4JJavaError) as error:
         return _fail(_words(str(error)))
+    except (Py4JError, ConnectionRefusedError, ConnectionResetError):
+        return _fail(
+            "Spark's Java process has died, often for lack of memory; "
+            f"give it more than --memory {options.memory}, or see above what it said"
+        )
+    except OSError as error:
+        return _fail(f"{error}; put that right, or name another place")
     except KeyboardInterrupt:
         print("interrupted; run it again to go on", file=sys.stderr)
         return INTERRUPTED

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.java import java_home
@@ -55,7 +57,12 @@ def spark_session(
         try:
             yield spark
         finally:
-            spark.stop()
+            # Where its Java process has died there is nothing to stop. What the block raised tells of that.
+            with (
+                suppress(Py4JError, ConnectionError),
+                warnings.catch_warnings(action="ignore", category=RuntimeWarning),
+            ):
+                spark.stop()
 
 
 def _python() -> str:
