@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
+from purgatory.pipeline import compaction
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
@@ -19,7 +20,15 @@ from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms.segments import decode
 
 
-def test_a_made_up_journal_is_one_that_can_be_compacted(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["2026-05-04T23:30", "2026-05-04T23:30Z", "2026-05-05T01:30+02:00"])
+def test_it_starts_when_it_is_told_to_in_utc_unless_that_has_an_offset(text: str) -> None:
+    start = parser().parse_args(["generate", "x", "--start", text]).start
+    assert start.isoformat() == "2026-05-04T23:30:00+00:00"
+
+
+def test_a_made_up_journal_is_one_that_can_be_compacted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = f"{tmp_path}/made-up"
     arguments = [
         "generate",
@@ -37,6 +46,8 @@ def test_a_made_up_journal_is_one_that_can_be_compacted(spark: SparkSession, tmp
     assert truth["kinds"] == [{"name": "Poll", "median": 0.1, "sigma": 1.0, "timeout": 0.2}]
     assert (truth["operations"], truth["start"]) == (5000, "2026-05-04T23:30:00+00:00")
 
+    # It has no duplicates, so nobody has to sort it to take them out.
+    monkeypatch.delattr(compaction, "without_duplicates")
     dataset = Dataset(str(tmp_path / "dataset"))
     added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added
     assert (added.rows, added.duplicates, added.unreadable_files) == (5000, 0, 0)

@@ -59,7 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{what} (default: %(default)s)",
         )
     parser.add_argument(
-        "--start", type=_instant, default=default.start, metavar="TIME", help="when the first starts, in UTC"
+        "--start",
+        type=_instant,
+        default=default.start,
+        metavar="TIME",
+        help="when the first starts, in UTC unless it says otherwise (+02:00)",
     )
     parser.add_argument(
         "--kind",
@@ -107,6 +111,7 @@ def _kind(text: str) -> Kind:
 
 def _instant(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    except ValueError:
+        instant = datetime.fromisoformat(text)
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"must be like 2026-01-01T12:00, not {text!r}") from None

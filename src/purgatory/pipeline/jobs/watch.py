@@ -45,7 +45,9 @@ EXAMPLES: Final = """\
 _FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
 # What is too old is for --since to say; by default Spark has a notion of its own.
 _ANY_AGE: Final = "36500d"
-_FILES_PER_BATCH: Final = 1000
+# A batch is planned each --every, and of an old segment only its time is asked for. So this
+# makes months of them a few batches.
+_FILES_PER_BATCH: Final = 100_000
 
 _UNITS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
@@ -122,6 +124,9 @@ def watch(
     session = spark.newSession()
     # What is left of a batch once it is counted is little, and each task would keep a state of its own.
     session.conf.set("spark.sql.shuffle.partitions", "1")
+    # Old segments are only listed. A task for every few of them would take longer than they do.
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "64")
+    session.conf.set("spark.sql.files.openCostInBytes", "64k")
     told: SimpleQueue[Told] = SimpleQueue()
     since = datetime.now(UTC) - timedelta(milliseconds=options.since)
 
