@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import resource
 import signal
 import socket
@@ -19,7 +20,9 @@ from examples.longpoll.limits import Limits
 from examples.longpoll.service import Service
 from purgatory.web.shutdown import STOP_SIGNALS
 
-PORT_TAKEN: Final = 1
+CANNOT_LISTEN: Final = 1
+
+LAST_PORT: Final = 65_535
 
 BACKLOG: Final = 4096
 """Connections that may come between two turns of the loop; the rest of a crowd has to try again."""
@@ -43,20 +46,27 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until told to stop; the exit status."""
-    options = _parser().parse_args(arguments)
-    limits = Limits(
-        pending=options.max_pending,
-        wait=options.max_wait,
-        topics=options.max_topics,
-        connections=options.max_connections,
-        session_timeout=options.session_timeout,
-        client_timeout=options.client_timeout,
-    )
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.port > LAST_PORT:
+        parser.error(f"argument --port: must be {LAST_PORT} or less, not {options.port}")
+    try:
+        limits = Limits(
+            pending=options.max_pending,
+            wait=options.max_wait,
+            topics=options.max_topics,
+            connections=options.max_connections,
+            session_timeout=options.session_timeout,
+            client_timeout=options.client_timeout,
+        )
+    except ValueError as error:
+        parser.error(f"{error}; choose a lower --max-pending, or a higher --max-connections")
     try:
         listener = _listen(options.host, options.port)
     except OSError as error:
-        print(f"{error}; choose another --port", file=sys.stderr)
-        return PORT_TAKEN
+        choice = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        print(f"{error}; choose another {choice}", file=sys.stderr)
+        return CANNOT_LISTEN
     _allow_files(limits.connections)
     config = uvicorn.Config(
         application(Service(limits)),
@@ -111,7 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     whole(parser.add_argument, "--port", 8000, "the port; 0 is any that is free", least=0)
     defaults = Limits()
     limits = parser.add_argument_group("limits")
-    whole(limits.add_argument, "--max-pending", defaults.pending, "polls that may wait; the next is a 503")
+    pending = "polls that may wait, fewer than connections; the next is a 503"
+    whole(limits.add_argument, "--max-pending", defaults.pending, pending)
     whole(limits.add_argument, "--max-topics", defaults.topics, "topics")
     whole(limits.add_argument, "--max-connections", defaults.connections, "open connections")
     times = parser.add_argument_group("times, in seconds")

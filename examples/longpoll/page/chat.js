@@ -2,14 +2,17 @@
 
 const WAIT = 25; // Seconds; proxies often give up on an answer after 30 or 60.
 const BEAT = 5; // The same for presence: after each answer, and so at least so often, there is a heartbeat.
+const PATIENCE = WAIT + 10; // After so long without an answer the connection is lost, even if nobody says so.
 const KEPT = 500; // Records on the page.
+const LOBBY = "lobby";
 
 const at = (id) => document.getElementById(id);
 const [feed, online, status, problem] = ["feed", "online", "status", "problem"].map(at);
-const nameField = at("name");
+const [nameField, topicField] = ["name", "topic"].map(at);
 
 nameField.value = sessionStorage.getItem("name") ?? `guest-${Math.floor(Math.random() * 9000 + 1000)}`;
 let following = new AbortController();
+const present = new AbortController();
 
 function show(text, kind) {
   // Only what is new, or a screen reader would say it at every poll.
@@ -26,24 +29,40 @@ function pause(seconds, signal) {
   });
 }
 
-/** Hands every answer of `url` to `take`, which says what to ask for next; tries again when there is none. */
+/** Aborted when nobody waits any more, or nothing comes of it in time. */
+const patience = (signal) => AbortSignal.any([signal, AbortSignal.timeout(PATIENCE * 1000)]);
+
+/** Why there is no answer but a refusal: a sentence, or a list of what is wrong with the request. */
+async function refusal(response) {
+  const { detail } = await response.json().catch(() => ({}));
+  const why = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : detail;
+  return why ? `${why} (status ${response.status})` : `status ${response.status}`;
+}
+
+/** Hands every answer of `url` to `take`, which says what to ask for next; tries again when there is none.
+ *  Ends when what it asks for makes no sense. */
 async function follow(url, signal, take, every = 0) {
   let failures = 0;
   let from = url;
   while (!signal.aborted) {
     try {
       // Not by the browser's cache: it would name what it has by itself, and the service would wait for more.
-      const response = await fetch(from, { signal, cache: "no-store" });
+      const response = await fetch(from, { signal: patience(signal), cache: "no-store" });
       if (response.status === 503) {
         show("busy; waiting", "trouble");
         await pause(Number(response.headers.get("Retry-After") ?? 1) + Math.random(), signal);
         continue;
       }
-      if (response.status === 404 || response.status === 410) {
+      if (response.status === 410 || (response.status === 404 && from !== url)) {
         // These records are gone, or the service was started anew: begin with the oldest that there is.
         from = url;
         await pause(0.2, signal);
         continue;
+      }
+      if (response.status >= 400 && response.status < 500) {
+        const why = await refusal(response);
+        if (!signal.aborted) problem.textContent = `Not asking for ${url} any more: ${why}`;
+        return;
       }
       if (!response.ok && response.status !== 304) throw new Error(`status ${response.status}`);
       failures = 0;
@@ -106,7 +125,8 @@ async function takeOnline(response) {
 
 async function beat() {
   if (nameField.validity.valid) {
-    await fetch(`presence/${encodeURIComponent(nameField.value)}`, { method: "POST" });
+    const signal = patience(present.signal);
+    await fetch(`presence/${encodeURIComponent(nameField.value)}`, { method: "POST", signal });
   }
 }
 
@@ -115,10 +135,27 @@ function leave(name) {
   fetch(`presence/${encodeURIComponent(name)}`, { method: "DELETE", keepalive: true }).catch(() => {});
 }
 
-function open(topic) {
+/** Fills in the topic that the address names: the lobby when it names none, or what can be none. */
+function fillInTopic() {
+  let named = location.hash.slice(1);
+  try {
+    named = decodeURIComponent(named);
+  } catch {
+    // It stays as it is, which is no topic's name with a percent sign in it.
+  }
+  topicField.value = named || LOBBY;
+  problem.textContent = "";
+  if (!topicField.validity.valid) {
+    problem.textContent = `No topic can be named ${named}; this is the ${LOBBY}`;
+    topicField.value = LOBBY;
+  }
+}
+
+function open() {
+  fillInTopic();
+  const topic = topicField.value;
   following.abort();
   following = new AbortController();
-  at("topic").value = topic;
   document.title = `${topic} \u2013 Topics`;
   feed.replaceChildren();
   follow(`topics/${topic}?wait=${WAIT}`, following.signal, takeRecords);
@@ -126,7 +163,7 @@ function open(topic) {
 
 at("choose").addEventListener("submit", (event) => {
   event.preventDefault();
-  location.hash = at("topic").value;
+  location.hash = topicField.value;
 });
 
 at("send").addEventListener("submit", async (event) => {
@@ -134,12 +171,12 @@ at("send").addEventListener("submit", async (event) => {
   const text = at("text");
   problem.textContent = "";
   try {
-    const response = await fetch(`topics/${at("topic").value}`, {
+    const response = await fetch(`topics/${topicField.value}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ from: nameField.value, text: text.value }),
     });
-    if (!response.ok) throw new Error((await response.json()).detail);
+    if (!response.ok) throw new Error(await refusal(response));
     text.value = "";
   } catch (error) {
     problem.textContent = `Not sent: ${error.message}`;
@@ -156,13 +193,16 @@ nameField.addEventListener("change", () => {
   beat().catch(() => {});
 });
 
-const topicNamed = () => decodeURIComponent(location.hash.slice(1)) || "lobby";
-window.addEventListener("hashchange", () => open(topicNamed()));
-window.addEventListener("pagehide", () => leave(lastName));
+window.addEventListener("hashchange", open);
+window.addEventListener("pagehide", () => {
+  // Or the answer that this one is offline would be followed by a heartbeat.
+  present.abort();
+  leave(lastName);
+});
 
 // A page that comes back from the browser's cache of pages has lost its polls.
 window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-open(topicNamed());
+open();
 beat().catch(() => {});
-follow("presence", new AbortController().signal, takeOnline);
+follow("presence", present.signal, takeOnline);

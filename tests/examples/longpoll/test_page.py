@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ def tab(context: BrowserContext, service: LiveService) -> Iterator[OpenTab]:
 
     def note(message: ConsoleMessage) -> None:
         # The browser notes every refusal itself.
-        if message.type == "error" and not re.search(r"status of (403|410|503)", message.text):
+        if message.type == "error" and not re.search(r"status of (403|404|410|422|503)", message.text):
             trouble.append(message.text)
 
     def open_tab(name: str, topic: str) -> Page:
@@ -98,6 +99,19 @@ def test_a_tab_that_is_closed_withdraws_its_polls_and_is_offline(tab: OpenTab, s
     assert service.ended("polls", "cancelled") >= withdrawn + 1
 
 
+def test_a_page_that_says_it_leaves_does_not_come_back_by_the_answer_to_that(
+    tab: OpenTab, service: LiveService
+) -> None:
+    page = tab("carl", "leaving")
+    expect(page.locator("#online li.self")).to_have_text("carl")
+    service.until(lambda: service.pending("polls") == 2)
+    page.evaluate("dispatchEvent(new Event('pagehide'))")
+    # Its feed's is left.
+    service.until(lambda: service.pending("polls") == 1)
+    service.until(lambda: "carl" not in httpx.get(f"{service.url}/presence").json()["online"])
+    assert service.pending("polls") == 1
+
+
 def test_the_feed_shows_what_others_record(tab: OpenTab, service: LiveService) -> None:
     page = tab("ada", "feed")
     expect(page.get_by_role("log")).to_be_empty()
@@ -140,7 +154,90 @@ def test_a_refusal_is_shown(tab: OpenTab, context: BrowserContext) -> None:
     page = tab("ada", "refusing")
     context.route("**/topics/*", lambda route: route.fulfill(status=403, json={"detail": "no more topics"}))
     say(page, "hello")
-    expect(page.get_by_role("alert")).to_have_text("Not sent: no more topics")
+    expect(page.get_by_role("alert")).to_have_text("Not sent: no more topics (status 403)")
+
+
+def test_what_is_wrong_with_a_record_is_shown(tab: OpenTab) -> None:
+    page = tab("ada", "wrong")
+    page.get_by_label("Topic").fill("my topic")
+    say(page, "hello")
+    expect(page.get_by_role("alert")).to_have_text(
+        re.compile(r"Not sent: String should match pattern '.*' \(status 422\)")
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "why"),
+    [
+        (422, '{"detail": [{"msg": "too long"}, {"msg": "no name"}]}', "too long; no name (status 422)"),
+        (404, '{"detail": "Not Found"}', "Not Found (status 404)"),
+        (403, "<html>", "status 403"),
+    ],
+)
+def test_what_is_refused_for_good_is_said_and_not_asked_for_again(
+    tab: OpenTab, context: BrowserContext, status: int, answer: str, why: str
+) -> None:
+    asked: list[str] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=status, body=answer)
+
+    context.route("**/topics/closed*", refuse)
+    page = tab("ada", "closed")
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text(f"Not asking for topics/closed?wait=25 any more: {why}")
+    page.get_by_label("Topic").fill(f"open-{status}")
+    page.get_by_role("button", name="Open").click()
+    expect(alert).to_have_count(0)
+    say(page, "hello")
+    expect(page.locator("#feed p")).to_have_text(["adahello"])
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("address", ["my topic", "100%", "a/b", "-", "x" * 65])
+def test_an_address_that_names_no_topic_is_said_and_leads_to_the_lobby(tab: OpenTab, address: str) -> None:
+    page = tab("ada", address)
+    expect(page.get_by_role("alert")).to_have_text(f"No topic can be named {address}; this is the lobby")
+    expect(page.get_by_label("Topic")).to_have_value("lobby")
+    assert page.title() == "lobby \u2013 Topics"
+    page.set_viewport_size({"width": 380, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def waits_only(context: BrowserContext, *times: int | None) -> None:
+    """Its pages wait for so many milliseconds for the answers to their first requests, instead of long."""
+    context.add_init_script(
+        f"const times = {json.dumps(times)}, timeout = AbortSignal.timeout.bind(AbortSignal);"
+        "AbortSignal.timeout = (usual) => timeout(times.shift() ?? usual);"
+    )
+
+
+def test_an_answer_that_never_comes_is_asked_for_again(
+    tab: OpenTab, context: BrowserContext, service: LiveService
+) -> None:
+    httpx.post(f"{service.url}/topics/hanging", json={"from": "bob", "text": "hello"})
+    unanswered: list[Route] = []
+    context.route("**/topics/hanging?*", lambda route: unanswered.append(route), times=1)
+    # The feed is asked for before all else.
+    waits_only(context, 100)
+    page = tab("ada", "hanging")
+    expect(page.locator("#feed p")).to_have_text(["bobhello"])
+    unanswered.pop().fulfill()
+
+
+def test_a_heartbeat_that_is_never_answered_does_not_stop_the_next(
+    tab: OpenTab, context: BrowserContext, service: LiveService
+) -> None:
+    unanswered: list[Route] = []
+    context.route("**/presence/*", lambda route: unanswered.append(route), times=2)
+    # The feed, a heartbeat at once, who is online, and the heartbeat after its answer.
+    waits_only(context, None, None, None, 100)
+    page = tab("ada", "beating")
+    expect(page.locator("#online li.self")).to_have_text("ada")
+    for route in unanswered:
+        route.fulfill()
+    assert len(unanswered) == 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
