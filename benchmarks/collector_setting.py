@@ -25,6 +25,7 @@ class CollectorSetting(enum.Enum):
         """Set within a ``with`` block, which begins with nothing to collect."""
         gc.collect()
         usual = gc.get_threshold()
+        frozen = gc.get_freeze_count()
         if self is CollectorSetting.ADVISED:
             gc.freeze()
             gc.set_threshold(*ADVISED_THRESHOLDS)
@@ -35,5 +36,6 @@ class CollectorSetting(enum.Enum):
         finally:
             gc.enable()
             gc.set_threshold(*usual)
-            if self is CollectorSetting.ADVISED:
+            # What somebody else has frozen stays so.
+            if not frozen:
                 gc.unfreeze()
