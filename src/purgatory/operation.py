@@ -16,6 +16,8 @@ from purgatory.timer import TimerTask
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from purgatory.waiter import Waiter
+
 
 class OperationState(enum.Enum):
     """Where an operation stands. It leaves NEW or PENDING once, for one of the other four."""
@@ -96,7 +98,7 @@ class Operation(TimerTask):
         self._parked = 0
         # Its keys; while PENDING, what its Watchers keep there instead.
         self._watched: Any = ()
-        # What wakes the task that awaits it, or a list of these; None while nobody does.
+        # The Waiter that wakes the task that awaits it, or a list of these; None while nobody does.
         self._waiters: Any = None
         # What on_complete returned, or a Failure; the operation itself says that there is none yet.
         self._outcome: object = _NONE_YET
@@ -281,12 +283,7 @@ def _outcome_of(operation: Operation) -> Generator[Any, None, Any]:
         # Only a wake-up call, one for each task: cancelling a task cancels what it is suspended on, and
         # the operation must outlive that while another task waits for it.
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if operation._waiters is None:
-            operation._waiters = waiter
-        elif type(operation._waiters) is list:
-            operation._waiters.append(waiter)
-        else:
-            operation._waiters = [operation._waiters, waiter]
+        wake_when_done(operation, waiter)
         # What `yield from waiter` does, without making an iterator for it.
         waiter._asyncio_future_blocking = True
         try:
@@ -302,6 +299,16 @@ def _outcome_of(operation: Operation) -> Generator[Any, None, Any]:
         replacement = RuntimeError("a hook raised StopIteration")
         replacement.__cause__ = error
         raise replacement from error
+
+
+def wake_when_done(operation: Operation, waiter: Waiter) -> None:
+    """Have `waiter` told that `operation`, which is not done yet, is done."""
+    if operation._waiters is None:
+        operation._waiters = waiter
+    elif type(operation._waiters) is list:
+        operation._waiters.append(waiter)
+    else:
+        operation._waiters = [operation._waiters, waiter]
 
 
 def _abandon(operation: Operation, waiter: asyncio.Future[None]) -> None:

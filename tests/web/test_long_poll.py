@@ -209,16 +209,35 @@ async def test_a_cancelled_task_is_cancelled_even_if_its_client_leaves_in_the_sa
         await task
 
 
-async def test_a_task_cancelled_while_its_listener_ends_is_cancelled(purgatory: Purgatory) -> None:
+async def test_a_task_cancelled_while_its_listening_ends_is_cancelled(purgatory: Purgatory) -> None:
     client, gate = Client(REQUEST), Gate()
     task = polling(client, purgatory, gate)
     await parked(purgatory, client)
     gate.force_complete()
-    # In one turn the poll learns that it is done and stops its listener; in the next the listener ends.
+    # In one turn the task is interrupted; in the next it stops listening.
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_poll_waits_without_a_task_of_its_own(purgatory: Purgatory) -> None:
+    client, gate = Client(REQUEST), Gate()
+    task = polling(client, purgatory, gate)
+    await parked(purgatory, client)
+    assert others() == {task}
+    gate.force_complete()
+    await task
+
+
+async def test_who_else_awaits_it_gets_the_same_answer(purgatory: Purgatory) -> None:
+    client, gate = Client(REQUEST), Gate(name="answer")
+    task = polling(client, purgatory, gate)
+    await parked(purgatory, client)
+    gate.opened = True
+    asyncio.get_running_loop().call_soon(purgatory.check_and_complete, "key")
+    assert await gate == "answer"
+    assert await task == "answer"
 
 
 async def test_it_can_be_cancelled_by_a_scope(virtual_time: VirtualTimeLoop) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
@@ -14,6 +13,7 @@ from purgatory.description import described
 from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
 from purgatory.operation import OperationState
 from purgatory.purgatory import Purgatory
+from purgatory.web.interruption import Interruption
 
 R = TypeVar("R")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -72,47 +72,23 @@ async def poll(
     When the client disconnects the operation is withdrawn at once, and so it is when this task is cancelled.
     What is left of the request's body is dropped: read it before. Meanwhile nobody else may call `receive`.
 
-    An operation that need not wait costs nothing beyond itself. One that waits has a task to listen to its
-    client, which has ended when this returns.
+    Both waits are this task's own: no other is made. When the operation is done, `receive` is cancelled.
 
     Raises ClientDisconnected; PollWithdrawn when somebody else has withdrawn the operation; what `receive`
     raises; and everything that `Purgatory.try_complete_else_watch` and awaiting the operation do.
     """
     purgatory.try_complete_else_watch(operation, keys)
-    left = not operation.done and await _left_before_done(receive, operation)
+    left = False
+    if not operation.done:
+        try:
+            with Interruption(operation):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+        finally:
+            # Whatever has ended it: a client that left, a cancellation, or an error of receive().
+            left = operation.cancel()
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
     if left:
         raise ClientDisconnected(f"the client that waited for {described(operation)} has left")
     raise PollWithdrawn(f"{described(operation)} was withdrawn while its client waited")
-
-
-async def _left_before_done(receive: Receive, operation: DelayedOperation[Any]) -> bool:
-    """Returns when `operation` is done: whether its client has left by then, which withdraws it."""
-    # A task group would see to all this by itself, for several times what the rest of the poll costs.
-    listener = asyncio.create_task(_withdraw_when_left(receive, operation))
-    try:
-        await _end_of(operation)
-    finally:
-        listener.cancel()
-        await _end_of(listener)
-    return not listener.cancelled()
-
-
-async def _withdraw_when_left(receive: Receive, operation: DelayedOperation[Any]) -> None:
-    try:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-    finally:
-        # Also when receive() fails; what it raised goes up through the poll, which this wakes.
-        operation.cancel()
-
-
-async def _end_of(awaited: Awaitable[object]) -> None:
-    """Await it; that it was cancelled is no more than its end, unless this task itself is being cancelled."""
-    try:
-        await awaited
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
