@@ -140,15 +140,36 @@ async def _left(receive: Receive) -> None:
         pass
 
 
+class OnFuture(Way):
+    """The floor: a future, and nothing that ever times out. Nobody looks whether there is news."""
+
+    def __init__(self) -> None:
+        self._told: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        if not topic.has_news(client, offset):
+            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._told[topic.name].append(told)
+            self._told[topic.name, client].append(told)
+            await told
+        return True
+
+    async def tell(self, topic: Topic, to: str | None) -> None:
+        for told in self._told.pop(topic.name if to is None else (topic.name, to), ()):
+            if not told.done():
+                told.set_result(None)
+
+
 # By the names they have on the server's command line, with what they are called in the tables.
 WAYS: dict[str, tuple[str, type[Way]]] = {
     "purgatory": ("purgatory", InPurgatory),
     "condition": ("Condition + wait_for", OnCondition),
     "purgatory-until-left": ("purgatory.web.poll", InPurgatoryUntilLeft),
     "condition-until-left": ("Condition + wait_for + task", OnConditionUntilLeft),
+    "future": ("a future, no timeout (floor)", OnFuture),
 }
 SECTIONS = {
-    "not told when a client leaves": ("purgatory", "condition"),
+    "not told when a client leaves": ("purgatory", "condition", "future"),
     "withdraws what a client has left": ("purgatory-until-left", "condition-until-left"),
 }
 

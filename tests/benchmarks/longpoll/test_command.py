@@ -61,11 +61,11 @@ def test_all_figures_stand_side_by_side_and_in_a_file_that_can_be_reported_on(
     file = tmp_path / "longpoll.json"
     command.main(["--repetitions", "2", "--polls", "70", "--records", "300", "--json", str(file)])
 
-    ways = ["purgatory", "condition", "purgatory-until-left", "condition-until-left"]
+    ways = ["purgatory", "condition", "future", "purgatory-until-left", "condition-until-left"]
     # In turns, each round beginning with another.
-    assert measured[:8] == [f"{way} 70" for way in (*ways, *ways[1:], *ways[:1])]
-    assert measured[8:12] == [f"{way} 70 300 False" for way in ways]
-    assert measured[16:20] == [f"{way} 70 50 True" for way in ways]
+    assert measured[:10] == [f"{way} 70" for way in (*ways, *ways[1:], *ways[:1])]
+    assert measured[10:15] == [f"{way} 70 300 False" for way in ways]
+    assert measured[20:25] == [f"{way} 70 50 True" for way in ways]
     printed = capsys.readouterr().out.splitlines()
     assert max(map(len, printed)) <= 100
     assert not any("…" in line for line in printed)
@@ -78,7 +78,7 @@ def test_all_figures_stand_side_by_side_and_in_a_file_that_can_be_reported_on(
         "wake-topic",
         "wake-client",
     ]
-    assert [len(answer.samples) for answer in run.read(file).answers] == [4, 4, 4]
+    assert [len(answer.samples) for answer in run.read(file).answers] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
