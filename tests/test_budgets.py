@@ -67,12 +67,16 @@ def look_ups(act: Callable[..., object], *arguments: object) -> int:
     return CountedKey.hashed
 
 
-@pytest.fixture
-def held() -> Purgatory:
-    """A purgatory whose time stands still, with one operation in it, so that its timer stays armed."""
+def a_purgatory() -> Purgatory:
+    """One whose time stands still, with one operation in it, so that its timer stays armed."""
     held = ManualClock().purgatory()
     held.try_complete_else_watch(Ready(), ("nobody else's",))
     return held
+
+
+@pytest.fixture
+def held() -> Purgatory:
+    return a_purgatory()
 
 
 @pytest.fixture
@@ -97,16 +101,23 @@ BYTES = {
 }
 
 
+# How often a count is made: the least is right, since other threads may allocate something meanwhile.
+COUNTS = 3
+
+
 @pytest.mark.parametrize(("keys", "sharing"), BYTES)
-def test_bytes_of_a_pending_operation(
-    held: Purgatory, keys: int, sharing: int, traced: Callable[[], int]
-) -> None:
+def test_bytes_of_a_pending_operation(keys: int, sharing: int, traced: Callable[[], int]) -> None:
     given = [tuple(range(first, first + keys)) for first in range(0, keys * MANY // sharing, keys)] * sharing
-    before = traced()
-    for watched in given:
-        held.try_complete_else_watch(Ready(), watched)
-    assert held.statistics().pending == MANY + 1
-    assert (traced() - before) / MANY <= BYTES[keys, sharing]
+    # All are kept to the end, or what the interpreter keeps of one for reuse would serve the next.
+    purgatories = [a_purgatory() for _ in range(COUNTS)]
+    counts: list[int] = []
+    for held in purgatories:
+        before = traced()
+        for watched in given:
+            held.try_complete_else_watch(Ready(), watched)
+        counts.append(traced() - before)
+        assert held.statistics().pending == MANY + 1
+    assert min(counts) / MANY <= BYTES[keys, sharing]
 
 
 def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Callable[[], int]) -> None:
@@ -119,12 +130,17 @@ def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Cal
 
     # The first one fills what the interpreter keeps for reuse.
     round_trip()
-    before = traced()
-    tracemalloc.reset_peak()
-    round_trip()
-    assert tracemalloc.get_traced_memory()[1] - before <= 320
+    peaks: list[int] = []
+    kept: list[int] = []
+    for _ in range(COUNTS):
+        before = traced()
+        tracemalloc.reset_peak()
+        round_trip()
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        kept.append(traced() - before)
+    assert min(peaks) <= 320
     # But for the counts themselves.
-    assert traced() - before < 100
+    assert min(kept) < 100
 
 
 @pytest.mark.parametrize("keys", [1, 3])
