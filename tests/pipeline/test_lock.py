@@ -10,6 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import files
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.lock import locked
 
@@ -48,6 +49,36 @@ def test_what_a_killed_process_of_this_host_has_left_is_taken_over(
 
 
 @pytest.mark.parametrize(
+    "rival", ["has just taken it", "is just taking it", "has taken it and given it back"]
+)
+def test_of_two_that_find_it_left_behind_one_takes_it_over(
+    rival: str, spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir()
+    left = f"{HERE} {GONE} 2026-03-01T12:00:00Z"
+    path.write_text(left)
+    looked: list[str] = []
+
+    def look_while_the_rival_acts(spark: SparkSession, at: str) -> str:
+        found = read_text(spark, at)
+        looked.append(at)
+        if looked == [str(path)]:
+            if rival == "has taken it":
+                path.write_text(f"{HERE} {os.getppid()} 2026-03-01T12:00:01Z")
+            elif rival == "is about to take it":
+                path.with_name(f"lock-of-{HERE}-{GONE}-2026-03-01T12-00-00Z").touch()
+            else:
+                path.unlink()
+        return found
+
+    read_text = files.read_text
+    monkeypatch.setattr(files, "read_text", look_while_the_rival_acts)
+    with pytest.raises(PipelineError, match="another is at work here"):
+        hold(spark, path)
+    assert not path.exists() or str(os.getpid()) not in path.read_text().split()
+
+
+@pytest.mark.parametrize(
     "holder",
     [f"{HERE} {os.getppid()} 2026-03-01T12:00:00Z", f"not-{HERE} {GONE} 2026-03-01T12:00:00Z", ""],
     ids=["alive", "on another host", "about to write who it is"],
@@ -58,6 +89,20 @@ def test_what_another_holds_is_refused_and_left_to_it(holder: str, spark: SparkS
     with pytest.raises(PipelineError, match=rf"lock: another .*: {holder or 'unknown'}.*delete the file if"):
         hold(spark, path)
     assert path.read_text() == holder
+
+
+def test_one_that_is_given_back_at_that_moment_is_refused_all_the_same(
+    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "create_text", lambda *_: False)
+    with pytest.raises(PipelineError, match="since: unknown"):
+        hold(spark, path)
+
+
+def test_a_lock_that_cannot_be_read_is_an_error_of_its_own(spark: SparkSession, path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(Py4JJavaError):
+        hold(spark, path)
 
 
 def test_a_process_of_another_user_is_not_gone(

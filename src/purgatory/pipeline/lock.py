@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import files
@@ -22,17 +24,41 @@ def locked(spark: SparkSession, path: str) -> Iterator[None]:
     """
     own = f"{socket.gethostname()} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if not files.create_text(spark, path, own):
-        holder = files.read_text(spark, path)
-        if not _is_gone(holder):
+        holder = _holder(spark, path)
+        if not _is_gone(holder) or not _taken_over(spark, path, holder, own):
             raise PipelineError(
                 f"{path}: another is at work here (host, process, since: {holder or 'unknown'}); "
                 "wait for it, or delete the file if it was killed"
             )
-        files.write_text(spark, path, own)
     try:
         yield
     finally:
         files.remove(spark, path)
+
+
+def _holder(spark: SparkSession, path: str) -> str:
+    """What the lock says of who holds it; nothing when it has just been given back."""
+    try:
+        return files.read_text(spark, path)
+    except Py4JJavaError:
+        if files.exists(spark, path):
+            raise
+        return ""
+
+
+def _taken_over(spark: SparkSession, path: str, holder: str, own: str) -> bool:
+    """Whether the lock that `holder` has left is ours now. Of all who find it, one gets it."""
+    # Whoever has made this file is the only one to change the lock, for as long as that says `holder`.
+    claim = f"{path}-of-{re.sub('[^0-9A-Za-z]+', '-', holder)}"
+    if not files.create_text(spark, claim, own):
+        return False
+    try:
+        if _holder(spark, path) != holder:
+            return False
+        files.write_text(spark, path, own)
+    finally:
+        files.remove(spark, claim)
+    return True
 
 
 def _is_gone(holder: str) -> bool:
