@@ -11,10 +11,12 @@ from setuptools.errors import CompileError
 
 CORE = [
     "src/purgatory/action_queue.py",
+    "src/purgatory/checks.py",
     "src/purgatory/condition.py",
     "src/purgatory/ledger.py",
     "src/purgatory/operation.py",
     "src/purgatory/purgatory.py",
+    "src/purgatory/reaper.py",
     "src/purgatory/signals.py",
     "src/purgatory/stay.py",
     "src/purgatory/timer/task.py",

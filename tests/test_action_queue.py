@@ -13,7 +13,7 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import Purgatory, Stay
-from purgatory.action_queue import action_queue_of
+from purgatory.action_queue import Checker, action_queue_of
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
 
@@ -178,3 +178,8 @@ def test_the_queues_keep_no_loop_alive() -> None:
     del clock, purgatory
     gc.collect()
     assert ref() is None
+
+
+def test_a_checker_has_to_be_extended() -> None:
+    with pytest.raises(NotImplementedError):
+        Checker().run_check("key")

@@ -439,7 +439,7 @@ def test_a_keeper_has_to_be_extended() -> None:
         lambda keeper: keeper.ending(gate),
         lambda keeper: keeper.ended(gate),
         lambda keeper: keeper.rescheduled(gate),
-        lambda keeper: keeper.run_check("key"),
+        lambda keeper: keeper.keys_of(gate),
     ]
     for call in calls:
         with pytest.raises(NotImplementedError):

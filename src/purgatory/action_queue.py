@@ -8,7 +8,13 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Final, final
 
-from purgatory.operation import Keeper
+
+class Checker:
+    """A purgatory's checks, as the queue sees them."""
+
+    def run_check(self, key: Hashable) -> int:
+        """Try the operations that watch `key`; how many of them completed."""
+        raise NotImplementedError
 
 
 @final
@@ -27,14 +33,14 @@ class ActionQueue:
         # Weakly, or the table below would keep every loop that ever had a purgatory.
         self._loop = None if loop is None else weakref.ref(loop)
         # In the order asked for.
-        self.checks: deque[tuple[Keeper, Hashable]] = deque()
-        self._asked: set[tuple[Keeper, Hashable]] = set()
+        self.checks: deque[tuple[Checker, Hashable]] = deque()
+        self._asked: set[tuple[Checker, Hashable]] = set()
         # How many calls that may run hooks are under way, one inside the other.
         self.depth = 0
 
-    def ask(self, keeper: Keeper, key: Hashable) -> None:
+    def ask(self, checker: Checker, key: Hashable) -> None:
         """Have `key` checked as soon as the outermost call gets to it."""
-        check = (keeper, key)
+        check = (checker, key)
         if check not in self._asked:
             self._asked.add(check)
             self.checks.append(check)

@@ -38,6 +38,7 @@ class Ledger:
         "completed",
         "expired",
         "failed",
+        "observed",
         "parked",
         "pending",
         "slices",
@@ -47,6 +48,8 @@ class Ledger:
         self._name = name
         self._timer = timer
         self._observers = observers
+        # Whether there is anybody to tell.
+        self.observed = bool(observers)
         self._loop: asyncio.AbstractEventLoop | None = None
         # How many have ever been parked; an operation's own number is its place in that order.
         self.parked = 0
@@ -64,6 +67,7 @@ class Ledger:
     def tell(self, observer: Observer) -> None:
         """Tell `observer`, too, from now on."""
         self._observers += (observer,)
+        self.observed = True
 
     def finished(self, operation: Operation) -> None:
         """`operation` has ended."""
@@ -82,7 +86,7 @@ class Ledger:
                 # Two turns later. In the first the tasks just woken see it, or are cancelled before they
                 # can, and so does a task that is made to await what try_complete_else_watch returns.
                 cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_soon, operation, failure)
-        if self._observers:
+        if self.observed:
             try:
                 stay = operation._stay
             except AttributeError:

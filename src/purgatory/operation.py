@@ -67,10 +67,6 @@ class Keeper:
         """The pending `operation` has a new timeout, which counts from now."""
         raise NotImplementedError
 
-    def run_check(self, key: Hashable) -> int:
-        """Try the operations that watch `key`; how many of them completed."""
-        raise NotImplementedError
-
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches."""
         raise NotImplementedError

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
-from anyio import TASK_STATUS_IGNORED, CancelScope
+from anyio import TASK_STATUS_IGNORED
 
-from purgatory.action_queue import ActionQueue, action_queue_of
+from purgatory.checks import Checks
 from purgatory.condition import Condition
 from purgatory.description import described
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
 from purgatory.ledger import Ledger
-from purgatory.operation import (
-    CANCELLED,
-    COMPLETED,
-    EXPIRED,
-    FAILED,
-    NEW,
-    PENDING,
-    Failure,
-    Keeper,
-    Operation,
-    OperationState,
-    end,
-    fail,
-)
-from purgatory.signals import Signals
+from purgatory.operation import CANCELLED, EXPIRED, FAILED, NEW, PENDING, Failure, Keeper, Operation, end
+from purgatory.reaper import Reaper
 from purgatory.statistics import PurgatoryStatistics
 from purgatory.stay import Stay
-from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer, pause
-from purgatory.watchers import Stretch, Watchers, hashable_keys, keys_at
+from purgatory.timer import DEFAULT_WHEEL_SIZE, Timer
+from purgatory.watchers import Watchers, hashable_keys, keys_at
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -62,22 +49,7 @@ class Purgatory(Keeper):
     Raises ValueError for a tick, slice or max_pending that is not positive, or a wheel_size below 2.
     """
 
-    __slots__ = (
-        "_actions",
-        "_closed",
-        "_closing",
-        "_ledger",
-        "_loop",
-        "_max_pending",
-        "_observed",
-        "_open",
-        "_reaper",
-        "_signals",
-        "_slice_seconds",
-        "_watchers",
-        "name",
-        "timer",
-    )
+    __slots__ = ("_actions", "_checks", "_ledger", "_max_pending", "_reaper", "_watchers", "name", "timer")
 
     def __init__(
         self,
@@ -93,22 +65,16 @@ class Purgatory(Keeper):
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
         self.name = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
-        self._slice_seconds = slice_seconds
         self._max_pending = max_pending
         self._watchers = Watchers()
-        listeners = tuple(observers)
-        self._ledger = Ledger(name, self.timer, listeners)
-        self._observed = bool(listeners)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._actions = ActionQueue(None)
-        self._reaper: asyncio.Task[None] | None = None
-        self._open = False
-        self._closing = False
-        self._closed = asyncio.Event()
-        self._signals: Signals | None = None
+        self._ledger = Ledger(name, self.timer, tuple(observers))
+        self._checks = Checks(self._watchers, self._ledger, slice_seconds)
+        self._reaper = Reaper(name, self.timer, self._watchers, self._ledger, slice_seconds)
+        # Of the loop, once it is open.
+        self._actions = self._checks.actions
 
     def __repr__(self) -> str:
-        state = "open" if self._open else "closed" if self._closing else "new"
+        state = "open" if self._reaper.open else "closed" if self._reaper.closing else "new"
         return f"<Purgatory {self.name!r} {state} pending={self._ledger.pending} keys={len(self._watchers)}>"
 
     # Opening and closing
@@ -120,8 +86,7 @@ class Purgatory(Keeper):
         """
         loop = asyncio.get_running_loop()
         self.open_on(loop)
-        self._reaper = loop.create_task(self.timer.run(), name=f"{self.name} reaper")
-        self._reaper.add_done_callback(self._reaper_ended)
+        self._reaper.start(loop)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Open it and be its reaper until cancelled or closed: ``await task_group.start(purgatory.run)``.
@@ -129,31 +94,14 @@ class Purgatory(Keeper):
         When cancelled it closes as `aclose` does before it lets the cancellation go on.
         """
         self.open_on(asyncio.get_running_loop())
-        ended_by: BaseException | None = None
-        try:
-            task_status.started()
-            await self.timer.run()
-        except BaseException as error:
-            ended_by = error
-            if not isinstance(error, asyncio.CancelledError):
-                self._reaper_failed(error)
-        # Out here, because an await inside an except or finally leaks the exception where it is compiled.
-        await self.aclose()
-        if ended_by is not None:
-            raise ended_by
+        await self._reaper.run(task_status)
 
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open it on `loop` without a reaper: for what drives the time by itself, see `purgatory.testing`."""
-        if self._closing:
-            raise PurgatoryClosed(f"purgatory {self.name!r} has been closed: make a new one")
-        if self._open:
-            raise RuntimeError(f"purgatory {self.name!r} is open already")
-        self._loop = loop
+        self._reaper.open_on(loop)
         self._ledger.open_on(loop)
-        self._signals = Signals(loop, self._check_signalled)
-        self._actions = action_queue_of(loop)
-        self.timer.start(loop)
-        self._open = True
+        self._checks.open_on(loop)
+        self._actions = self._checks.actions
 
     async def __aenter__(self) -> Purgatory:
         self.start()
@@ -173,76 +121,7 @@ class Purgatory(Keeper):
         Returns when all of them are done and the reaper has ended. Calling it again waits for that, too. A
         cancellation of the caller does not stop it half way: what is left is then ended in one go.
         """
-        if self._closing:
-            await self._closed.wait()
-            return
-        self._closing = True
-        if not self._open:
-            self._closed.set()
-            return
-        self._open = False
-        self.timer.stop()
-        endings = self._end_all(CANCELLED if cancel_pending else EXPIRED)
-        try:
-            with CancelScope(shield=True):
-                for _ in endings:
-                    self._ledger.slices += 1
-                    await pause()
-                if self._reaper is not None:
-                    await asyncio.wait([self._reaper])
-        finally:
-            # Nothing is left of it but after a plain Task.cancel, which no shield stops.
-            for _ in endings:
-                pass
-            self._closed.set()
-
-    def _end_all(self, state: OperationState) -> Iterator[None]:
-        """End everything that is pending, pausing after each slice."""
-        first: BaseException | None = None
-        until = self._time() + self._slice_seconds
-        for key in self._watchers.watched_keys():
-            place = self._watchers.on(key)
-            while place is not None:
-                try:
-                    end(place.operations[0] if isinstance(place, Stretch) else place, state)
-                except BaseException as error:
-                    # It has to go up, but not before everybody has been told.
-                    first = error if first is None else first
-                if self._time() >= until:
-                    yield
-                    until = self._time() + self._slice_seconds
-                place = self._watchers.on(key)
-        if first is not None:
-            raise first
-
-    def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
-        if reaper.cancelled():
-            # Not by us: the loop is being torn down around an open purgatory.
-            self._shut()
-            for operation in self.operations():
-                operation.cancel()
-            return
-        error = reaper.exception()
-        if error is not None:
-            self._reaper_failed(error)
-            self._ledger.report(f"the reaper of purgatory {self.name!r} failed; it is closed", error)
-
-    def _reaper_failed(self, error: BaseException) -> None:
-        """Nothing expires any more: whoever waits must know."""
-        self._shut()
-        if not isinstance(error, Exception):
-            # Raised in every waiting task, a KeyboardInterrupt would end the loop as many times.
-            closed = PurgatoryClosed(f"the reaper of purgatory {self.name!r} failed: {described(error)}")
-            closed.__cause__ = error
-            error = closed
-        for operation in self.operations():
-            fail(operation, error)
-
-    def _shut(self) -> None:
-        self._open = False
-        self._closing = True
-        self.timer.stop()
-        self._closed.set()
+        await self._reaper.aclose(CANCELLED if cancel_pending else EXPIRED)
 
     # Parking
 
@@ -258,8 +137,8 @@ class Purgatory(Keeper):
         the operation would have to wait; in all these cases nothing is kept of it.
         """
         given = hashable_keys(keys)
-        if not self._open:
-            if self._closing:
+        if not self._reaper.open:
+            if self._reaper.closing:
                 raise PurgatoryClosed(f"purgatory {self.name!r} has been closed")
             raise PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
         try:
@@ -272,7 +151,7 @@ class Purgatory(Keeper):
             raise RuntimeError(f"{operation!r} was offered before: make a new operation for each wait")
         operation._keeper = self
         operation._watched = given
-        if self._observed:
+        if self._ledger.observed:
             stay = Stay()
             stay.offered = self.timer.clock()
             stay.tries = 1
@@ -285,7 +164,7 @@ class Purgatory(Keeper):
             try:
                 hooks.try_complete()
             except BaseException as error:
-                if self._try_failed(operation, error):
+                if self._checks.failed(operation, error):
                     raise
             if operation._state is NEW:
                 self._park(operation, given)
@@ -330,7 +209,7 @@ class Purgatory(Keeper):
         condition = Condition(predicate, timeout)
         value = await self.try_complete_else_watch(condition, keys)
         if condition.expired:
-            when = f"before {self.name!r} was closed" if self._closing else f"within {timeout} seconds"
+            when = f"before {self.name!r} was closed" if self._reaper.closing else f"within {timeout} seconds"
             raise TimeoutError(f"{described(predicate)} did not hold {when}")
         return cast(T, value)
 
@@ -343,22 +222,7 @@ class Purgatory(Keeper):
         over and counts what it completed; here it returns 0. O(operations on the key) tries; a key that
         nobody watches costs one look-up.
         """
-        actions = self._actions
-        if actions.depth:
-            # Even if nobody watches it now: the operation that is just being tried may be about to.
-            actions.ask(self, key)
-            return 0
-        if self._watchers.on(key) is None:
-            if self._observed:
-                self._ledger.checked(key, 0, 0)
-            return 0
-        actions.depth = 1
-        try:
-            completed = self.run_check(key)
-        except BaseException:
-            actions.abort()
-            raise
-        return completed + actions.leave()
+        return self._checks.check(key)
 
     async def sweep(self, key: Hashable) -> int:
         """`check_and_complete` for keys that very many watch: yields to the loop every `slice_seconds`.
@@ -366,40 +230,7 @@ class Purgatory(Keeper):
         When the task that awaits it is cancelled, the rest is checked all the same, in one go, in the loop's
         next turn: a change must not go untold because the one who told of it has left.
         """
-        limit = self._ledger.parked
-        tried = completed = latest = 0
-        place = self._watchers.on(key)
-        if not isinstance(place, Stretch):
-            return self.check_and_complete(key)
-        stretch: Stretch | None = place
-        actions = self._actions
-        while True:
-            actions.depth += 1
-            try:
-                until = self._time() + self._slice_seconds
-                while stretch is not None and self._time() < until:
-                    latest, tries, completions = self._try_stretch(stretch, latest, limit, until)
-                    tried += tries
-                    completed += completions
-                    if not latest:
-                        stretch = stretch.following
-            except BaseException:
-                actions.abort()
-                raise
-            completed += actions.leave()
-            if stretch is None:
-                break
-            self._ledger.slices += 1
-            try:
-                await pause()
-            except BaseException:
-                self.check_and_complete_threadsafe(key)
-                if self._observed:
-                    self._ledger.checked(key, tried, completed)
-                raise
-        if self._observed:
-            self._ledger.checked(key, tried, completed)
-        return completed
+        return await self._checks.sweep(key)
 
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
         """Have the loop check `key` soon; from any thread, also the loop's own.
@@ -407,82 +238,12 @@ class Purgatory(Keeper):
         However many calls come before the loop wakes, it wakes once and checks each distinct key once.
         Raises RuntimeError before the purgatory is open. Once it is closed nobody waits, and nothing happens.
         """
-        if self._closing:
+        if self._reaper.closing:
             return
-        if self._signals is None:
+        signals = self._checks.signals
+        if signals is None:
             raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
-        self._signals.signal(key)
-
-    def _check_signalled(self) -> None:
-        actions = self._actions
-        actions.depth += 1
-        for key in cast(Signals, self._signals).take():
-            actions.ask(self, key)
-        actions.leave()
-
-    def run_check(self, key: Hashable) -> int:
-        # Operations parked from here on are not of this pass.
-        limit = self._ledger.parked
-        tried = completed = 0
-        place = self._watchers.on(key)
-        if isinstance(place, Stretch):
-            stretch: Stretch | None = place
-            while stretch is not None:
-                _, tries, completions = self._try_stretch(stretch, 0, limit, inf)
-                tried += tries
-                completed += completions
-                stretch = stretch.following
-        elif place is not None:
-            tried = 1
-            completed = 1 if self._try(place, key) else 0
-        if self._observed:
-            self._ledger.checked(key, tried, completed)
-        return completed
-
-    def _try_stretch(self, stretch: Stretch, after: int, limit: int, until: float) -> tuple[int, int, int]:
-        """Try the operations of one stretch parked after number `after`, up to `limit`, until a loop's time.
-
-        Returns the number of the last one tried when the time ran out, else 0; how many were tried; and how
-        many of them completed.
-        """
-        tried = completed = 0
-        for operation in stretch.operations.copy():
-            number = operation._parked
-            if number > limit:
-                break
-            # The hooks of those before it may have ended it.
-            state: OperationState = operation._state
-            if number > after and state is PENDING:
-                tried += 1
-                if self._try(operation, stretch.key):
-                    completed += 1
-                if until != inf and self._time() >= until:
-                    return number, tried, completed
-        return 0, tried, completed
-
-    def _try(self, operation: Operation, key: Hashable) -> bool:
-        """Try one that watches `key`; whether it is completed now."""
-        if self._observed:
-            try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
-                operation._stay.tries += 1
-            except AttributeError:
-                # Offered before there was an observer.
-                pass
-        hooks: Any = operation
-        try:
-            hooks.try_complete()
-        except BaseException as error:
-            if self._try_failed(operation, error):
-                # Those behind it have still to be checked.
-                self._actions.ask(self, key)
-                raise
-        return operation._state is COMPLETED
-
-    def _try_failed(self, operation: Operation, error: BaseException) -> bool:
-        """`try_complete` raised: that ends this operation and no other. Whether `error` has to go up."""
-        if not fail(operation, error) and isinstance(error, Exception):
-            self._ledger.report(f"{described(operation)} was done when its try_complete() raised", error)
-        return not isinstance(error, Exception)
+        signals.signal(key)
 
     # Withdrawing and looking
 
@@ -532,7 +293,6 @@ class Purgatory(Keeper):
         But where it is the first, operations that wait already end untold: when they came, nobody noted.
         """
         self._ledger.tell(observer)
-        self._observed = True
 
     # What its operations tell it
 
@@ -568,6 +328,3 @@ class Purgatory(Keeper):
     def rescheduled(self, operation: Operation) -> None:
         if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
             end(operation, EXPIRED)
-
-    def _time(self) -> float:
-        return cast(asyncio.AbstractEventLoop, self._loop).time()
