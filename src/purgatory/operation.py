@@ -12,11 +12,10 @@ from purgatory.description import described
 from purgatory.native import mypyc_attr
 from purgatory.stay import Stay
 from purgatory.timer import TimerTask
+from purgatory.waiter import Waiter
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from purgatory.waiter import Waiter
 
 
 class OperationState(enum.Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,27 +49,27 @@ def test_what_a_killed_process_of_this_host_has_left_is_taken_over(
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    "rival", ["has just taken it", "is just taking it", "has taken it and given it back"]
-)
+def taken_by_a_rival(path: Path) -> None:
+    path.write_text(f"{HERE} {os.getppid()} 2026-03-01T12:00:01Z")
+
+
+def claimed_by_a_rival(path: Path) -> None:
+    path.with_name(f"lock-of-{HERE}-{GONE}-2026-03-01T12-00-00Z").touch()
+
+
+@pytest.mark.parametrize("meanwhile", [taken_by_a_rival, claimed_by_a_rival, Path.unlink])
 def test_of_two_that_find_it_left_behind_one_takes_it_over(
-    rival: str, spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
+    meanwhile: Callable[[Path], None], spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.parent.mkdir()
-    left = f"{HERE} {GONE} 2026-03-01T12:00:00Z"
-    path.write_text(left)
+    path.write_text(f"{HERE} {GONE} 2026-03-01T12:00:00Z")
     looked: list[str] = []
 
     def look_while_the_rival_acts(spark: SparkSession, at: str) -> str:
         found = read_text(spark, at)
         looked.append(at)
         if looked == [str(path)]:
-            if rival == "has taken it":
-                path.write_text(f"{HERE} {os.getppid()} 2026-03-01T12:00:01Z")
-            elif rival == "is about to take it":
-                path.with_name(f"lock-of-{HERE}-{GONE}-2026-03-01T12-00-00Z").touch()
-            else:
-                path.unlink()
+            meanwhile(path)
         return found
 
     read_text = files.read_text
