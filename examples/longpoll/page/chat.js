@@ -11,6 +11,7 @@ const [feed, online, status, problem] = ["feed", "online", "status", "problem"].
 const [nameField, topicField] = ["name", "topic"].map(at);
 
 nameField.value = sessionStorage.getItem("name") ?? `guest-${Math.floor(Math.random() * 9000 + 1000)}`;
+let topic; // The one that is open, whatever has been typed since.
 let following = new AbortController();
 const present = new AbortController();
 
@@ -153,7 +154,7 @@ function fillInTopic() {
 
 function open() {
   fillInTopic();
-  const topic = topicField.value;
+  topic = topicField.value;
   following.abort();
   following = new AbortController();
   document.title = `${topic} \u2013 Topics`;
@@ -171,7 +172,7 @@ at("send").addEventListener("submit", async (event) => {
   const text = at("text");
   problem.textContent = "";
   try {
-    const response = await fetch(`topics/${topicField.value}`, {
+    const response = await fetch(`topics/${topic}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ from: nameField.value, text: text.value }),

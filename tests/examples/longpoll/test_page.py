@@ -121,6 +121,16 @@ def test_the_feed_shows_what_others_record(tab: OpenTab, service: LiveService) -
     expect(page.locator("#feed p")).to_have_text(['{"temperature":21.5}'])
 
 
+def test_what_is_said_goes_to_the_topic_that_is_open_and_not_to_one_that_is_only_typed(
+    tab: OpenTab, service: LiveService
+) -> None:
+    page = tab("ada", "opened")
+    page.get_by_label("Topic").fill("typed")
+    say(page, "hello")
+    expect(page.locator("#feed p")).to_have_text(["adahello"])
+    assert httpx.get(f"{service.url}/topics/typed").json()["records"] == []
+
+
 def test_the_feed_goes_on_after_refusals(tab: OpenTab, context: BrowserContext) -> None:
     answers = [(410, {}), (503, {"Retry-After": "0"})]
 
