@@ -34,7 +34,7 @@ COMMAND = "python -m benchmarks.broker"
 QUESTIONS: Mapping[str, Callable[[argparse.Namespace], Question]] = {
     "wake": lambda options: wake(options.wakes),
     "throughput": lambda options: throughput(options.records),
-    "idle": lambda options: idle(options.polls, options.seconds),
+    "idle-consumers": lambda options: idle(options.polls, options.seconds),
 }
 
 DESCRIPTION = f"""\
@@ -98,8 +98,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.polls = options.polls or POLLS
     options.seconds = options.seconds or (QUICK_SECONDS if quick else SECONDS)
     options.questions = list(dict.fromkeys(options.questions)) or list(QUESTIONS)
-    if "idle" in options.questions and not AVAILABLE:
-        parser.error("idle needs Linux, which tells what another process uses")
+    if "idle-consumers" in options.questions and not AVAILABLE:
+        parser.error("idle-consumers needs Linux, which tells what another process uses")
     return options
 
 

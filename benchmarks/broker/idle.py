@@ -32,7 +32,7 @@ _TOGETHER = 50
 def idle(polls: int, seconds: float) -> Question:
     """The question, of so many consumers, each with a connection, that are watched for so long."""
     return Question(
-        name="idle",
+        name="idle-consumers",
         summary=f"what {polls:,} consumers cost that wait for nothing",
         contenders=tuple(
             Contender("three brokers", cluster.name, partial(measure, cluster, polls, seconds))

@@ -41,12 +41,15 @@ def _links(files: Mapping[str, str]) -> str:
 
 
 def _commands(runs: Sequence[Run]) -> Iterator[str]:
+    """What would write the same files, with the same questions in them."""
     for run in runs:
+        written = f"--repetitions {run.repetitions} --json {run.file.name}"
+        names = " ".join(answer.question.name for answer in run.answers)
         if run.command is not None:
-            yield f"{run.command} --json {run.file.name}"
+            yield f"{run.command} {names} {written}"
         elif run.answers:
             full = "--full " if run.full else ""
-            yield f"python -m benchmarks {full}--loop {run.loop} --json {run.file.name}"
+            yield f"python -m benchmarks {names} {full}--loop {run.loop} {written}"
         elif run.load is not None:
-            yield f"python -m benchmarks.load --loop {run.loop} --json {run.file.name}"
+            yield f"python -m benchmarks.load --loop {run.loop} --seconds {run.load.seconds:g} {written}"
     yield f"python -m benchmarks.report {' '.join(run.file.name for run in runs)}"

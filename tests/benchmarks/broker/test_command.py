@@ -17,7 +17,7 @@ from benchmarks.report import run
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["sleep"], "no such question: 'sleep' (there are wake, throughput, idle)"),
+        (["sleep"], "no such question: 'sleep' (there are wake, throughput, idle-consumers)"),
         (["--repetitions", "0"], "must be a whole number from 1 on, not '0'"),
         (["--seconds", "0"], "must be a number of seconds from 0.1 to 600, not '0'"),
     ],
@@ -36,7 +36,7 @@ def test_where_processes_cannot_be_looked_into_idle_is_refused_and_all_else_is_n
     monkeypatch.setattr(command, "AVAILABLE", False)
     with pytest.raises(SystemExit):
         command.main([])
-    assert "idle needs Linux" in capsys.readouterr().err
+    assert "idle-consumers needs Linux" in capsys.readouterr().err
     monkeypatch.setattr(wake, "measure", lambda *_: {"p50_ms": 1.0, "p99_ms": 2.0})
     command.main(["wake", "--quick"])
 
@@ -72,7 +72,7 @@ def test_all_figures_stand_side_by_side_and_in_a_file_that_can_be_reported_on(
     assert mock[-6:] == ["62.5", "250", "(250-250)", "500", "(500-500)", "2"]
     assert any("examples.broker" in line and "100" in line and "200" in line for line in printed)
     written = json.loads(file.read_text())
-    assert [question["name"] for question in written["questions"]] == ["wake", "throughput", "idle"]
+    assert [question["name"] for question in written["questions"]] == ["wake", "throughput", "idle-consumers"]
     assert [len(answer.samples) for answer in run.read(file).answers] == [4, 4, 2]
 
 

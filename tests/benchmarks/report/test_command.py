@@ -63,9 +63,9 @@ def test_the_index_says_how_to_run_it_again(tmp_path: Path) -> None:
     index = (tmp_path / "README.md").read_text()
     assert "## On uvloop\n\nMeasured on uvloop, 2026-11-21, commit 63f087b; Python 3.11.7, " in index
     assert (
-        "python -m benchmarks --full --loop uvloop --json uvloop.json\n"
-        "python -m benchmarks.load --loop asyncio --json load.json\n"
-        "python -m benchmarks.broker --json broker.json\n"
+        "python -m benchmarks one-key --full --loop uvloop --repetitions 2 --json uvloop.json\n"
+        "python -m benchmarks.load --loop asyncio --seconds 2 --repetitions 2 --json load.json\n"
+        "python -m benchmarks.broker wake --repetitions 2 --json broker.json\n"
         "python -m benchmarks.report uvloop.json load.json broker.json\n"
     ) in index
 
