@@ -77,7 +77,7 @@ bench-full: $(VENV)/.bench ## Everything, up to a million waits and on both loop
 	$(BIN)/python -m benchmarks.longpoll --json $(RUNS)/longpoll.json
 	$(MAKE) bench-report
 
-# With what DuckDB takes beside it; up to a hundred million operations, in hours, and 60 GB.
+# With what DuckDB takes beside it; up to a hundred million operations, in two hours, and 40 GB.
 bench-pipeline: $(VENV)/.bench ## Measure the Spark pipeline at scale, in hours (ARGS='--operations 100_000' in 20 minutes)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'asyncio-purgatory[spark-benchmarks]'
 	$(BIN)/python -m benchmarks.pipeline $(ARGS)

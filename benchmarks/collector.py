@@ -9,11 +9,14 @@ as more are parked. The README's advice on thresholds comes from these figures.
 from __future__ import annotations
 
 import statistics
+import sys
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.arguments import command_line
 from benchmarks.collector_setting import CollectorSetting
 from benchmarks.loops import run
 from purgatory import COMPILED, DelayedOperation, Purgatory
@@ -46,8 +49,9 @@ def microseconds_to_park(number: int, collector: CollectorSetting) -> float:
         return run("asyncio", park())
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure the settings in turns, and print the medians."""
+    command_line("python -m benchmarks.collector", __doc__ or "", "").parse_args(arguments)
     console = Console()
     table = Table(title=f"Microseconds to park an operation, {'compiled' if COMPILED else 'interpreted'}")
     table.add_column("")
@@ -66,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

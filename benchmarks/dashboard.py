@@ -1,4 +1,4 @@
-"""What a view of the dashboard costs the loop: ``python -m benchmarks.dashboard [pending]``, by hand.
+"""What a view of the dashboard costs the loop: ``python -m benchmarks.dashboard``, by hand.
 
 A view is one snapshot, in JSON. However many operations are pending, a bounded number is looked at; how long
 that takes depends on whether they are many on one key or on many, and on where in memory they are.
@@ -10,11 +10,12 @@ import gc
 import random
 import sys
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
 from benchmarks import tables
+from benchmarks.arguments import command_line, whole
 from benchmarks.builds import build
 from benchmarks.interleaving import ask_all
 from benchmarks.question import Column, Contender, Question, Sample, Table
@@ -94,9 +95,13 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
     return {"median_ms": views[VIEWS // 2], "worst_ms": views[-1], "bytes": size}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the table."""
-    pending = int(sys.argv[1]) if len(sys.argv) > 1 else PENDING
+    parser = command_line("python -m benchmarks.dashboard", __doc__ or "", "")
+    parser.add_argument(
+        "pending", nargs="?", type=whole(), default=PENDING, help="operations that wait (default: a million)"
+    )
+    pending: int = parser.parse_args(arguments).pending
     console = tables.console()
     tables.introduce(console, "no loop", (build(),), REPETITIONS)
     for answer in ask_all([dashboard(pending)], REPETITIONS, console):
@@ -104,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -16,6 +16,7 @@ from statistics import NormalDist
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.arguments import command_line
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs.advise import SHARES, TIMEOUTS
@@ -125,7 +126,11 @@ def off(estimate: float | None, right: float) -> str:
     return "" if estimate is None else f"{100 * (estimate / right - 1):+.1f} %"
 
 
-def main(datasets: Sequence[str]) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the tables."""
+    parser = command_line("python -m benchmarks.timeouts", __doc__ or "", "")
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="one that `advise` has been run on")
+    datasets: list[str] = parser.parse_args(arguments).datasets
     with spark_session("local[2]", "timeouts", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
         for root in datasets:
             print(*of_dataset(Dataset(root), spark), sep="\n")

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import time
 import tracemalloc
+from collections.abc import Sequence
 from unittest.mock import patch
 
 import purgatory.watchers
 from benchmarks import tables
+from benchmarks.arguments import command_line
 from benchmarks.constructs import Tally
 from benchmarks.constructs.purgatory_waits import CountedWait
 from benchmarks.interleaving import ask_all
@@ -122,8 +125,9 @@ def _each(seconds: float, tally: Tally) -> float:
     return seconds / WAITS * 1e6
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the table."""
+    command_line("python -m benchmarks.watch_lists", __doc__ or "", "").parse_args(arguments)
     if COMPILED:
         raise SystemExit("the compiled core has its length built in: run this with the interpreted one")
     console = tables.console()
@@ -133,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

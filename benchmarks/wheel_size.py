@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import math
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 
 from benchmarks import tables
+from benchmarks.arguments import command_line
 from benchmarks.builds import build
 from benchmarks.interleaving import ask_all
 from benchmarks.question import Column, Contender, Question, Sample, Table
@@ -127,8 +129,9 @@ def _load(wheel: TimingWheel, tasks: Sequence[TimerTask], completed: Sequence[in
             wheel.remove(task)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the table."""
+    command_line("python -m benchmarks.wheel_size", __doc__ or "", "").parse_args(arguments)
     console = tables.console()
     tables.introduce(console, "no loop", (build(),), REPETITIONS)
     for answer in ask_all([wheel_size()], REPETITIONS, console):
@@ -136,4 +139,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

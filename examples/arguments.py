@@ -17,7 +17,7 @@ def whole(add: Add, name: str, default: int, meaning: str, *, least: int = 1) ->
             raise argparse.ArgumentTypeError(f"must be a whole number, {least} or more, not {text!r}")
         return value
 
-    add(name, type=parse, default=default, metavar="N", help=f"{meaning} (default: {default:,})")
+    add(name, type=parse, default=default, metavar="N", help=f"{meaning} (default: {default})")
 
 
 def number(
@@ -40,4 +40,4 @@ def number(
             raise argparse.ArgumentTypeError(f"must be a number {bound}, not {text!r}")
         return value
 
-    add(name, type=parse, default=default, metavar="X", help=f"{meaning} (default: {default:,g})")
+    add(name, type=parse, default=default, metavar="X", help=f"{meaning} (default: {default:g})")

@@ -36,7 +36,8 @@ QUESTIONS: Mapping[str, Callable[[argparse.Namespace], Question]] = {
 }
 
 DESCRIPTION = f"""\
-Measures long polls that wait in a purgatory beside those that wait for an asyncio.Condition, on one server.
+Measures long polls that wait in a purgatory beside those that wait for an asyncio.Condition and, as the floor, for
+a future without any timeout, on one server.
 Questions: {", ".join(QUESTIONS)}.
 """
 EXAMPLES = """\
@@ -75,7 +76,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name, usual, meaning in (
         ("--repetitions", REPETITIONS, "repetitions"),
         ("--polls", POLLS, "long polls that wait"),
-        ("--records", RECORDS, "records that wake one of them"),
+        ("--records", RECORDS, f"records that wake one of them (of wake-client {RECORDS_TO_ALL} at most)"),
     ):
         parser.add_argument(name, type=whole(), metavar="N", help=f"N {meaning}, not {usual:,}")
     add_json(parser)

@@ -37,7 +37,7 @@ Serve topics to record to and to read from by long poll, with a page to chat on.
 Everything is kept in memory."""
 _EXAMPLES: Final = """\
 examples:
-  %(prog)s --port 8080
+  %(prog)s
   curl -d '"hello"' -H 'Content-Type: application/json' localhost:8000/topics/lobby
   curl -i 'localhost:8000/topics/lobby?offset=1&wait=30'
       waits for the next record; the Link in its answer says how to go on

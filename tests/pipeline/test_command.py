@@ -94,8 +94,8 @@ def test_the_session_is_as_the_arguments_say(
                 "thrown from the Python worker:\n  File x\nModuleNotFoundError: No module named 'b'"
             ),
             FAILED,
-            "purgatory-pipeline: b is not installed where the executors run; pip install "
-            "'asyncio-purgatory[spark]' on each worker, and name the Python that has it by PYSPARK_PYTHON\n",
+            "purgatory-pipeline: b is not installed where the executors run; install "
+            "purgatory's extra `spark` on each worker, and name the Python that has it by PYSPARK_PYTHON\n",
         ),
         (Py4JNetworkError("Answer from Java side is empty"), FAILED, DIED),
         (ConnectionRefusedError(111, "Connection refused"), FAILED, DIED),
@@ -145,4 +145,4 @@ def test_without_spark_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["generate", "x"]) == FAILED
-    assert "pip install 'asyncio-purgatory[spark]'" in capsys.readouterr().err
+    assert "install purgatory's extra `spark`" in capsys.readouterr().err

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status: 0, 1 where it failed, 2 where it could not be understood."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        return _fail(f"{' and '.join(missing)} not installed here; pip install 'asyncio-purgatory[spark]'")
+        return _fail(f"{' and '.join(missing)} not installed here; install purgatory's extra `spark`")
     # Here, because they need what has just been looked for.
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -108,7 +108,7 @@ def _words(message: str) -> str:
     """What of it was written for people: all before the first stack trace."""
     if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", message):
         return (
-            f"{missing[1]} is not installed where the executors run; pip install 'asyncio-purgatory[spark]' "
+            f"{missing[1]} is not installed where the executors run; install purgatory's extra `spark` "
             "on each worker, and name the Python that has it by PYSPARK_PYTHON"
         )
     return message.partition("\n\tat ")[0].strip()
