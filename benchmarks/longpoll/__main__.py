@@ -36,8 +36,8 @@ QUESTIONS: Mapping[str, Callable[[argparse.Namespace], Question]] = {
 }
 
 DESCRIPTION = f"""\
-Measures long polls that wait in a purgatory beside those that wait for an asyncio.Condition and, as the floor, for
-a future without any timeout, on one server.
+Measures long polls that wait in a purgatory beside those that wait for an asyncio.Condition and, as the
+floor, for a future without any timeout, on one server.
 Questions: {", ".join(QUESTIONS)}.
 """
 EXAMPLES = """\
