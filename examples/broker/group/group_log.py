@@ -5,6 +5,7 @@ shows what one of them hands over. (Kafka's are binary, with schemas that are it
 """
 
 import json
+import logging
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -14,6 +15,8 @@ from examples.broker.group.group import Group, GroupState
 from examples.broker.group.member import Member
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 Record = tuple[bytes, bytes | None]
 """A key and the latest value for it; None is a tombstone."""
@@ -78,7 +81,11 @@ def tombstones(group: Group) -> list[Record]:
 
 
 def load(records: Iterable[Record]) -> dict[str, Group]:
-    """The groups that the records tell of: STABLE ones with members, EMPTY ones without."""
+    """The groups that the records tell of: STABLE ones with members, EMPTY ones without.
+
+    What cannot be read is logged and left out: one bad record must not keep all groups beside it from having
+    a coordinator.
+    """
     latest: dict[bytes, bytes | None] = {}
     for key, value in records:
         latest[key] = value
@@ -86,26 +93,33 @@ def load(records: Iterable[Record]) -> dict[str, Group]:
     for key, value in latest.items():
         if value is None:
             continue
-        group_id, *topic_partition = json.loads(key)
-        group = groups.setdefault(group_id, Group(group_id))
-        if topic_partition:
-            group.offsets.load(TopicPartition(*topic_partition), CommittedOffset(*json.loads(value)))
-        else:
-            _load_members(group, json.loads(value))
+        try:
+            _load_record(groups, json.loads(key), json.loads(value))
+        except (LookupError, TypeError, ValueError) as error:
+            logger.warning("left out the record of %r, which cannot be read: %r", key, error)
     return groups
 
 
-def _load_members(group: Group, value: Mapping[str, Any]) -> None:
-    for fields in value["members"]:
-        protocols = tuple((name, b64decode(metadata)) for name, metadata in fields["protocols"])
-        assignment = b64decode(fields["assignment"])
-        member = Member(**{**fields, "protocols": protocols, "assignment": assignment})
-        group.add(member, value["protocol_type"])
-    group.generation_id = value["generation_id"]
-    group.protocol_type = value["protocol_type"]
-    group.protocol_name = value["protocol_name"]
-    group.leader_id = value["leader_id"]
+def _load_record(groups: dict[str, Group], key: Any, value: Any) -> None:
+    group_id, *topic_partition = key
+    # The group is made last, so that a record which cannot be read leaves nothing.
+    if topic_partition:
+        entry, committed = TopicPartition(*topic_partition), CommittedOffset(*value)
+        groups.setdefault(group_id, Group(group_id)).offsets.load(entry, committed)
+        return
+    protocol_type, members = value["protocol_type"], [_member(fields) for fields in value["members"]]
+    generation = value["generation_id"], protocol_type, value["protocol_name"], value["leader_id"]
+    group = groups.setdefault(group_id, Group(group_id))
+    for member in members:
+        group.add(member, protocol_type)
+    group.generation_id, group.protocol_type, group.protocol_name, group.leader_id = generation
     group.state = GroupState.STABLE if group.members else GroupState.EMPTY
+
+
+def _member(fields: Mapping[str, Any]) -> Member:
+    protocols = tuple((name, b64decode(metadata)) for name, metadata in fields["protocols"])
+    assignment = b64decode(fields["assignment"])
+    return Member(**{**fields, "protocols": protocols, "assignment": assignment})
 
 
 def _key(*parts: str | int) -> bytes:

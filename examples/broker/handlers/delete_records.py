@@ -5,8 +5,11 @@ from kio.schema.delete_records.v2.response import DeleteRecordsPartitionResult, 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.static.primitive import i32, i64
 
+from examples.broker.errors import ApiError
+from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
+from examples.broker.replication.delete_records import DeleteRecordsResponse as Deleted
 from examples.broker.replication.delete_records import PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
@@ -16,14 +19,17 @@ async def delete_records(
     replicas: ReplicaManager, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     """Delete below the offsets asked, and answer when no live replica has those records any more."""
-    deleted = await replicas.delete_records(
-        request.timeout.total_seconds(),
-        {
-            TopicPartition(topic.name, partition.partition_index): partition.offset
-            for topic in request.topics
-            for partition in topic.partitions
-        },
-    )
+    offsets: dict[TopicPartition, int] = {}
+    refused: Deleted = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            try:
+                check_not_internal(topic.name)
+                offsets[topic_partition] = partition.offset
+            except ApiError as error:
+                refused[topic_partition] = PartitionDeleted(error.code)
+    deleted = refused | await replicas.delete_records(request.timeout.total_seconds(), offsets)
     return DeleteRecordsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

@@ -17,9 +17,9 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.errors import ApiError
+from examples.broker.handlers.internal_topics import is_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicImage
 from examples.broker.protocol.codec import RequestContext
@@ -106,7 +106,7 @@ def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
         error_code=WireErrorCode.none,
         name=TopicName(topic.name),
         topic_id=topic.topic_id,
-        is_internal=topic.name == OFFSETS_TOPIC,
+        is_internal=is_internal(topic.name),
         partitions=tuple(
             MetadataResponsePartition(
                 error_code=_partition_error(state),

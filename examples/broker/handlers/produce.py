@@ -8,6 +8,7 @@ from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProdu
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.errors import ProtocolError
@@ -28,7 +29,8 @@ async def produce(
 ) -> ProduceResponse | None:
     """Append one batch per partition, and answer when they are acknowledged; None for acks=0.
 
-    A partition named twice is INVALID_REQUEST, since it has one answer only.
+    A partition named twice is INVALID_REQUEST, since it has one answer only. What coordinators write does not
+    come this way, so that every record of an internal topic is theirs.
     """
     batches: dict[TopicPartition, RecordBatch] = {}
     refused: Produced = {}
@@ -38,6 +40,7 @@ async def produce(
             try:
                 if topic_partition in batches or topic_partition in refused:
                     raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic_partition} is named twice")
+                check_not_internal(topic.name)
                 batches[topic_partition] = WireRecordBatch.parse(partition.records or b"")
             except ApiError as error:
                 batches.pop(topic_partition, None)

@@ -17,6 +17,7 @@ from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
 from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import config_source
+from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicImage
 from examples.broker.protocol.codec import RequestContext
@@ -71,7 +72,12 @@ async def delete_topics(
 
 
 def _new_topic(topic: CreatableTopic, defaults: ClusterDefaults) -> NewTopic:
-    """What the client wants; ApiError INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG."""
+    """What the client wants.
+
+    ApiError INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG.
+    """
+    # Which group belongs to which partition hangs on their number, so the cluster makes the topic itself.
+    check_not_internal(topic.name)
     assigned = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if assigned and not topic.num_partitions == topic.replication_factor == BY_DEFAULT:
         raise ApiError(

@@ -23,10 +23,13 @@ TOPIC_ID = UUID(int=1)
 
 
 def image_of(
-    states: Iterable[PartitionState], config: TopicConfig = CONFIG, topic_id: UUID = TOPIC_ID
+    states: Iterable[PartitionState],
+    config: TopicConfig = CONFIG,
+    topic_id: UUID = TOPIC_ID,
+    name: str = "events",
 ) -> MetadataImage:
-    """A cluster with one topic, "events"."""
-    return MetadataImage(topics={"events": TopicImage("events", topic_id, tuple(states), config)})
+    """A cluster with one topic."""
+    return MetadataImage(topics={name: TopicImage(name, topic_id, tuple(states), config)})
 
 
 def events(partition: int = 0) -> TopicPartition:

@@ -68,6 +68,36 @@ async def test_a_member_that_died_with_its_coordinator_expires_under_the_next(
     assert [m.identity for m in new.describe_group(GROUP).members] == [alive.identity]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", b"hello"),
+        (b"\xff", b"[]"),
+        (b"null", b"[]"),
+        (b'["other", "events", 0]', b"hello"),
+        (b'["other", "events", 0]', b"[1, 2, 3, 4]"),
+        (b'["other", "events"]', b"[1]"),
+        (b'["other"]', b"[]"),
+        (b'["other"]', b'{"members": [{}], "protocol_type": ""}'),
+        (b'["other"]', b'{"members": [], "protocol_type": ""}'),
+    ],
+)
+async def test_a_record_that_cannot_be_read_is_logged_and_the_groups_beside_it_are_taken_over(
+    coordinator: GroupCoordinator,
+    coordinate: Coordinate,
+    log: MemoryLog,
+    caplog: pytest.LogCaptureFixture,
+    key: bytes,
+    value: bytes,
+) -> None:
+    log.records[coordinator.partition_for(GROUP)].append((key, value))
+    await Client(coordinator).commit(EVENTS, 7)
+    new = await hand_over(coordinator, coordinate)
+    assert [group.group_id for group in new.list_groups()] == [GROUP]
+    assert new.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(7)}
+    assert f"left out the record of {key!r}" in caplog.text
+
+
 async def test_the_next_generation_goes_on_counting(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:

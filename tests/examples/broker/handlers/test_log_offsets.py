@@ -13,11 +13,14 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
+from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster, events
+from tests.examples.broker.cluster import Cluster, events, image_of
 from tests.examples.broker.handlers.loopback import Loopback
 from tests.examples.broker.wire_batches import wire_batch
 
@@ -121,7 +124,7 @@ async def test_the_end_of_an_epoch_is_where_the_next_leader_began(cluster: Clust
 
 
 async def delete(
-    cluster: Cluster, offsets: dict[int, int], timeout: float
+    cluster: Cluster, offsets: dict[int, int], timeout: float, *, topic: TopicName = EVENTS
 ) -> list[tuple[int, int, ErrorCode]]:
     response = await Loopback(cluster.broker).request(
         DELETE_RECORDS,
@@ -129,7 +132,7 @@ async def delete(
             timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
             topics=(
                 DeleteRecordsTopic(
-                    name=EVENTS,
+                    name=topic,
                     partitions=tuple(
                         DeleteRecordsPartition(partition_index=i32(index), offset=i64(offset))
                         for index, offset in offsets.items()
@@ -138,7 +141,7 @@ async def delete(
             ),
         ),
     )
-    assert [topic.name for topic in response.topics] == [EVENTS]
+    assert [entry.name for entry in response.topics] == [topic]
     return [
         (result.partition_index, result.low_watermark, result.error_code)
         for result in response.topics[0].partitions
@@ -156,6 +159,16 @@ async def test_deleted_records_are_given_up_and_each_partition_says_from_where_i
     ]
     assert await delete(cluster, {0: -1}, 30) == [(0, 3, ErrorCode.none)]
     assert await delete(cluster, {0: 4}, 30) == [(0, -1, ErrorCode.offset_out_of_range)]
+
+
+async def test_no_client_deletes_from_the_offsets_topic(cluster: Cluster) -> None:
+    offsets = TopicPartition(OFFSETS_TOPIC, 0)
+    cluster.broker.apply(image_of([PartitionState((0,), (0,), leader=0)], name=OFFSETS_TOPIC), [offsets])
+    batch = WireRecordBatch.parse(wire_batch(b"a commit"))
+    await cluster.broker.append(ProduceParams(LEADER_ACK), {offsets: batch})
+    deleted = await delete(cluster, {0: -1}, 30, topic=TopicName(OFFSETS_TOPIC))
+    assert deleted == [(0, -1, ErrorCode.invalid_topic_exception)]
+    assert cluster.partition(offsets).log.log_start_offset == 0
 
 
 async def test_a_deletion_waits_as_long_as_it_says(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:

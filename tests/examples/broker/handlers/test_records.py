@@ -14,16 +14,19 @@ from kio.schema.produce.v12.request import PartitionProduceData, TopicProduceDat
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.errors import ApiError
 from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.handlers.produce import UnacknowledgedFailure
+from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import FETCH, PRODUCE
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import Follower, LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.storage.wire_batch import WireRecordBatch
+from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster, events
+from tests.examples.broker.cluster import Cluster, events, image_of
 from tests.examples.broker.handlers.loopback import Loopback
 from tests.examples.broker.wire_batches import wire_batch
 
@@ -31,13 +34,15 @@ READ_COMMITTED = 1
 EVENTS = TopicName("events")
 
 
-def produce(*records: tuple[int, bytes | None], acks: int = 1, timeout: float = 30) -> ProduceRequest:
+def produce(
+    *records: tuple[int, bytes | None], acks: int = 1, timeout: float = 30, topic: TopicName = EVENTS
+) -> ProduceRequest:
     return ProduceRequest(
         acks=i16(acks),
         timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
         topic_data=(
             TopicProduceData(
-                name=EVENTS,
+                name=topic,
                 partition_data=tuple(
                     PartitionProduceData(index=i32(index), records=None if data is None else Records(data))
                     for index, data in records
@@ -128,6 +133,16 @@ async def test_a_partition_named_twice_is_refused_and_nothing_is_appended(cluste
         ErrorCode.invalid_request,
     ]
     assert cluster.partition(events(0)).log.log_end_offset == 0
+
+
+async def test_no_client_writes_into_the_offsets_topic(cluster: Cluster) -> None:
+    offsets = TopicPartition(OFFSETS_TOPIC, 0)
+    cluster.broker.apply(image_of([PartitionState((0,), (0,), leader=0)], name=OFFSETS_TOPIC), [offsets])
+    request = produce((0, wire_batch(b"hello")), topic=TopicName(OFFSETS_TOPIC))
+    response = await Loopback(cluster.broker).request(PRODUCE, request)
+    (answer,) = response.responses[0].partition_responses
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_topic_exception, -1)
+    assert cluster.partition(offsets).log.log_end_offset == 0
 
 
 async def test_a_producer_that_asks_for_no_answer_gets_none_or_a_closed_connection(cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.handlers.topics import create_topics, delete_topics
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
@@ -124,6 +125,15 @@ async def test_what_is_refused_says_why_and_the_rest_is_created(virtual_time: Vi
         }
         assert "no.such.setting" in str(results["odd"].error_message)
         assert list(cluster.controller.image.topics) == ["good"]
+
+
+async def test_the_offsets_topic_is_the_clusters_own_to_create(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        for validate_only in (True, False):
+            results = await create(cluster, topic(OFFSETS_TOPIC, 1), validate_only=validate_only)
+            assert results[OFFSETS_TOPIC].error_code is ErrorCode.invalid_topic_exception
+        created = await cluster.admins[0].ensure_offsets_topic()
+        assert len(created.partitions) == cluster.controller.defaults.offsets_topic_num_partitions
 
 
 async def test_a_broker_that_does_not_see_it_says_so_at_the_clients_timeout(
