@@ -50,13 +50,19 @@ class FetchSession:
         self.partitions.update(changed)
 
     def news(self, response: FetchResponse) -> FetchResponse:
-        """What of it the follower has not been told: records, errors, and watermarks that have moved."""
+        """What of it the follower has not been told: records, errors, and watermarks that have moved.
+
+        A partition with records goes behind the others (KIP-74): whoever is first always gets one batch, so
+        that a busy partition would keep a large batch behind it from ever being sent.
+        """
         news: FetchResponse = {}
         for topic_partition, fetched in response.items():
             watermarks = (fetched.high_watermark, fetched.log_start_offset)
             if fetched.batches or fetched.must_be_told or self._told.get(topic_partition) != watermarks:
                 news[topic_partition] = fetched
                 self._told[topic_partition] = watermarks
+            if fetched.batches and topic_partition in self.partitions:
+                self.partitions[topic_partition] = self.partitions.pop(topic_partition)
         return news
 
 

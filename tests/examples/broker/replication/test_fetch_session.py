@@ -50,6 +50,23 @@ def test_from_then_on_an_answer_tells_of_what_is_new_alone(news: PartitionFetche
     assert session.news({ONE: quiet(), OTHER: news}) == {OTHER: news}
 
 
+def test_a_partition_that_had_records_is_read_after_the_others() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
+    records = PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)
+    for had_records, quiet_one in ((ONE, OTHER), (OTHER, ONE), (ONE, OTHER)):
+        session.news({had_records: records, quiet_one: quiet()})
+        assert list(session.partitions) == [quiet_one, had_records]
+        session.proceed(epoch_after(session.epoch), {had_records: PartitionFetch(1)}, [])
+        assert list(session.partitions) == [quiet_one, had_records]
+
+
+def test_records_of_a_partition_forgotten_meanwhile_do_not_bring_it_back() -> None:
+    session = FetchSession(1, {ONE: PartitionFetch(0)})
+    session.proceed(1, {}, [ONE])
+    session.news({ONE: PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)})
+    assert session.partitions == {}
+
+
 def test_an_error_is_told_again_and_so_is_its_end() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     session.news({ONE: quiet()})

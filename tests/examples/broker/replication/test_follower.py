@@ -4,16 +4,21 @@ import asyncio
 
 import pytest
 
+from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetch
 from examples.broker.replication.follower import BACKOFF, Follower, LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster
+from tests.examples.broker.cluster import Cluster, events, image_of
+from tests.examples.broker.handlers.loopback import Loopback
+from tests.examples.broker.wire_batches import wire_batch
 
 
 class Replica(Follower):
@@ -57,6 +62,30 @@ async def test_followers_that_run_complete_produces_with_acks_all(cluster: Clust
     for task in running:
         task.cancel()
     await asyncio.wait(running)
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_a_batch_larger_than_a_fetch_is_not_kept_waiting_by_a_busy_partition(
+    cluster: Cluster, in_session: bool
+) -> None:
+    busy, large = events(0), events(1)
+    limit = PartitionFetch(0).max_bytes
+    image = image_of([PartitionState((0, 1), (0, 1), leader=0)] * 2, TopicConfig(max_message_bytes=2 * limit))
+    cluster.broker.apply(image, [busy, large])
+    hosted = HostedPartitions(1)
+    hosted.apply(image, [busy, large], now=0)
+    leader = RemoteLeader(Loopback(cluster.broker), 1) if in_session else cluster.broker
+    follower = Follower(leader, hosted, [busy, large], max_wait=0)
+    await cluster.broker.append(
+        ProduceParams(LEADER_ACK), {large: WireRecordBatch.parse(wire_batch(b"x" * (limit + 1)))}
+    )
+    for _ in range(3):
+        await cluster.broker.append(
+            ProduceParams(LEADER_ACK), {busy: WireRecordBatch.parse(wire_batch(b"x"))}
+        )
+        await follower.fetch_once()
+    replicas = [hosted.get(topic_partition) for topic_partition in (busy, large)]
+    assert [replica.log.log_end_offset for replica in replicas if replica is not None] == [3, 1]
 
 
 async def test_a_follower_frees_what_its_leader_has_given_up(cluster: Cluster) -> None:
