@@ -59,8 +59,8 @@ class Follower:
     ) -> None:
         self._leader = leader
         self._partitions = partitions
-        # When each is to be fetched next, in the loop's time. They are asked for in this order, and those that
-        # had records go to the end, as in ``FetchSession.news``: not every leader keeps a session.
+        # When each is to be fetched next, in the loop's time. They are asked for in this order, and which had
+        # records goes to the end, as in ``FetchSession.news``: not every leader keeps a session.
         self._due = dict.fromkeys(topic_partitions, 0.0)
         self._params = FetchParams(partitions.broker_id, max_wait, min_bytes=1, max_bytes=MAX_BYTES)
 
