@@ -1,16 +1,20 @@
 """ListOffsets: where a log starts and ends, and the first record of a time."""
 
+from typing import Final
+
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.list_offsets.v9 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v9.request import ListOffsetsPartition
 from kio.schema.list_offsets.v9.response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kio.static.primitive import i32, i64
 
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
+
+KNOWS_OFFSET_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(
@@ -23,7 +27,7 @@ async def list_offsets(
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _partition_response(replicas, topic.name, partition, request.replica_id)
+                    _partition_response(replicas, topic.name, partition, request.replica_id, context.version)
                     for partition in topic.partitions
                 ),
             )
@@ -33,7 +37,7 @@ async def list_offsets(
 
 
 def _partition_response(
-    replicas: ReplicaManager, topic: str, asked: ListOffsetsPartition, replica_id: int
+    replicas: ReplicaManager, topic: str, asked: ListOffsetsPartition, replica_id: int, version: int
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     try:
@@ -44,7 +48,11 @@ def _partition_response(
             replica_id=replica_id,
         )
     except ApiError as error:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode(error.code))
+        code = error.code
+        if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < KNOWS_OFFSET_NOT_AVAILABLE:
+            # Who does not know the error does not know that it passes, either (KIP-207).
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode(code))
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode.none)
     return ListOffsetsPartitionResponse(

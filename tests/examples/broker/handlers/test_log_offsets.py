@@ -14,8 +14,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.handlers.list_offsets import list_offsets
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
+from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
@@ -94,6 +96,25 @@ async def test_an_offset_that_cannot_be_told_is_one_partitions_error(cluster: Cl
     assert await offset(cluster, LATEST, epoch=0) == (ErrorCode.fenced_leader_epoch, *nothing)
     assert await offset(cluster, LATEST, epoch=2) == (ErrorCode.unknown_leader_epoch, *nothing)
     assert await offset(cluster, LATEST) == (ErrorCode.offset_not_available, *nothing)
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(4, ErrorCode.leader_not_available), (5, ErrorCode.offset_not_available)]
+)
+async def test_an_old_client_is_told_to_try_again_in_an_error_that_it_knows(
+    cluster: Cluster, version: int, error: ErrorCode
+) -> None:
+    (topic_partition,) = cluster.create(0)
+    await append(cluster, 1_000)
+    cluster.lead_by(topic_partition, 0)
+    partition = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(LATEST))
+    topics = (ListOffsetsTopic(name=EVENTS, partitions=(partition,)),)
+    response = await list_offsets(
+        cluster.broker,
+        RequestContext(LIST_OFFSETS, version, 1, "test", "127.0.0.1"),
+        ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=topics),
+    )
+    assert [answer.error_code for answer in response.topics[0].partitions] == [error]
 
 
 async def epoch_end(cluster: Cluster, leader_epoch: int, *, current: int = -1) -> tuple[ErrorCode, int, int]:
