@@ -75,8 +75,8 @@ def offset_record(group_id: str, topic_partition: TopicPartition, committed: Com
 
 
 def tombstones(group: Group) -> list[Record]:
-    """What takes the group and its offsets out of the log."""
-    keys = [_key(group.group_id, *topic_partition) for topic_partition in group.offsets]
+    """What takes the group and its offsets out of the log, those on their way into it included."""
+    keys = [_key(group.group_id, *topic_partition) for topic_partition in group.offsets.written]
     return [(key, None) for key in [*keys, _key(group.group_id)]]
 
 

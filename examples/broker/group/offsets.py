@@ -48,6 +48,12 @@ class GroupOffsets:
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._committed)
 
+    @property
+    def written(self) -> list[TopicPartition]:
+        """The partitions of which the log has a commit, or soon may have one."""
+        pending = (topic_partition for commit in self._pending for topic_partition in commit.offsets)
+        return list(dict.fromkeys([*self._committed, *pending]))
+
     def get(self, topic_partition: TopicPartition) -> CommittedOffset:
         """The latest commit for the partition, else ``NO_OFFSET``."""
         _, committed = self._committed.get(topic_partition, (0, NO_OFFSET))

@@ -69,6 +69,21 @@ async def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator
     assert load(log.read(coordinator.partition_for(GROUP))) == {}
 
 
+async def test_a_group_deleted_while_commits_are_on_their_way_does_not_come_back_with_them(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    await Client(coordinator).commit(EVENTS, 7)
+    log.appended.clear()
+    other = TopicPartition("events", 1)
+    commits = [await start(Client(coordinator).commit(entry, 8)) for entry in (EVENTS, other)]
+    deletion = await start(coordinator.delete_group(GROUP))
+    log.appended.set()
+    await deletion
+    assert [await commit for commit in commits] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert coordinator.list_groups() == []
+    assert load(log.read(coordinator.partition_for(GROUP))) == {}
+
+
 async def test_only_empty_groups_that_exist_can_be_deleted(coordinator: GroupCoordinator) -> None:
     with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND"):
         await coordinator.delete_group(GROUP)
