@@ -277,6 +277,33 @@ async def test_a_second_closer_may_give_up_waiting() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
+async def test_a_second_closer_returns_though_a_hook_ends_the_first_after_it_was_cancelled() -> None:
+    purgatory, gates = await slow_to_close()
+    gates[-1].completing = raising(Stop())
+    first, second = asyncio.create_task(purgatory.aclose()), asyncio.create_task(purgatory.aclose())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first, second], timeout=5)
+    with pytest.raises(Stop):
+        await first
+    assert second.done()
+    assert all(gate.done for gate in gates)
+
+
+async def test_what_is_parked_after_its_own_try_has_closed_the_purgatory_expires() -> None:
+    def close() -> None:
+        # As an eager task does.
+        with pytest.raises(StopIteration):
+            purgatory.aclose().send(None)
+
+    purgatory = Purgatory()
+    purgatory.open_on(asyncio.get_running_loop())
+    gate = purgatory.try_complete_else_watch(Gate(trying=close), ["key"])
+    assert gate.expired
+    assert purgatory.statistics().pending == 0
+
+
+@pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("cancel_pending", [False, True], ids=["expiring", "withdrawing"])
 async def test_a_cancelled_close_of_a_large_purgatory_leaves_nobody_hanging(cancel_pending: bool) -> None:
     purgatory, gates = await slow_to_close()

@@ -11,7 +11,7 @@ import pytest
 
 from purgatory import DelayedOperation, Observer, OperationState, Purgatory, Stay
 from purgatory.testing import VirtualTimeLoop
-from tests.operations import Gate, a_few_turns
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 class Checks(Observer):
@@ -227,3 +227,54 @@ async def test_checks_made_by_its_hooks_are_run_and_counted(purgatory: Purgatory
         gate = purgatory.try_complete_else_watch(Gate(completing=partial(light, key)), ["key"])
         gate.opened = True
     assert await purgatory.sweep("key") == 4
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_the_rest_is_checked_when_a_check_made_by_its_hooks_raises() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 100)
+        other = purgatory.try_complete_else_watch(Gate(), ["other"])
+        other.trying = raising(Stop())
+        gates[0].completing = partial(purgatory.check_and_complete, "other")
+        with pytest.raises(Stop):
+            await purgatory.sweep("key")
+        assert 0 < purgatory.statistics().completed < 100
+        await a_few_turns()
+        assert all(gate.done for gate in gates)
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_the_rest_of_one_that_is_cancelled_while_the_purgatory_closes_is_left_to_that() -> None:
+    purgatory = Purgatory(slice_seconds=0.005)
+    purgatory.start()
+    gates = park(purgatory, 100)
+    for gate in gates:
+        gate.completing = partial(virtual_loop().jump, 0.001)
+    sweep = asyncio.create_task(purgatory.sweep("key"))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(purgatory.aclose())
+    await asyncio.sleep(0)
+    completed = purgatory.statistics().completed
+    assert 0 < completed < 100
+    sweep.cancel()
+    await asyncio.wait([sweep, closing])
+    figures = purgatory.statistics()
+    assert (figures.completed, figures.expired) == (completed, 100 - completed)
+
+
+async def test_in_a_hook_it_is_left_to_the_outermost_call(purgatory: Purgatory) -> None:
+    def sweep() -> None:
+        # As an eager task does.
+        with pytest.raises(StopIteration) as ended:
+            purgatory.sweep("key").send(None)
+        swept.append(ended.value.value)
+        assert not any(gate.done for gate in gates)
+
+    swept: list[int] = []
+    gates = [purgatory.try_complete_else_watch(Gate(), ["key"]) for _ in range(10)]
+    for gate in gates:
+        gate.opened = True
+    outer = purgatory.try_complete_else_watch(Gate(completing=sweep), ["outer"])
+    outer.force_complete()
+    assert swept == [0]
+    assert all(gate.done for gate in gates)

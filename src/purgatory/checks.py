@@ -11,6 +11,7 @@ from purgatory.action_queue import ActionQueue, Checker, action_queue_of
 from purgatory.description import described
 from purgatory.ledger import Ledger
 from purgatory.operation import COMPLETED, PENDING, Operation, OperationState, fail
+from purgatory.reaper import Reaper
 from purgatory.signals import Signals
 from purgatory.timer import pause
 from purgatory.watchers import Stretch, Watchers
@@ -24,10 +25,11 @@ class Checks(Checker):
     goes through a copy, and on to the stretches that follow then.
     """
 
-    __slots__ = ("_ledger", "_loop", "_slice_seconds", "_watchers", "actions", "signals")
+    __slots__ = ("_ledger", "_loop", "_reaper", "_slice_seconds", "_watchers", "actions", "signals")
 
-    def __init__(self, watchers: Watchers, ledger: Ledger, slice_seconds: float) -> None:
+    def __init__(self, watchers: Watchers, ledger: Ledger, reaper: Reaper, slice_seconds: float) -> None:
         self._watchers = watchers
+        self._reaper = reaper
         self._ledger = ledger
         self._slice_seconds = slice_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -61,15 +63,16 @@ class Checks(Checker):
         return completed + actions.leave()
 
     async def sweep(self, key: Hashable) -> int:
-        """The same, in slices; what is left of it when cancelled is checked in the loop's next turn."""
+        """The same, in slices; where it is cut off, what is left is checked in the loop's next turn."""
         ledger = self._ledger
         limit = ledger.parked
         tried = completed = latest = 0
         place = self._watchers.on(key)
-        if not isinstance(place, Stretch):
+        actions = self.actions
+        # In a hook it is left to the outermost call: an eager task would run it on the hook's stack.
+        if actions.depth or not isinstance(place, Stretch):
             return self.check(key)
         stretch: Stretch | None = place
-        actions = self.actions
         while True:
             actions.depth += 1
             try:
@@ -83,14 +86,15 @@ class Checks(Checker):
             except BaseException:
                 actions.abort()
                 raise
-            completed += actions.leave()
-            if stretch is None:
-                break
-            ledger.slices += 1
             try:
+                completed += actions.leave()
+                if stretch is None:
+                    break
+                ledger.slices += 1
                 await pause()
             except BaseException:
-                if self._watchers.on(key) is not None:
+                # It was cancelled, or a check that a hook has asked for raised.
+                if not self._reaper.closing:
                     cast(Signals, self.signals).signal(key)
                 if ledger.observed:
                     ledger.checked(key, tried, completed)

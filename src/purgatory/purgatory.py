@@ -68,8 +68,8 @@ class Purgatory(Keeper):
         self._max_pending = max_pending
         self._watchers = Watchers()
         self._ledger = Ledger(name, self.timer, tuple(observers))
-        self._checks = Checks(self._watchers, self._ledger, slice_seconds)
         self._reaper = Reaper(name, self.timer, self._watchers, self._ledger, slice_seconds)
+        self._checks = Checks(self._watchers, self._ledger, self._reaper, slice_seconds)
         # Of the loop, once it is open.
         self._actions = self._checks.actions
 
@@ -185,7 +185,8 @@ class Purgatory(Keeper):
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         timeout = operation._timeout
-        if timeout <= 0:
+        # An eager task may have closed the purgatory while the operation was tried.
+        if timeout <= 0 or not self._reaper.open:
             end(operation, EXPIRED)
             return
         ledger = self._ledger

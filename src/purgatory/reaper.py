@@ -107,9 +107,11 @@ class Reaper:
                     await asyncio.wait([self._task])
         finally:
             # Nothing is left of it but after a plain Task.cancel, which no shield stops.
-            for _ in endings:
-                pass
-            self._closed.set()
+            try:
+                for _ in endings:
+                    pass
+            finally:
+                self._closed.set()
 
     def _end_all(self, state: OperationState) -> Iterator[None]:
         """End everything that is pending, pausing after each slice."""

@@ -11,7 +11,7 @@ import pytest
 from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.interruption import Interruption
-from tests.operations import Gate, a_few_turns, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 def this_task() -> asyncio.Task[Any]:
@@ -180,6 +180,44 @@ async def test_a_failure_that_goes_up_late_is_nobody_elses_news(purgatory: Purga
             await a_few_turns()
     with pytest.raises(ArithmeticError, match="broken"):
         gate.result()
+    assert told == []
+
+
+@pytest.mark.parametrize("first", ["failed", "cancelled"])
+async def test_a_failure_in_the_turn_in_which_the_task_is_cancelled_is_told(
+    purgatory: Purgatory, first: str
+) -> None:
+    told = told_of(asyncio.get_running_loop())
+    error = ArithmeticError("broken")
+    gate = purgatory.try_complete_else_watch(Gate(completing=raising(error)), ["key"])
+
+    async def wait() -> None:
+        with Interruption(gate):
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    ends: list[Callable[[], object]] = [gate.force_complete, waiting.cancel]
+    for end in ends if first == "failed" else reversed(ends):
+        end()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await a_few_turns()
+    assert told == [error]
+
+
+async def test_a_failure_that_was_raised_elsewhere_is_not_told_again(purgatory: Purgatory) -> None:
+    told = told_of(asyncio.get_running_loop())
+    gate = purgatory.try_complete_else_watch(Gate(completing=raising(Stop())), ["key"])
+
+    async def wait() -> None:
+        with Interruption(gate):
+            with pytest.raises(Stop):
+                gate.force_complete()
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        await wait()
     assert told == []
 
 

@@ -230,6 +230,25 @@ async def test_a_poll_waits_without_a_task_of_its_own(purgatory: Purgatory) -> N
     await task
 
 
+async def test_a_receive_that_swallows_its_cancellation_is_not_asked_again(purgatory: Purgatory) -> None:
+    gate = Gate(name="answer")
+
+    async def receive() -> MutableMapping[str, Any]:
+        assert not gate.done
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return REQUEST
+        raise AssertionError
+
+    task = asyncio.create_task(poll(receive, purgatory, gate, ["key"]))
+    await until(lambda: purgatory.statistics().pending)
+    await asyncio.sleep(0)
+    gate.force_complete()
+    assert await task == "answer"
+    assert not task.cancelling()
+
+
 async def test_who_else_awaits_it_gets_the_same_answer(purgatory: Purgatory) -> None:
     client, gate = Client(REQUEST), Gate(name="answer")
     task = polling(client, purgatory, gate)

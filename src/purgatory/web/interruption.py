@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, cast, final
 
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.description import described
 from purgatory.operation import OperationState, wake_when_done
 
 
@@ -17,14 +18,18 @@ class Interruption:
     To be entered in a task, once. What is awaited is cancelled, and the cancellation ends here, as that of
     asyncio.timeout does; one that comes from elsewhere goes up. So one task waits for two things, where one
     for each of them would cost twice as much, and an anyio.CancelScope more than that.
+
+    An operation that fails is for whoever has entered it to ask, unless something else goes up: then the
+    loop's exception handler gets it.
     """
 
-    __slots__ = ("_cancelling", "_operation", "_over", "_sent", "_task")
+    __slots__ = ("_cancelling", "_failure", "_operation", "_over", "_sent", "_task")
 
     def __init__(self, operation: DelayedOperation[Any]) -> None:
         self._operation = operation
         self._task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._cancelling = 0
+        self._failure: BaseException | None = None
         self._sent = False
         self._over = False
 
@@ -36,7 +41,13 @@ class Interruption:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         self._over = True
-        return self._sent and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError
+        ended = self._sent and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError
+        # What is no Exception has gone up already, from where it was raised.
+        if isinstance(self._failure, Exception) and error is not None and not ended:
+            message = f"{described(self._operation)} failed and nobody awaited it"
+            context = {"message": message, "exception": self._failure}
+            self._task.get_loop().call_exception_handler(context)
+        return ended
 
     # What the operation sees of it: a future on which somebody waits
 
@@ -45,9 +56,9 @@ class Interruption:
         return self._over
 
     def set_result(self, _: None) -> None:
-        """The operation is done. If it failed, that counts as seen: it goes up when the block is left."""
+        """The operation is done. If it failed, that counts as seen, and is told of when the block is left."""
         if self._operation.state is OperationState.FAILED:
-            self._operation.exception()
+            self._failure = self._operation.exception()
         # Later, because the task may be what runs now. A cancellation would then hit whatever it awaits next.
         self._task.get_loop().call_soon(self._interrupt)
 

@@ -82,7 +82,8 @@ async def poll(
     if not operation.done:
         try:
             with Interruption(operation):
-                while (await receive())["type"] != "http.disconnect":
+                # Done already, if receive() has swallowed its cancellation.
+                while not operation.done and (await receive())["type"] != "http.disconnect":
                     pass
         finally:
             # Whatever has ended it: a client that left, a cancellation, or an error of receive().
