@@ -17,7 +17,11 @@ class OffsetsTopicDirectory:
 
     async def coordinator_of(self, group_id: str) -> BrokerRegistration:
         """Its coordinator. ApiError COORDINATOR_NOT_AVAILABLE while the partition has no live leader."""
-        await self._admin.ensure_offsets_topic()
+        try:
+            await self._admin.ensure_offsets_topic()
+        except ApiError as error:
+            # Such as that all brokers are fenced: it passes, and who only asks for a group is to ask again.
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         partition = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
         image = self._admin.cache.image
         state = image.partition(partition)

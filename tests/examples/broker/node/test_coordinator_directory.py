@@ -1,0 +1,48 @@
+"""Where a group's coordinator is found, and what is said while there is none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.controller.controlled_cluster import ControlledCluster
+from tests.examples.broker.group.clients import GROUP, MemoryLog
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
+
+@asynccontextmanager
+async def directory(cluster: ControlledCluster) -> AsyncIterator[OffsetsTopicDirectory]:
+    """That of broker 0."""
+    async with GroupCoordinator.running(0, MemoryLog()) as groups:
+        yield OffsetsTopicDirectory(cluster.admins[0], groups)
+
+
+async def refusal(directory: OffsetsTopicDirectory) -> ErrorCode:
+    with pytest.raises(ApiError) as refused:
+        await directory.coordinator_of(GROUP)
+    return refused.value.code
+
+
+async def test_a_group_is_coordinated_by_the_leader_of_its_partition() -> None:
+    async with ControlledCluster.running() as cluster, directory(cluster) as coordinators:
+        found = await coordinators.coordinator_of(GROUP)
+        async with GroupCoordinator.running(1, MemoryLog()) as groups:
+            partition = TopicPartition(OFFSETS_TOPIC, groups.partition_for(GROUP))
+        assert found.broker_id == cluster.partition(partition).leader
+
+
+async def test_clients_are_told_to_try_again_while_all_brokers_are_fenced() -> None:
+    async with ControlledCluster.running(1) as cluster, directory(cluster) as coordinators:
+        cluster.controller.fence(0)
+        assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        cluster.controller.heartbeat(0)
+        assert (await coordinators.coordinator_of(GROUP)).broker_id == 0
+        cluster.controller.fence(0)
+        await cluster.settle()
+        assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE
