@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
@@ -38,6 +38,13 @@ class LogAppendInfo:
     first_offset: int
     next_offset: int
     high_watermark_increased: bool
+
+
+class WatermarksMoved(NamedTuple):
+    """What a follower's fetch may have moved: what produces and consumers wait for, and what deletions do."""
+
+    high: bool
+    low: bool
 
 
 class Partition:
@@ -225,8 +232,8 @@ class Partition:
 
     def update_follower_fetch_state(
         self, replica_id: int, fetch_offset: LogOffsetMetadata, now: float, log_start_offset: int = -1
-    ) -> bool:
-        """Learn from a follower's fetch how far it has got; True when that moved either watermark.
+    ) -> WatermarksMoved:
+        """Learn from a follower's fetch how far it has got, and which watermarks that may have moved.
 
         A follower joins the in-sync replicas once it has reached the high watermark, and where this leader's
         term began, since until then it may be missing what was committed before (KAFKA-7128). ApiError
@@ -245,7 +252,7 @@ class Partition:
             and self._alter_in_sync({*self.in_sync_replicas, replica_id})
         )
         moved = (joins or replica.log_end_offset != previous_end) and self.maybe_increment_high_watermark(now)
-        return moved or log_start_offset != previous_start
+        return WatermarksMoved(moved, log_start_offset != previous_start)
 
     def maybe_shrink_isr(self, now: float) -> bool:
         """Drop the followers that lag too long; True when that moved the high watermark.

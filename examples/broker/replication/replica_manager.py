@@ -231,14 +231,15 @@ class ReplicaManager:
         self, replica_id: int, request: FetchRequest, response: FetchResponse
     ) -> None:
         now = _now()
-        moved: list[TopicPartition] = []
+        high: list[TopicPartition] = []
+        low: list[TopicPartition] = []
         for topic_partition, fetched in response.items():
             # A follower that asked in another epoch, or whose log diverges, has acknowledged nothing.
             if fetched.must_be_told:
                 continue
             partition = self.partitions.leader(topic_partition)
             try:
-                watermark_moved = partition.update_follower_fetch_state(
+                moved = partition.update_follower_fetch_state(
                     replica_id,
                     fetched.fetch_offset_metadata,
                     now,
@@ -247,9 +248,15 @@ class ReplicaManager:
             except ApiError as error:
                 response[topic_partition] = PartitionFetched(error.code)
                 continue
-            if watermark_moved:
-                moved.append(topic_partition)
-        self._check_all(moved)
+            if moved.high:
+                high.append(topic_partition)
+            if moved.low:
+                low.append(topic_partition)
+        self._check_all(high)
+        # These alone: a follower's first fetch tells the start of every log, and to try a parked fetch of all
+        # those partitions for each of them would be quadratic.
+        for topic_partition in low:
+            self.delete_records_purgatory.check_and_complete(topic_partition)
 
     def _check_appended(self, appended: Iterable[PendingAcks], moved: Sequence[TopicPartition]) -> None:
         self._check_all(moved)

@@ -48,7 +48,7 @@ def append(p: Partition, batches: int = 1) -> None:
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now)
+    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now).high
 
 
 def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:

@@ -43,7 +43,7 @@ def in_sync(partition: Partition) -> list[int]:
 
 
 def fetched(partition: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return partition.update_follower_fetch_state(replica_id, partition.log.locate(offset), now)
+    return partition.update_follower_fetch_state(replica_id, partition.log.locate(offset), now).high
 
 
 def test_the_high_watermark_is_the_least_end_of_the_in_sync_replicas() -> None:

@@ -58,7 +58,7 @@ class PartitionMachine(RuleBasedStateMachine):
         behind = self.partition.log.log_end_offset - self.ends[follower]
         self.ends[follower] += round(behind * part)
         offset = self.partition.log.locate(self.ends[follower])
-        self.moved(self.partition.update_follower_fetch_state(follower, offset, self.now))
+        self.moved(self.partition.update_follower_fetch_state(follower, offset, self.now).high)
         if self.ends[follower] >= self.high_watermark:
             assert follower in self.partition.in_sync_replicas
 

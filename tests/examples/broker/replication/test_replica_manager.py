@@ -1,7 +1,9 @@
 """What a broker hosts as the cluster's metadata changes, and what it answers when a purgatory refuses."""
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState
 from examples.broker.replication.delete_records import PartitionDeleted
+from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
@@ -17,7 +20,7 @@ from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory
+from purgatory import DelayedOperation, Purgatory, Stay
 from tests.examples.broker.cluster import Cluster, events, image_of
 
 EVENTS = events()
@@ -94,6 +97,33 @@ async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_f
     assert partitions.leader(EVENTS).log is not log
     assert partitions.leader(EVENTS).leader_epoch == 0
     assert hosted(disk, image).leader(EVENTS).log is not log
+
+
+class Checks:
+    """Which purgatories' operations were tried again, and how often."""
+
+    def __init__(self) -> None:
+        self.tried: Counter[str] = Counter()
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None: ...
+
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        self.tried[purgatory] += tried
+
+
+async def test_where_a_followers_logs_start_sets_off_deletions_and_no_others_fetches() -> None:
+    checks = Checks()
+    async with ReplicaManager.running(0, observers=[checks]) as broker:
+        cluster = Cluster(broker)
+        partitions = cluster.create(*range(5))
+        fetch = await cluster.start(cluster.follow(1, dict.fromkeys(partitions, 0), max_wait=30))
+        deletion = await cluster.start(broker.delete_records(30, {partitions[0]: 0}))
+        checks.tried.clear()
+        starts = dict.fromkeys(partitions, PartitionFetch(0, log_start_offset=0))
+        await broker.fetch(FetchParams(2, max_wait=0), starts)
+        assert checks.tried == {"delete records": 1}
+        fetch.cancel()
+        deletion.cancel()
 
 
 @asynccontextmanager
