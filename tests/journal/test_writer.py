@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import shutil
+import stat
 import threading
 import time
 import weakref
@@ -23,22 +24,25 @@ from purgatory import Purgatory
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS, SCHEMA_VERSION, SCHEMAS, VERSION_KEY
 from purgatory.testing import VirtualTimeLoop
-from tests.operations import Gate, raising
+from tests.operations import Gate, a_few_turns, raising
 
 Rows = Callable[[str], list[dict[str, Any]]]
 Segments = Callable[[str], list[list[dict[str, Any]]]]
 
 
 class Disk:
-    """Can be made slow, or full; it is where `os.fsync` would go."""
+    """Can be made slow, full, or unable to sync directories; it is where `os.fsync` would go."""
 
     def __init__(self) -> None:
         self.free = threading.Event()
         self.free.set()
         self.full = False
+        self.files_alone = False
 
     def fsync(self, descriptor: int) -> None:
         self.free.wait()
+        if self.files_alone and stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
         if self.full:
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -321,6 +325,21 @@ async def test_a_full_disk_harms_nobody_is_logged_once_and_becomes_a_gap(
     ]
 
 
+async def test_where_directories_cannot_be_synced_nothing_is_lost_and_it_is_said_once(
+    virtual_time: VirtualTimeLoop, directory: Path, disk: Disk, rows: Rows, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.files_alone = True
+    async with JournalWriter(directory, max_rows=2) as journal, Purgatory(observers=[journal]) as held:
+        complete(held, times=6)
+    assert len(rows(OPERATIONS)) == 6
+    assert rows(GAPS) == []
+    assert journal.lost_operations == 0
+    assert caplog.messages == [
+        f"the journal in {directory} cannot sync its directories, so a crash of the machine may take "
+        "its last segments away: [Errno 22] Invalid argument"
+    ]
+
+
 async def test_what_is_missing_in_the_end_is_logged(
     virtual_time: VirtualTimeLoop, directory: Path, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -488,6 +507,7 @@ async def test_a_cancellation_waits_until_the_rows_are_written(
                 async with Purgatory(observers=[journal]) as held, journal:
                     complete(held, times=3)
                     disk.free.clear()
+                    waits.clear()
                     leaving.set()
                 await anyio.sleep_forever()
             except asyncio.CancelledError as error:
@@ -511,6 +531,35 @@ async def test_a_cancellation_waits_until_the_rows_are_written(
     assert serving.cancelled() is (cancel == "task")
     assert len(cancelled) == 1
     assert len(rows(OPERATIONS)) == 3
+    assert threads() == []
+
+
+async def test_entering_that_is_cancelled_holds_nobody_up_while_the_disk_does(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, free = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    make = Path.mkdir
+
+    def make_when_free(*arguments: Any, **options: Any) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        free.wait()
+        make(*arguments, **options)
+
+    async def enter() -> None:
+        async with JournalWriter(directory):
+            raise AssertionError
+
+    monkeypatch.setattr(Path, "mkdir", make_when_free)
+    entering = asyncio.create_task(enter())
+    await begun.wait()
+    entering.cancel()
+    # Which would not come back if the loop waited for the disk.
+    await a_few_turns()
+    assert not entering.done()
+    free.set()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
     assert threads() == []
 
 

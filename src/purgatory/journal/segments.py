@@ -57,6 +57,8 @@ class Segments:
         # What no gap row has been written for.
         self._missing: Gap | None = None
         self._failing = False
+        # Whether that has been said.
+        self._names_at_risk = False
 
     def open(self) -> None:
         """Make the directory. Raises OSError where that cannot be."""
@@ -132,11 +134,24 @@ class Segments:
             pq.write_table(rows, unfinished, compression="zstd", use_dictionary=FEW_VALUES)
             _sync(unfinished)
             unfinished.rename(folder / name)
-            # Or a crash of the machine could take the new name away.
-            _sync(folder)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+        self._sync_names(folder)
+
+    def _sync_names(self, folder: Path) -> None:
+        """Or a crash of the machine could take the new name away. Not every file system can."""
+        try:
+            _sync(folder)
+        except OSError as error:
+            if not self._names_at_risk:
+                self._names_at_risk = True
+                _logger.warning(
+                    "the journal in %s cannot sync its directories, so a crash of the machine may take "
+                    "its last segments away: %s",
+                    self._directory,
+                    error,
+                )
 
 
 def _sync(path: Path) -> None:

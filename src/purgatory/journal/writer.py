@@ -109,7 +109,7 @@ class JournalWriter:
         return f"<JournalWriter {str(self.directory)!r} {state} waiting={self._waiting}>"
 
     async def __aenter__(self) -> Self:
-        """Begin. Raises RuntimeError the second time."""
+        """Begin; it takes as long as the disk, also when cancelled. Raises RuntimeError the second time."""
         if self._thread is not None:
             raise RuntimeError(f"{self!r} was entered before: make a new one")
         loop = self._loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ class JournalWriter:
         epoch = time.time() - clock_of(loop)()
         self._segments = Segments(self.directory, self.node, epoch, run=secrets.randbits(31))
         try:
-            await self._in_thread(self._segments.open)
+            await self._done_in_thread(self._segments.open)
         except BaseException:
             self._thread.shutdown()
             raise
@@ -134,18 +134,10 @@ class JournalWriter:
         self._open = False
         self._operations_mark = self._checks_mark = 0
         self._hand_over()
-        last = self._in_thread(cast(Segments, self._segments).close)
-        cancelled: asyncio.CancelledError | None = None
-        with CancelScope(shield=True):
-            while not last.done():
-                try:
-                    await asyncio.wait([last])
-                except asyncio.CancelledError as error:
-                    # A plain Task.cancel, which no shield stops. The rows come first, or they are lost.
-                    cancelled = error
-        cast(ThreadPoolExecutor, self._thread).shutdown()
-        if cancelled is not None:
-            raise cancelled
+        try:
+            await self._done_in_thread(cast(Segments, self._segments).close)
+        finally:
+            cast(ThreadPoolExecutor, self._thread).shutdown()
 
     # What is told by the purgatories
 
@@ -237,6 +229,22 @@ class JournalWriter:
         self._waiting -= rows
         if self._overdue:
             self._rotate()
+
+    async def _done_in_thread(self, act: Callable[[], None]) -> None:
+        """Do it after all that the thread has to do, and wait for that, also when cancelled meanwhile."""
+        last = self._in_thread(act)
+        cancelled: asyncio.CancelledError | None = None
+        with CancelScope(shield=True):
+            while not last.done():
+                try:
+                    await asyncio.wait([last])
+                except asyncio.CancelledError as error:
+                    # A plain Task.cancel, which no shield stops. The rows come first, or they are lost; and
+                    # to shut down a thread that is still at work would block the loop.
+                    cancelled = error
+        last.result()
+        if cancelled is not None:
+            raise cancelled
 
     def _in_thread(self, act: Callable[[*Ts], None], *arguments: *Ts) -> asyncio.Future[None]:
         return cast(asyncio.AbstractEventLoop, self._loop).run_in_executor(self._thread, act, *arguments)
