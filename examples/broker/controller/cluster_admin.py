@@ -1,6 +1,6 @@
 """What one broker does for the clients that administer the cluster: it forwards, and waits until it sees."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Self
 
@@ -10,7 +10,7 @@ from examples.broker.controller.delayed_elect_leader import DelayedElectLeader
 from examples.broker.controller.delayed_topics import DelayedTopics
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
-from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.new_topic import NewTopic, check_total_partitions
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
@@ -64,19 +64,18 @@ class ClusterAdmin:
         for topic_partition in topic_partitions:
             self.elect_leader_purgatory.check_and_complete(topic_partition)
 
+    def plan_topics(self, topics: Sequence[NewTopic]) -> dict[str, TopicImage | ApiError]:
+        """Each as it would be created, or why it would not be."""
+        return self._each(topics, self.controller.plan_topic)
+
     async def create_topics(
-        self, topics: Iterable[NewTopic], timeout: float
+        self, topics: Sequence[NewTopic], timeout: float
     ) -> dict[str, TopicImage | ApiError]:
         """Create each, waiting up to ``timeout`` seconds; what came of it, or why it did not.
 
         REQUEST_TIMED_OUT is for topics that are created, but not known here yet.
         """
-        results: dict[str, TopicImage | ApiError] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = self.controller.create_topic(topic)
-            except ApiError as error:
-                results[topic.name] = error
+        results = self._each(topics, self.controller.create_topic)
         created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
             results[name] = ApiError(
@@ -128,13 +127,10 @@ class ClusterAdmin:
 
         LEADER_NOT_AVAILABLE when one is not known here after ``AUTO_CREATION_TIMEOUT``.
         """
-        results: dict[str, TopicImage | ApiError] = {}
-        for name in names:
-            topic = self.controller.image.topics.get(name)
-            try:
-                results[name] = topic or self.controller.create_topic(self._automatic(name))
-            except ApiError as error:
-                results[name] = error
+        known, names = self.controller.image.topics, dict.fromkeys(names)
+        results: dict[str, TopicImage | ApiError] = {name: known[name] for name in names if name in known}
+        missing = [self._automatic(name) for name in names if name not in known]
+        results |= self._each(missing, self.controller.create_topic)
         found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
             results[name] = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not known here yet")
@@ -146,6 +142,22 @@ class ClusterAdmin:
         if isinstance(topic, ApiError):
             raise topic
         return topic
+
+    def _each(
+        self, topics: Sequence[NewTopic], act: Callable[[NewTopic], TopicImage]
+    ) -> dict[str, TopicImage | ApiError]:
+        """What ``act`` makes of each topic, or why it does not: of none, when they are too much together."""
+        try:
+            check_total_partitions(topics, self.defaults)
+        except ApiError as too_many:
+            return {topic.name: too_many for topic in topics}
+        results: dict[str, TopicImage | ApiError] = {}
+        for topic in topics:
+            try:
+                results[topic.name] = act(topic)
+            except ApiError as error:
+                results[topic.name] = error
+        return results
 
     def _automatic(self, name: str) -> NewTopic:
         if name != OFFSETS_TOPIC:

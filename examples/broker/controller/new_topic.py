@@ -1,7 +1,7 @@
 """A topic as somebody wants it: its name, its size or its very assignment, its configuration."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,8 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 
 BY_DEFAULT: Final = -1
-# KRaft's limit (ReplicationControlManager), so that one request cannot exhaust the controller.
+# KRaft's limit (ReplicationControlManager), of all topics of a request together, so that one request cannot
+# exhaust the controller.
 MAX_PARTITIONS: Final = 10_000
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -29,6 +30,12 @@ class NewTopic:
     assignment: tuple[tuple[int, ...], ...] = ()
     config: TopicConfig | None = None
 
+    def size(self, defaults: ClusterDefaults) -> int:
+        """The number of partitions asked for, whether there can be so many or not."""
+        if self.assignment:
+            return len(self.assignment)
+        return defaults.num_partitions if self.partitions == BY_DEFAULT else self.partitions
+
     def replicas(
         self, live: Sequence[int], fenced: Sequence[int], defaults: ClusterDefaults, start: int
     ) -> tuple[tuple[int, ...], ...]:
@@ -38,10 +45,11 @@ class NewTopic:
         INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION.
         """
         check_name(self.name)
+        check_total_partitions([self], defaults)
         if self.assignment:
             check_assignment(self.assignment, {*live}, {*live, *fenced})
             return self.assignment
-        partitions = defaults.num_partitions if self.partitions == BY_DEFAULT else self.partitions
+        partitions = self.size(defaults)
         factor = (
             defaults.default_replication_factor
             if self.replication_factor == BY_DEFAULT
@@ -50,11 +58,6 @@ class NewTopic:
         if partitions < 1:
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS, f"{partitions} is no number of partitions: 1 or more are"
-            )
-        if partitions > MAX_PARTITIONS:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION,
-                f"{partitions} partitions are too many for one topic: {MAX_PARTITIONS} is the most",
             )
         if factor < 1:
             raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"{factor} replicas are no replicas")
@@ -68,6 +71,17 @@ class NewTopic:
                 ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced: none could lead the topic"
             )
         return place(live, fenced, partitions, factor, start)
+
+
+def check_total_partitions(topics: Iterable[NewTopic], defaults: ClusterDefaults) -> None:
+    """ApiError POLICY_VIOLATION when the topics of one request have too many partitions."""
+    # What is no number of partitions is refused elsewhere, and makes no room for others here.
+    total = sum(max(0, topic.size(defaults)) for topic in topics)
+    if total > MAX_PARTITIONS:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{total} partitions are too many for one request: {MAX_PARTITIONS} is the most",
+        )
 
 
 def check_name(name: str) -> None:

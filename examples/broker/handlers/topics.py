@@ -34,14 +34,13 @@ async def create_topics(
         try:
             if times[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
-            new_topic = _new_topic(topic, admin.defaults)
-            if request.validate_only:
-                results[topic.name] = admin.controller.plan_topic(new_topic)
-            else:
-                accepted.append(new_topic)
+            accepted.append(_new_topic(topic, admin.defaults))
         except ApiError as error:
             results[topic.name] = error
-    results |= await admin.create_topics(accepted, request.timeout.total_seconds())
+    if request.validate_only:
+        results |= admin.plan_topics(accepted)
+    else:
+        results |= await admin.create_topics(accepted, request.timeout.total_seconds())
     return CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

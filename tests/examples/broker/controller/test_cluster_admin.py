@@ -7,7 +7,7 @@ import pytest
 from examples.broker.controller.cluster_admin import AUTO_CREATION_TIMEOUT
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.election import ElectionType
-from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
@@ -196,6 +196,17 @@ async def test_a_topic_created_on_the_way_is_not_waited_for_for_ever(virtual_tim
         }
         assert virtual_time.time() == pytest.approx(AUTO_CREATION_TIMEOUT, abs=0.001)
         cluster.resume(0)
+
+
+async def test_too_many_unknown_topics_are_not_created_and_the_known_ones_are_told(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with ControlledCluster.running(defaults=ClusterDefaults(num_partitions=MAX_PARTITIONS)) as cluster:
+        known = (await cluster.admins[0].auto_create(["known"]))["known"]
+        results = await cluster.admins[0].auto_create(["a", "known", "b"])
+        assert codes(results) == dict.fromkeys("ab", ErrorCode.POLICY_VIOLATION) | {"known": ErrorCode.NONE}
+        assert results["known"] is known
+        assert list(cluster.controller.image.topics) == ["known"]
 
 
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (4, 3)])

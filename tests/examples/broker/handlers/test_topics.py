@@ -16,6 +16,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.new_topic import MAX_PARTITIONS
 from examples.broker.handlers.topics import create_topics, delete_topics
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
@@ -134,6 +135,20 @@ async def test_the_offsets_topic_is_the_clusters_own_to_create(virtual_time: Vir
             assert results[OFFSETS_TOPIC].error_code is ErrorCode.invalid_topic_exception
         created = await cluster.admins[0].ensure_offsets_topic()
         assert len(created.partitions) == cluster.controller.defaults.offsets_topic_num_partitions
+
+
+async def test_topics_with_too_many_partitions_together_are_refused_whatever_each_has(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with ControlledCluster.running() as cluster:
+        assigned = topic("b", assignments=[(index, (0,)) for index in range(2)])
+        topics = (topic("a", MAX_PARTITIONS - 1), assigned, topic("negative", -10))
+        for validate_only in (True, False):
+            results = await create(cluster, *topics, validate_only=validate_only)
+            assert {result.error_code for result in results.values()} == {ErrorCode.policy_violation}
+        assert cluster.controller.image.topics == {}
+        results = await create(cluster, *topics[:1], topic("b"), validate_only=True)
+        assert {result.error_code for result in results.values()} == {ErrorCode.none}
 
 
 async def test_a_broker_that_does_not_see_it_says_so_at_the_clients_timeout(
