@@ -51,6 +51,8 @@ class HostedPartitions:
 
     def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
         """Lead, follow and delete ``changed`` partitions as the image has them."""
+        if not self._partitions:
+            self._clear_disk(image)
         for topic_partition in changed:
             state = image.partition(topic_partition)
             if state is None or self.broker_id not in state.replicas:
@@ -98,6 +100,13 @@ class HostedPartitions:
                 min_one_batch = False
             response[topic_partition] = fetched
         return response
+
+    def _clear_disk(self, image: MetadataImage) -> None:
+        """Free what no change will name: the topics that were deleted while this broker was down."""
+        existing = {topic.topic_id for topic in image.topics.values()}
+        for topic_partition, stored in [*self._disk.items()]:
+            if stored.topic_id not in existing:
+                del self._disk[topic_partition]
 
     def _host(self, topic_partition: TopicPartition, topic: TopicImage) -> Partition:
         stored = self._disk.get(topic_partition)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import MetadataImage, PartitionState
+from examples.broker.metadata import MetadataImage, PartitionState, TopicImage
 from examples.broker.replication.delete_records import PartitionDeleted
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import LogOffsets
@@ -17,6 +17,7 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
@@ -86,6 +87,18 @@ async def test_another_broker_on_the_same_disk_goes_on_with_its_logs() -> None:
     disk: dict[TopicPartition, StoredPartition] = {}
     log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
     assert hosted(disk, image_of([LED_HERE])).leader(EVENTS).log is log
+
+
+async def test_what_was_deleted_while_a_broker_was_down_is_gone_from_its_disk_when_it_starts() -> None:
+    disk: dict[TopicPartition, StoredPartition] = {}
+    log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
+    gone, replaced = TopicPartition("gone", 0), TopicPartition("replaced", 0)
+    for topic_partition, number in ((gone, 7), (replaced, 8)):
+        disk[topic_partition] = StoredPartition(UUID(int=number), PartitionLog(100))
+    elsewhere = TopicImage("replaced", UUID(int=9), (PartitionState((1,), (1,), leader=1),))
+    topics = {**image_of([LED_HERE]).topics, "replaced": elsewhere}
+    assert hosted(disk, MetadataImage(topics=topics)).leader(EVENTS).log is log
+    assert disk.keys() == {EVENTS}
 
 
 async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_first_go_or_not() -> None:
