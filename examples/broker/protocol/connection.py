@@ -1,6 +1,7 @@
 """One client's connection: its requests are answered one at a time, in the order they came."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,12 +40,14 @@ class ConnectionLimits:
     """What a client may take up; seconds and bytes. Kafka's names and defaults where it has them.
 
     ``connections_max_idle`` is how long a connection may be without a request, ``request_read_timeout`` how
-    long a request may take to arrive once it began to.
+    long a request may take to arrive once it began to. ``read_ahead_max_bytes`` is what may wait behind a
+    request in progress before no more is read: the most that a producer sends in one, by its default.
     """
 
     socket_request_max_bytes: int = 100 * 1024 * 1024
     connections_max_idle: float = 600.0
     request_read_timeout: float = 30.0
+    read_ahead_max_bytes: int = 1024 * 1024
     max_connections: int = 10_000
 
 
@@ -52,8 +55,8 @@ class Connection:
     """Serves the client at the other end of ``stream`` until either side has enough.
 
     A connection reads on while a request is in progress, so that the client's going is noticed at once: the
-    handler is cancelled. What it reads on is one request in waiting and the next as it arrives; then the
-    client is held back.
+    handler is cancelled. It reads on until ``read_ahead_max_bytes`` of requests wait; then the client is held
+    back, and its going is noticed when one of these is begun.
     """
 
     def __init__(
@@ -69,6 +72,9 @@ class Connection:
         self._peer = f"{address[0]}:{address[1]}"
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
         self._unanswered = 0
+        self._read_ahead = 0
+        # Closed while too much is read ahead.
+        self._room = Gate()
         self._idle_since = current_time()
         self._reading = CancelScope()
         self._in_progress = CancelScope()
@@ -79,7 +85,7 @@ class Connection:
 
     async def serve(self) -> None:
         """Return once the connection is closed. Nothing a client does raises."""
-        frames, taken = create_memory_object_stream[bytes](1)
+        frames, taken = create_memory_object_stream[bytes](math.inf)
         try:
             async with self._stream, create_task_group() as tasks:
                 tasks.start_soon(self._read, frames)
@@ -99,7 +105,11 @@ class Connection:
                 while True:
                     frame = await self._next_frame()
                     self._unanswered += 1
-                    await frames.send(frame)
+                    self._read_ahead += len(frame)
+                    frames.send_nowait(frame)
+                    if self._read_ahead >= self._limits.read_ahead_max_bytes:
+                        self._room.close()
+                    await self._room.passed()
             except (EndOfStream, BrokenResourceError):
                 logger.debug("%s is gone", self._peer)
             except ProtocolError as error:
@@ -133,6 +143,9 @@ class Connection:
     async def _answer(self, frames: MemoryObjectReceiveStream[bytes]) -> None:
         with frames:
             async for frame in frames:
+                self._read_ahead -= len(frame)
+                if self._read_ahead < self._limits.read_ahead_max_bytes:
+                    self._room.open()
                 with CancelScope() as self._in_progress:
                     if self._client_gone:
                         # What needs no waiting is still done: with acks=0, a producer may send, close and go.

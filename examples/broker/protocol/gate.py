@@ -1,4 +1,4 @@
-"""What a paused broker's requests wait at."""
+"""What a paused broker's requests wait at, and a connection's reading when it is far enough ahead."""
 
 from anyio import Event
 

@@ -177,6 +177,32 @@ async def test_a_client_that_goes_takes_its_request_along(
     assert not caplog.records
 
 
+async def test_a_client_that_goes_is_noticed_with_requests_waiting_behind_the_one_in_progress() -> None:
+    poll = LongPoll()
+    async with serving(poll) as port:
+        async with port.client() as client:
+            await client.send(b"".join(heartbeat(number) for number in range(5)))
+            await poll.until(begun=1)
+        await poll.until(cancelled=1)
+        await port.until_connections(0)
+
+
+async def test_who_was_held_back_is_served_further_and_missed_then() -> None:
+    poll = LongPoll()
+    limits = ConnectionLimits(read_ahead_max_bytes=len(heartbeat()))
+    async with serving(poll, limits=limits) as port:
+        async with port.client() as client:
+            await client.send(b"".join(heartbeat(number) for number in range(5)))
+            await poll.until(begun=1)
+            poll.answer.set()
+            assert [await client.correlation_id() for _ in range(5)] == [0, 1, 2, 3, 4]
+            poll.answer = Event()
+            await client.send(heartbeat())
+            await poll.until(begun=6)
+        await poll.until(cancelled=1)
+        await port.until_connections(0)
+
+
 async def test_what_a_client_sent_before_it_went_is_done_if_it_need_not_wait() -> None:
     done, all_done = [], Event()
 
@@ -311,7 +337,7 @@ async def test_a_client_is_held_back_while_its_request_is_in_progress() -> None:
         await client.send(heartbeat(1))
         await poll.until(begun=1)
         with move_on_after(0.5) as while_nothing_moves:
-            # Of 60 MB the server takes two requests, and the system's buffers what they hold: a few MB.
+            # Of 60 MB the server takes one, and the system's buffers what they hold: a few.
             for _ in range(2000):
                 await client.send(request)
                 taken += 1
