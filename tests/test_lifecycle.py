@@ -689,6 +689,7 @@ def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopF
     assert ref() is None
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_purgatory_whose_operations_are_all_linked_is_freed_without_a_stack() -> None:
     purgatory = ManualClock().purgatory()
     for _ in range(200_000):

@@ -698,6 +698,7 @@ async def test_promise_07_a_base_exception_propagates_when_the_books_are_right(p
 # 8. Re-entrancy
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("purgatories", [1, 2, 1_000])
 def test_promise_08_a_chain_of_100_000_operations_needs_no_stack(purgatories: int) -> None:
     length = 100_000
@@ -722,6 +723,7 @@ def test_promise_08_a_chain_of_100_000_operations_needs_no_stack(purgatories: in
     assert sum(purgatory.statistics().completed for purgatory in held) == length
 
 
+@pytest.mark.usefixtures("untraced")
 def test_promise_08_a_chain_that_starts_with_an_expiry_needs_no_stack() -> None:
     length = 100_000
     clock = ManualClock()
@@ -801,7 +803,7 @@ async def offer_many(purgatory: Purgatory, loop: VirtualTimeLoop, many: int, hoo
         purgatory.try_complete_else_watch(Gate(60, completing=slow), ["all", number])
 
 
-@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.usefixtures("virtual_time", "untraced")
 async def test_promise_09_50_000_due_at_one_instant_hold_the_loop_for_one_slice_at_a_time() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
@@ -817,7 +819,7 @@ async def test_promise_09_50_000_due_at_one_instant_hold_the_loop_for_one_slice_
         assert 60.45 < loop.time() < 60.6
 
 
-@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.usefixtures("virtual_time", "untraced")
 async def test_promise_09_a_sweep_of_20_000_holds_the_loop_for_one_slice_at_a_time() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
@@ -831,7 +833,7 @@ async def test_promise_09_a_sweep_of_20_000_holds_the_loop_for_one_slice_at_a_ti
         assert sweep.result() == 20_000
 
 
-@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.usefixtures("virtual_time", "untraced")
 @pytest.mark.parametrize("cancel_pending", [False, True], ids=["expiring", "withdrawing"])
 async def test_promise_09_closing_over_20_000_holds_the_loop_for_one_slice_at_a_time(
     cancel_pending: bool,

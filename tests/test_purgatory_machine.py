@@ -564,5 +564,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
 
 # Longer than usual, because Hypothesis may take five minutes to simplify what it has found.
-TestPurgatoryMachine = pytest.mark.timeout(600)(PurgatoryMachine.TestCase)
+TestPurgatoryMachine = pytest.mark.usefixtures("untraced")(
+    pytest.mark.timeout(600)(PurgatoryMachine.TestCase)
+)
 TestPurgatoryMachine.settings = settings(max_examples=400, stateful_step_count=40)

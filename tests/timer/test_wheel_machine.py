@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -206,4 +207,4 @@ class WheelMachine(RuleBasedStateMachine):
 WheelMachine.TestCase.settings = settings(
     max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-TestWheelAgainstASortedList = WheelMachine.TestCase
+TestWheelAgainstASortedList = pytest.mark.usefixtures("untraced")(WheelMachine.TestCase)
