@@ -230,6 +230,19 @@ def test_bytecodes_do_not_grow_with_what_is_pending(held: Purgatory) -> None:
     assert round_trip(20 * MANY) <= with_one + 16 * 25
 
 
+@pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
+def test_bytecodes_of_sharing_many_keys_grow_as_these_do() -> None:
+    def second(keys: int) -> int:
+        held = a_purgatory()
+        watched = tuple(range(keys))
+        held.try_complete_else_watch(Ready(), watched)
+        operation = Ready()
+        parking = bytecodes(lambda: held.try_complete_else_watch(operation, watched))
+        return parking + bytecodes(operation.force_complete)
+
+    assert second(2 * MANY) <= 2.1 * second(MANY)
+
+
 def test_moves_between_levels_on_the_way_to_expiring() -> None:
     for wheel_size, ahead in ((2, 1_000), (20, 7_999), (32, 30_000)):
         wheel = TimingWheel(wheel_size)

@@ -208,6 +208,52 @@ def test_a_key_that_cannot_be_compared_leaves_it_on_none(shared: tuple[str, ...]
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+@pytest.mark.parametrize("many", [STRETCH_LENGTH, STRETCH_LENGTH + 1, 5 * STRETCH_LENGTH])
+def test_of_many_keys_each_has_those_that_share_it(many: int, order: int) -> None:
+    watchers = Watchers()
+    gates = [Gate(name=str(number)) for number in range(3)]
+    keys = [tuple(range(many)), tuple(range(many // 2, 2 * many)), (3, many, 3 * many)]
+    for gate, watched in zip(gates, keys, strict=True):
+        watchers.watch(gate, watched)
+    left = dict(zip(gates, keys, strict=True))
+    for leaving in gates[::order]:
+        watchers.unwatch(leaving)
+        assert leaving._watched == left.pop(leaving)
+        for key in range(3 * many + 1):
+            assert watchers.watching(key) == [gate for gate in left if key in left[gate]]
+        assert watchers.watched == sum(map(len, left.values()))
+        assert [keys_at(gate._watched) for gate in left] == list(left.values())
+    assert len(watchers) == 0
+
+
+def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared() -> None:
+    class Key:
+        comparable = True
+
+        def __hash__(self) -> int:
+            return 1_000
+
+        def __eq__(self, other: object) -> bool:
+            if not Key.comparable:
+                raise ArithmeticError("not now")
+            return self is other
+
+    watchers = Watchers()
+    keys = (*range(STRETCH_LENGTH), Key(), Key(), "last")
+    alone = Gate()
+    watchers.watch(alone, keys)
+    Key.comparable = False
+    with pytest.raises(ArithmeticError):
+        watchers.watch(Gate(), (3,))
+    Key.comparable = True
+    assert watchers.watched == len(watchers) == len(keys)
+    assert all(watchers.watching(key) == [alone] for key in keys)
+    assert keys_at(alone._watched) == keys
+    watchers.unwatch(alone)
+    assert (len(watchers), watchers.watched) == (0, 0)
+
+
 def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 4 * STRETCH_LENGTH)

@@ -176,6 +176,9 @@ class Watchers:
     def _list_of(self, alone: Operation, key: Hashable) -> Stretch:
         """Make a list of the operation that has stood alone on `key` until now."""
         places: list[object] = list(alone._watched)
+        if len(places) > STRETCH_LENGTH:
+            self._list_everywhere(alone, places)
+            return cast(Stretch, self._table[key])
         # Which of its places that is, by the rules of a dict.
         index = 0
         while not (
@@ -193,6 +196,19 @@ class Watchers:
         places[index] = stretch
         alone._watched = stretch if len(places) == 1 else tuple(places)
         return stretch
+
+    def _list_everywhere(self, alone: Operation, places: list[object]) -> None:
+        """Make lists of all its keys at once: to search so many for each one shared would be quadratic."""
+        try:
+            for index, place in enumerate(places):
+                if not isinstance(place, Stretch):
+                    stretch = Stretch(place)
+                    stretch.operations.append(alone)
+                    self._table[place] = stretch
+                    places[index] = stretch
+        finally:
+            # Even if a key cannot be compared: those before it stand in lists now.
+            alone._watched = tuple(places)
 
     def unwatch(self, operation: Operation) -> None:
         """Take `operation` off all its keys; from then on its `_watched` is a tuple of these."""
