@@ -250,7 +250,11 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
     assert watchers.watched == len(watchers) == len(keys)
     assert all(watchers.watching(key) == [alone] for key in keys)
     assert keys_at(alone._watched) == keys
+    second = Gate()
+    watchers.watch(second, (3,))
     watchers.unwatch(alone)
+    assert watchers.watching(3) == [second]
+    watchers.unwatch(second)
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
