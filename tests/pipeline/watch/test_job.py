@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -103,6 +104,34 @@ def test_what_is_there_is_told_with_what_is_wrong_in_it(
         "REFUSED 1 unreadable files and 2 rows, such as: it ended in the future (file:"
     )
     assert notes[3].startswith(f"WARNING {at(130)} Fetch in fetch: 50.0 % of 200 expired")
+
+
+def test_what_is_known_of_open_windows_is_told_in_the_end(
+    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = round(BEGIN.timestamp() * 1e6)
+    window = Window(
+        start=start,
+        end=start + 10_000_000,
+        purgatory="fetch",
+        kind="Fetch",
+        operations=7,
+        expired=0,
+        wait_p50_us=1.0,
+        wait_p99_us=1.0,
+        lateness_p99_us=1.0,
+        tries_per_operation=1.0,
+        latest=start + 5_000_000,
+    )
+
+    def hear(spark: SparkSession, journal: str, asked: argparse.Namespace, lookout: Lookout) -> Iterator[str]:
+        yield from lookout.hear([window])
+
+    monkeypatch.setattr(watch, "watch", hear)
+    watch.run(spark, options(journal))
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{at(0)}           7 ")
+    assert line.endswith("Fetch in fetch, so far")
 
 
 def test_it_follows_a_journal_segment_by_segment(
