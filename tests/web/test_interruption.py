@@ -103,8 +103,9 @@ async def test_what_the_cancelled_wait_raises_instead_goes_up(gate: Gate) -> Non
     assert await untouched()
 
 
-@pytest.mark.parametrize("first", ["completed", "cancelled"])
-async def test_a_task_that_is_cancelled_in_the_same_turn_is_cancelled(gate: Gate, first: str) -> None:
+async def cancelled_in_the_turn_of_its_end(gate: Gate, first: str) -> asyncio.Task[None]:
+    """A task that waited for `gate` and is cancelled, in the turn in which that ended."""
+
     async def wait() -> None:
         with Interruption(gate):
             await asyncio.Event().wait()
@@ -112,10 +113,16 @@ async def test_a_task_that_is_cancelled_in_the_same_turn_is_cancelled(gate: Gate
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)
     ends: list[Callable[[], object]] = [gate.force_complete, waiting.cancel]
-    for end in ends if first == "completed" else reversed(ends):
+    for end in ends if first == "ended" else reversed(ends):
         end()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    return waiting
+
+
+@pytest.mark.parametrize("first", ["ended", "cancelled"])
+async def test_a_task_that_is_cancelled_in_the_same_turn_is_cancelled(gate: Gate, first: str) -> None:
+    waiting = await cancelled_in_the_turn_of_its_end(gate, first)
     assert waiting.cancelling() == 1
 
 
@@ -183,7 +190,7 @@ async def test_a_failure_that_goes_up_late_is_nobody_elses_news(purgatory: Purga
     assert told == []
 
 
-@pytest.mark.parametrize("first", ["failed", "cancelled"])
+@pytest.mark.parametrize("first", ["ended", "cancelled"])
 async def test_a_failure_in_the_turn_in_which_the_task_is_cancelled_is_told(
     purgatory: Purgatory, first: str
 ) -> None:
@@ -191,17 +198,7 @@ async def test_a_failure_in_the_turn_in_which_the_task_is_cancelled_is_told(
     error = ArithmeticError("broken")
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(error)), ["key"])
 
-    async def wait() -> None:
-        with Interruption(gate):
-            await asyncio.Event().wait()
-
-    waiting = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    ends: list[Callable[[], object]] = [gate.force_complete, waiting.cancel]
-    for end in ends if first == "failed" else reversed(ends):
-        end()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
+    await cancelled_in_the_turn_of_its_end(gate, first)
     await a_few_turns()
     assert told == [error]
 

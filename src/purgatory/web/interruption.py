@@ -16,8 +16,8 @@ class Interruption:
     """``with Interruption(operation):`` ends when the pending `operation` is done, whatever it awaits.
 
     To be entered in a task, once. What is awaited is cancelled, and the cancellation ends here, as that of
-    asyncio.timeout does; one that comes from elsewhere goes up. So one task waits for two things, where one
-    for each of them would cost twice as much, and an anyio.CancelScope more than that.
+    asyncio.timeout does; one that comes from elsewhere goes up. So one task waits for two things, and none is
+    made for the second of them.
 
     An operation that fails is for whoever has entered it to ask, unless something else goes up: then the
     loop's exception handler gets it.
