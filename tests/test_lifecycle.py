@@ -1,11 +1,9 @@
-"""Opening, running and closing a purgatory, and what is left when any of it goes wrong."""
+"""Opening and closing a purgatory, and what is left when any of it goes wrong."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -13,32 +11,17 @@ import anyio
 import pytest
 import pytest_asyncio
 
-from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed, Stay
+from purgatory import OperationState, Purgatory, PurgatoryClosed
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
 from tests.operations import Gate, Stop, a_few_turns, raising
+from tests.purgatories import nothing_is_left, refuses
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
-
-
-def nothing_is_left(purgatory: Purgatory) -> bool:
-    figures = purgatory.statistics()
-    return (
-        (figures.pending, figures.watched, figures.keys) == (0, 0, 0)
-        and purgatory.operations() == []
-        and not purgatory.timer.armed
-    )
 
 
 def other_tasks() -> set[asyncio.Task[Any]]:
     current = asyncio.current_task()
     return {task for task in asyncio.all_tasks() if task is not current}
-
-
-async def refuses(purgatory: Purgatory) -> bool:
-    gate = Gate(opened=True)
-    with pytest.raises(PurgatoryClosed):
-        purgatory.try_complete_else_watch(gate, ["a"])
-    return gate.state is OperationState.NEW and gate.ran == []
 
 
 # The block
@@ -411,293 +394,6 @@ async def test_closing_from_one_of_its_own_operations_tasks(purgatory: Purgatory
     other = purgatory.try_complete_else_watch(Gate(60), ["a"])
     assert await asyncio.create_task(wait_and_close()) == "done"
     assert other.expired
-
-
-# run, in the caller's task group
-
-
-async def test_run_in_an_anyio_task_group_that_is_cancelled() -> None:
-    purgatory = Purgatory()
-    async with anyio.create_task_group() as group:
-        await group.start(purgatory.run)
-        assert await purgatory.try_complete_else_watch(Gate(0.001, "expired"), ["a"]) == "expired"
-        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-        group.cancel_scope.cancel()
-    assert gate.expired
-    assert nothing_is_left(purgatory)
-    assert await refuses(purgatory)
-
-
-async def test_run_in_an_anyio_task_group_that_fails() -> None:
-    purgatory = Purgatory()
-    gate = Gate(60)
-
-    async def block() -> None:
-        async with anyio.create_task_group() as group:
-            await group.start(purgatory.run)
-            purgatory.try_complete_else_watch(gate, ["a"])
-            raise ValueError("mine")
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await block()
-    assert caught.group_contains(ValueError, match="mine")
-    assert gate.done
-    assert nothing_is_left(purgatory)
-
-
-async def test_run_in_an_anyio_task_group_closed_from_elsewhere() -> None:
-    purgatory = Purgatory()
-    async with anyio.create_task_group() as group:
-        await group.start(purgatory.run)
-        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-        await purgatory.aclose()
-        assert gate.expired
-    # The group ended by itself, because run did.
-    assert nothing_is_left(purgatory)
-
-
-async def test_run_in_an_asyncio_task_group_closed_from_elsewhere() -> None:
-    purgatory = Purgatory()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(purgatory.run())
-        await asyncio.sleep(0)
-        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-        await purgatory.aclose(cancel_pending=True)
-        assert gate.state is OperationState.CANCELLED
-    assert running.done()
-    assert not running.cancelled()
-    assert nothing_is_left(purgatory)
-
-
-async def test_run_in_an_asyncio_task_group_that_fails() -> None:
-    purgatory = Purgatory()
-    gate = Gate(60)
-
-    async def block() -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(purgatory.run())
-            await asyncio.sleep(0)
-            purgatory.try_complete_else_watch(gate, ["a"])
-            raise ValueError("mine")
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await block()
-    assert caught.group_contains(ValueError, match="mine")
-    assert gate.expired
-    assert nothing_is_left(purgatory)
-
-
-@pytest.mark.usefixtures("virtual_time")
-async def test_run_cancelled_twice_while_it_closes_leaves_nobody_hanging() -> None:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualTimeLoop)
-    purgatory = Purgatory(slice_seconds=0.001)
-    running = asyncio.create_task(purgatory.run())
-    await asyncio.sleep(0)
-    slow = partial(loop.jump, 0.001)
-    gates = [purgatory.try_complete_else_watch(Gate(60, completing=slow), [n]) for n in range(100)]
-    running.cancel()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert not running.done()
-    running.cancel()
-    await asyncio.wait([running])
-    assert running.cancelled()
-    assert all(gate.expired for gate in gates)
-    assert nothing_is_left(purgatory)
-
-
-async def test_run_whose_caller_does_not_want_it_any_more() -> None:
-    class Unwanted:
-        def started(self, value: object = None) -> None:
-            raise ValueError("too late")
-
-    purgatory = Purgatory()
-    with pytest.raises(ValueError, match="too late"):
-        await purgatory.run(task_status=Unwanted())
-    assert await refuses(purgatory)
-    assert nothing_is_left(purgatory)
-
-
-# A reaper that fails
-
-
-@pytest.mark.parametrize("hook", ["completing", "expiring"])
-async def test_a_failing_reaper_is_loud(reported: list[dict[str, Any]], hook: str) -> None:
-    stop = Stop("reaper")
-    purgatory = Purgatory("loud")
-    purgatory.start()
-    bad = Gate(0.001)
-    setattr(bad, hook, raising(stop))
-    purgatory.try_complete_else_watch(bad, ["a"])
-    behind = purgatory.try_complete_else_watch(Gate(0.001), ["b"])
-    awaited = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
-    with pytest.raises(PurgatoryClosed, match="loud") as caught:
-        await awaited
-    assert caught.value.__cause__ is stop
-    assert behind.done
-    assert awaited.state is OperationState.FAILED
-    assert awaited.ran == ["try_complete"]
-    assert bad.state is OperationState.FAILED
-    assert bad.exception() is stop
-    assert nothing_is_left(purgatory)
-    assert await refuses(purgatory)
-    told = [(context["message"], context["exception"]) for context in reported]
-    assert ("the reaper of purgatory 'loud' failed; it is closed", stop) in told
-    await purgatory.aclose()
-    with pytest.raises(PurgatoryClosed):
-        purgatory.start()
-
-
-async def test_a_failing_reaper_does_not_hide_what_leaves_the_block(reported: list[dict[str, Any]]) -> None:
-    async def block() -> None:
-        async with Purgatory() as purgatory:
-            purgatory.try_complete_else_watch(Gate(0.001, expiring=raising(Stop())), ["a"])
-            await purgatory.try_complete_else_watch(Gate(60), ["a"])
-
-    with pytest.raises(PurgatoryClosed):
-        await block()
-    assert len(reported) == 1
-
-
-async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
-    purgatory = Purgatory()
-    caught: list[BaseException] = []
-
-    async def wait() -> None:
-        try:
-            await purgatory.try_complete_else_watch(Gate(60), ["a"])
-        except PurgatoryClosed as error:
-            caught.append(error)
-
-    async def block() -> None:
-        async with anyio.create_task_group() as group:
-            await group.start(purgatory.run)
-            group.start_soon(wait)
-            purgatory.try_complete_else_watch(Gate(0.001, expiring=raising(Stop("reaper"))), ["a"])
-
-    with pytest.raises(BaseExceptionGroup) as raised:
-        await block()
-    assert raised.group_contains(Stop, match="reaper")
-    assert len(caught) <= 1
-    assert nothing_is_left(purgatory)
-    assert await refuses(purgatory)
-
-
-@pytest.mark.parametrize("structured", [False, True], ids=["start", "run"])
-async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_in_silence(
-    reported: list[dict[str, Any]], structured: bool
-) -> None:
-    withdrawn = Gate()
-    withdrawn.cancel()
-    purgatory = Purgatory()
-    running: asyncio.Task[None] | None = None
-    if structured:
-        running = asyncio.create_task(purgatory.run())
-        await asyncio.sleep(0)
-    else:
-        purgatory.start()
-    # Looking at the result of something that was cancelled is all it takes.
-    bad = purgatory.try_complete_else_watch(Gate(0.001, expiring=withdrawn.result), ["a"])
-    other = purgatory.try_complete_else_watch(Gate(0.02, "unharmed"), ["b"])
-    try:
-        outcome = await other
-    except asyncio.CancelledError:
-        outcome = "withdrawn"
-    except PurgatoryClosed:
-        outcome = "told"
-    assert bad.state is OperationState.FAILED
-    # Either it harms only itself, or the failure of the reaper is loud.
-    assert outcome == "told" or (outcome == "unharmed" and "open" in repr(purgatory))
-    assert reported
-    await purgatory.aclose()
-    if running is not None:
-        await asyncio.wait([running])
-
-
-# A loop that ends first
-
-
-def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
-    loop_factory: LoopFactory,
-) -> None:
-    events: list[str] = []
-    waits: list[asyncio.Task[None]] = []
-
-    async def wait(gate: Gate) -> None:
-        try:
-            await gate
-        except asyncio.CancelledError:
-            events.append("cancelled")
-            raise
-
-    async def main() -> tuple[Purgatory, list[Gate]]:
-        purgatory = Purgatory()
-        purgatory.start()
-        gates = [purgatory.try_complete_else_watch(Gate(timeout), ["a", "b"]) for timeout in (60, None)]
-        waits.append(asyncio.create_task(wait(gates[0])))
-        await asyncio.sleep(0)
-        return purgatory, gates
-
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        purgatory, gates = runner.run(main())
-    assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
-    assert [gate.ran for gate in gates] == [["try_complete"]] * 2
-    assert events == ["cancelled"]
-    assert nothing_is_left(purgatory)
-    purgatory.check_and_complete_threadsafe("a")
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        assert runner.run(refuses(purgatory))
-        runner.run(purgatory.aclose())
-
-
-def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
-    class Slow:
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
-            loop.jump(1)
-
-        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
-            raise NotImplementedError
-
-    async def main() -> Purgatory:
-        purgatory = Purgatory(observers=[Slow()])
-        purgatory.start()
-        for number in range(100):
-            purgatory.try_complete_else_watch(Gate(60), ["all", number])
-        await asyncio.sleep(0)
-        return purgatory
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        running = runner.get_loop()
-        assert isinstance(running, VirtualTimeLoop)
-        loop = running
-        purgatory = runner.run(main())
-    assert purgatory.statistics().cancelled == 100
-    assert nothing_is_left(purgatory)
-
-
-def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopFactory) -> None:
-    async def main() -> weakref.ref[Gate]:
-        purgatory = Purgatory()
-        purgatory.open_on(asyncio.get_running_loop())
-        gates = [purgatory.try_complete_else_watch(Gate(60), ["all", n % 9]) for n in range(50_000)]
-        return weakref.ref(gates[0])
-
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        ref = runner.run(main())
-    gc.collect()
-    assert ref() is None
-
-
-@pytest.mark.usefixtures("untraced")
-def test_a_purgatory_whose_operations_are_all_linked_is_freed_without_a_stack() -> None:
-    purgatory = ManualClock().purgatory()
-    for _ in range(200_000):
-        purgatory.try_complete_else_watch(Gate(60), ["all"])
-    ref = weakref.ref(purgatory.operations("all")[0])
-    del purgatory
-    gc.collect()
-    assert ref() is None
 
 
 # Nothing is left behind
