@@ -1,39 +1,26 @@
-"""Compiles the core with mypyc where that is possible; the rest of the build is in pyproject.toml."""
+"""Compiles `purgatory/_core` with mypyc where there is a C compiler. All else is in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
-CORE = [
-    "src/purgatory/action_queue.py",
-    "src/purgatory/checks.py",
-    "src/purgatory/condition.py",
-    "src/purgatory/ledger.py",
-    "src/purgatory/operation.py",
-    "src/purgatory/purgatory.py",
-    "src/purgatory/reaper.py",
-    "src/purgatory/signals.py",
-    "src/purgatory/stay.py",
-    "src/purgatory/timer/task.py",
-    "src/purgatory/timer/timer.py",
-    "src/purgatory/timer/wheel.py",
-    "src/purgatory/watchers.py",
-]
+CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py"))
 
 
 class BuildCore(build_ext):
-    """All of the core or none of it: what is compiled cannot be imported without the rest."""
+    """Builds all of the core or none of it, because a compiled module cannot import an interpreted one."""
 
     failed = False
 
     def build_extension(self, ext: Any) -> None:
         if self.failed:
-            raise CompileError(f"{ext.name} is left interpreted, because another part did not compile")
+            raise CompileError(f"{ext.name} stays interpreted, because another part did not compile")
         try:
             super().build_extension(ext)
         except BaseException:
@@ -51,7 +38,7 @@ def extensions() -> list[Any]:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = True
         if os.name == "posix":
-            # No other library's functions may stand in for the core's own: calls go straight, or are inlined.
+            # No function of another library can replace one of the core, so that calls are direct or inlined.
             extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
     return compiled
 

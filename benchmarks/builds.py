@@ -12,19 +12,20 @@ import purgatory
 from benchmarks.question import Build
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "src"
+# Where `make` puts the compiled core, with a copy of the rest of the package.
+COMPILED = ROOT / "build" / "compiled"
 
 
 def builds_at_hand() -> tuple[Build, ...]:
-    """The compiled one, if that is what is installed; and the interpreted one, from the source tree."""
-    installed = subprocess.run(
+    """The interpreted one, and the compiled one where `make` has built it."""
+    built = subprocess.run(
         [sys.executable, "-c", "import purgatory; raise SystemExit(not purgatory.COMPILED)"],
         cwd=ROOT,
         env=environment("compiled"),
         capture_output=True,
         check=False,
     )
-    return ("interpreted",) if installed.returncode else ("compiled", "interpreted")
+    return ("interpreted",) if built.returncode else ("compiled", "interpreted")
 
 
 def build() -> Build:
@@ -34,8 +35,8 @@ def build() -> Build:
 
 def environment(build: Build) -> Mapping[str, str]:
     """The environment variables of a process that is to import this build."""
+    ours = {ROOT, COMPILED}
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    path = [entry for entry in path if Path(entry).resolve() != SOURCES]
-    if build == "interpreted":
-        path.insert(0, str(SOURCES))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    path = [entry for entry in path if Path(entry).resolve() not in ours]
+    first = [str(COMPILED), str(ROOT)] if build == "compiled" else [str(ROOT)]
+    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(first + path)}

@@ -21,10 +21,11 @@ from benchmarks.loops import run, turns
 from benchmarks.question import Column, Contender, Question, Sample, Table
 from benchmarks.setting import Setting
 from benchmarks.waits import WAITS_PER_KEY, signals, targets
-from purgatory import DelayedOperation, Observer, Stay
+from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
 from purgatory.metrics import Endings
+from purgatory.observer import Observer, Timing
 
 # So many are parked, then completed, then the loop goes round.
 AT_A_TIME = 1_000
@@ -35,7 +36,7 @@ ROUNDS = 3
 class Bystander:
     """The least that an observer costs: it does nothing."""
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         pass
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:

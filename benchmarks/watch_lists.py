@@ -1,4 +1,4 @@
-"""Which length of a watch list's stretches measures best: ``python -m benchmarks.watch_lists``, by hand.
+"""Which length of a watch list's chunks measures best: ``python -m benchmarks.watch_lists``, by hand.
 
 A key's watch list is a chain of short lists. Long ones cost less memory per operation, short ones less
 searching when an operation leaves from within. The length is a constant of `purgatory.watchers`, which only
@@ -16,7 +16,7 @@ import tracemalloc
 from collections.abc import Sequence
 from unittest.mock import patch
 
-import purgatory.watchers
+import purgatory._core.watchers
 from benchmarks import tables
 from benchmarks.arguments import command_line
 from benchmarks.constructs import Tally
@@ -39,15 +39,15 @@ def watch_lists() -> Question:
 
     def contender(density: str, length: int) -> Contender:
         keys = WAITS // DENSITIES[density]
-        return Contender(density, f"stretches of {length}", lambda: run("asyncio", measure(keys, length)))
+        return Contender(density, f"chunks of {length}", lambda: run("asyncio", measure(keys, length)))
 
     return Question(
         name="watch-lists",
-        summary="lengths of a watch list's stretches",
+        summary="lengths of a watch list's chunks",
         contenders=tuple(contender(density, length) for density in DENSITIES for length in LENGTHS),
         tables=(
             Table(
-                title="Watching a key in stretches: microseconds, and bytes, per operation",
+                title="Watching a key in chunks: microseconds, and bytes, per operation",
                 columns=(
                     Column("in_order_us", "in order"),
                     Column("in_random_order_us", "in random order"),
@@ -63,7 +63,7 @@ def watch_lists() -> Question:
 
 async def measure(keys: int, length: int) -> Sample:
     """Microseconds to park and complete one, in both orders; bytes of one that is pending."""
-    with patch.object(purgatory.watchers, "STRETCH_LENGTH", length):
+    with patch.object(purgatory._core.watchers, "CHUNK_LENGTH", length):
         gc.collect()
         gc.disable()
         try:

@@ -12,8 +12,9 @@ from typing import Any, TypeVarTuple
 
 import pytest
 
-from purgatory import Purgatory, Stay
-from purgatory.action_queue import Checker, action_queue_of
+from purgatory import Purgatory
+from purgatory._core.action_queue import Checker, action_queue_of
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
 
@@ -88,7 +89,7 @@ def test_queued_checks_go_breadth_first() -> None:
 @pytest.mark.parametrize("outermost", ["offer", "check", "force", "cancel", "reschedule", "due", "signal"])
 def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str) -> None:
     class Asking:
-        def operation_finished(self, purgatory: str, operation: object, stay: Stay) -> None:
+        def operation_finished(self, purgatory: str, operation: object, timing: Timing) -> None:
             held.check_and_complete("inner")
 
         def key_checked(self, purgatory: str, key: object, tried: int, completed: int, at: float) -> None:

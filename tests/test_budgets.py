@@ -168,7 +168,7 @@ async def test_objects_of_a_task_that_awaits(virtual_time: VirtualTimeLoop, coll
         purgatory.cancel_for_key("key")
         await asyncio.wait(tasks)
     # Five are of asyncio's making: the task, its weak reference, context and wake-up method, the coroutine.
-    # Ours are the operation, what `await` makes of it, a future behind that, and two for a stretch of 16.
+    # Ours are the operation, what `await` makes of it, a future behind that, and two for a chunk of 16.
     assert made <= (5 + 3 + 2 / 16) * MANY + 50
 
 
@@ -183,7 +183,7 @@ def test_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
     assert parking[1] == 3 * keys
 
     leaving = [look_ups(operation.force_complete) for operation in operations]
-    # The last of each of three stretches: to find where the list begins, and to have it begin elsewhere.
+    # The last of each of three chunks: to find where the list begins, and to have it begin elsewhere.
     assert [looks for looks in leaving if looks] == [2 * keys] * 3
     assert look_ups(held.check_and_complete, watched[0]) == 1
 
@@ -226,7 +226,7 @@ def test_bytecodes_do_not_grow_with_what_is_pending(held: Purgatory) -> None:
     with_one = round_trip(0)
     for number in range(1, 20 * MANY):
         held.try_complete_else_watch(Ready(), (number, "shared"))
-    # Searching its stretch, at the most.
+    # Searching its chunk, at the most.
     assert round_trip(20 * MANY) <= with_one + 16 * 25
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, Purgatory, Stay
+from purgatory import DelayedOperation, Purgatory
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, a_few_turns, raising
 
-LOGGER = "purgatory.ledger"
+LOGGER = "purgatory"
 # The record's own, with what every one of them has.
 FIELDS = ("purgatory", "kind", "keys")
 
@@ -78,7 +79,9 @@ async def test_an_observer_that_raises_is_logged_with_its_purgatory(
     error = ValueError("observer")
 
     class Troublemaker:
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
             raise error
 
         def key_checked(self, *_: object) -> None:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-from purgatory import Observer, Purgatory
+from purgatory import Purgatory
 from purgatory.journal import JournalWriter
 from purgatory.metrics import LATENESS_BOUNDS, WAIT_BOUNDS, Endings, Histogram, PurgatoryCollector
+from purgatory.observer import Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 from tests.shown import Losses, Shown
@@ -231,7 +232,7 @@ def test_what_goes_on_while_nobody_scrapes_takes_no_memory(held: Purgatory) -> N
     observer: Observer = endings
     counts = endings.completed._counts
     for _ in range(1000):
-        observer.operation_finished("held", gate, gate._stay)
+        observer.operation_finished("held", gate, gate._timing)
         observer.key_checked("held", "a", 1, 1, 0.0)
     assert endings.completed._counts is counts
     assert (len(counts), sum(counts)) == (len(WAIT_BOUNDS) + 1, 1000)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, Observer, Purgatory, PurgatoryFull, Stay
+from purgatory import DelayedOperation, Purgatory, PurgatoryFull
+from purgatory.observer import Observer, Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
 
@@ -17,7 +18,7 @@ class Diary:
         self.finished: list[tuple[str, str]] = []
         self.checked: list[tuple[Hashable, int, int]] = []
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         assert operation.done
         assert isinstance(operation, Gate)
         self.finished.append((operation.name, operation.state.name))
@@ -30,7 +31,7 @@ class Troublemaker:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         raise self.error
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
@@ -70,7 +71,9 @@ def test_the_outcome_is_there_when_it_is_told() -> None:
     results: list[object] = []
 
     class Reader(Diary):
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
             results.append((operation.result(), operation.keys, operation.deadline))
 
     purgatory = ManualClock().purgatory(observers=[Reader()])
@@ -82,8 +85,10 @@ def test_an_operations_stay_is_told_with_it() -> None:
     told: list[tuple[str, float, float, int]] = []
 
     class Clocked(Diary):
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
-            told.append((purgatory, stay.offered, stay.ended, stay.tries))
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
+            told.append((purgatory, timing.offered, timing.ended, timing.tries))
 
     clock = ManualClock()
     held = clock.purgatory("held", observers=[Clocked()])
@@ -103,17 +108,19 @@ def test_an_operations_stay_is_told_with_it() -> None:
 
 
 def test_a_stay_says_what_it_knows() -> None:
-    stay = Stay()
-    stay.offered, stay.ended, stay.tries = 1.5, 2.5, 3
-    assert repr(stay) == "<Stay offered=1.5 ended=2.5 tries=3>"
+    timing = Timing()
+    timing.offered, timing.ended, timing.tries = 1.5, 2.5, 3
+    assert repr(timing) == "<Timing offered=1.5 ended=2.5 tries=3>"
 
 
 def test_an_operation_that_is_refused_may_be_offered_to_another_purgatory() -> None:
     told: list[float] = []
 
     class Clocked(Diary):
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
-            told.append(stay.offered)
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
+            told.append(timing.offered)
 
     clock = ManualClock()
     full = clock.purgatory(max_pending=1, observers=[Clocked()])
@@ -221,8 +228,10 @@ def test_a_base_exception_of_an_observer_goes_up_and_the_books_are_right() -> No
 
 def test_an_observer_may_call_the_purgatory() -> None:
     class Refiller(Diary):
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
-            super().operation_finished(purgatory, operation, stay)
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
+            super().operation_finished(purgatory, operation, timing)
             if len(self.finished) < 5:
                 next_one = held.try_complete_else_watch(Gate(60, str(len(self.finished))), ["a"])
                 next_one.opened = True
@@ -243,8 +252,10 @@ def test_one_that_is_added_later_is_told_of_everything_from_then_on_after_the_ot
             super().__init__()
             self.name = name
 
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
-            told.append(f"{self.name}: {operation.keys[0]}, tried {stay.tries} times")
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
+            told.append(f"{self.name}: {operation.keys[0]}, tried {timing.tries} times")
 
         def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
             told.append(f"{self.name}: check of {key}")

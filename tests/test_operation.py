@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory.operation import Keeper
+from purgatory._core.operation import Owner
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 
@@ -435,15 +435,15 @@ def test_a_done_operation_keeps_no_purgatory_alive(end: Callable[[Gate], object]
 
 def test_a_keeper_has_to_be_extended() -> None:
     gate = Gate()
-    calls: list[Callable[[Keeper], object]] = [
-        lambda keeper: keeper.ending(gate),
-        lambda keeper: keeper.ended(gate),
-        lambda keeper: keeper.rescheduled(gate),
-        lambda keeper: keeper.keys_of(gate),
+    calls: list[Callable[[Owner], object]] = [
+        lambda owner: owner.ending(gate),
+        lambda owner: owner.ended(gate),
+        lambda owner: owner.rescheduled(gate),
+        lambda owner: owner.keys_of(gate),
     ]
     for call in calls:
         with pytest.raises(NotImplementedError):
-            call(Keeper())
+            call(Owner())
 
 
 # Subclasses

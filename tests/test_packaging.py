@@ -43,7 +43,9 @@ pytestmark = pytest.mark.timeout(600)
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     """What the command prints, run without this project's tree on its path."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PURGATORY"))
+    }
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -63,7 +65,7 @@ def source_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     for name in ["pyproject.toml", "setup.py", "README.md"]:
         shutil.copy(ROOT / name, tree)
-    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(ROOT / "purgatory", tree / "purgatory", ignore=shutil.ignore_patterns("__pycache__"))
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tree / "dist", cwd=tree)
     (archive,) = (tree / "dist").glob("*.tar.gz")
     return archive
@@ -92,7 +94,7 @@ def test_the_source_archive_holds_what_the_build_needs(source_archive: Path) -> 
     with tarfile.open(source_archive) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
-    assert {"pyproject.toml", "setup.py", "README.md", "src/purgatory/py.typed"} <= names
+    assert {"pyproject.toml", "setup.py", "README.md", "purgatory/py.typed"} <= names
     assert not {name for name in names if name.endswith((".so", ".c"))}
 
 

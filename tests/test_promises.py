@@ -24,8 +24,8 @@ from purgatory import (
     PurgatoryClosed,
     PurgatoryFull,
     PurgatoryStatistics,
-    Stay,
 )
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, a_few_turns, raising
 
@@ -844,7 +844,9 @@ async def test_promise_09_closing_over_20_000_holds_the_loop_for_one_slice_at_a_
     slow = partial(loop.jump, 0.000_01)
 
     class Clocked:
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
             slow()
 
         def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:

@@ -510,7 +510,13 @@ def test_statistics_of_a_new_purgatory_are_all_zero() -> None:
 
 def test_reprs_are_one_line() -> None:
     purgatory = Purgatory("two\nlines")
-    for shown in (purgatory, purgatory.timer, purgatory.timer.wheel, purgatory.statistics(), Gate(1)):
+    for shown in (
+        purgatory,
+        purgatory.timer,
+        purgatory.timer.wheel,
+        purgatory.statistics(),
+        Gate(1),
+    ):
         assert len(repr(shown).splitlines()) == 1
     assert repr(purgatory) == "<Purgatory 'two\\nlines' new pending=0 keys=0>"
     assert purgatory.name == "two\nlines"

@@ -426,7 +426,7 @@ PLANS = st.builds(
     completing=STEPS,
     expiring=STEPS,
 )
-# Many of these make a list that is longer than the stretches that lists are made of.
+# Many of these make a list that is longer than the chunks that lists are made of.
 LINING_UP = st.builds(
     Plan,
     where=st.just(0),

@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed, Stay
+from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 from tests.purgatories import nothing_is_left, refuses
@@ -260,7 +261,9 @@ def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
 
 def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
     class Slow:
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
             loop.jump(1)
 
         def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:

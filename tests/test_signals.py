@@ -10,7 +10,8 @@ from typing import Any, TypeVarTuple
 
 import pytest
 
-from purgatory import DelayedOperation, Purgatory, Stay
+from purgatory import DelayedOperation, Purgatory
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, a_few_turns
 
@@ -21,7 +22,7 @@ class CheckedKeys:
     def __init__(self) -> None:
         self.keys: list[Hashable] = []
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         pass
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, Observer, OperationState, Purgatory, Stay
+from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory.observer import Observer, Timing
 from purgatory.testing import VirtualTimeLoop
 from tests.operations import Gate, Stop, a_few_turns, raising
 
@@ -23,7 +24,7 @@ class Checks(Observer):
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         self.told.append((key, tried, completed))
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         """Not what is asked here."""
 
 

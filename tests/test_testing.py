@@ -24,8 +24,8 @@ from purgatory import (
     PurgatoryClosed,
     PurgatoryError,
     PurgatoryFull,
-    Stay,
 )
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
 
 T = TypeVar("T")
@@ -499,7 +499,7 @@ def test_it_takes_the_options_of_a_purgatory() -> None:
 
     class Checks:
         def operation_finished(
-            self, purgatory: str, operation: DelayedOperation[Any], stay: Stay
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
         ) -> None: ...
 
         def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
@@ -576,7 +576,9 @@ def test_a_hook_that_looked_at_something_cancelled_is_among_the_errors() -> None
 
 def test_an_observer_that_raises_is_among_the_errors() -> None:
     class Broken:
-        def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None:
+        def operation_finished(
+            self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+        ) -> None:
             raise OSError("the disk is full")
 
         def key_checked(

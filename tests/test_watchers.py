@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.watchers import STRETCH_LENGTH, Stretch, Watchers, keys_at
+from purgatory._core.watchers import CHUNK_LENGTH, Chunk, Watchers, keys_at
 from tests.operations import Gate
 
 
@@ -20,10 +20,10 @@ def watch_many(watchers: Watchers, many: int, key: str = "key") -> list[Gate]:
     return gates
 
 
-def stretch_of(gate: Gate) -> Stretch:
-    stretch = gate._watched
-    assert isinstance(stretch, Stretch)
-    return stretch
+def stretch_of(gate: Gate) -> Chunk:
+    chunk = gate._watched
+    assert isinstance(chunk, Chunk)
+    return chunk
 
 
 def names(watchers: Watchers, key: str = "key") -> list[str]:
@@ -51,7 +51,7 @@ def test_the_last_one_to_leave_takes_the_key_along() -> None:
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
-@pytest.mark.parametrize("many", [1, STRETCH_LENGTH, STRETCH_LENGTH + 1, 3 * STRETCH_LENGTH, 1_000])
+@pytest.mark.parametrize("many", [1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 3 * CHUNK_LENGTH, 1_000])
 @pytest.mark.parametrize("order", ["first to last", "last to first", "inside out", "at random"])
 def test_they_leave_in_any_order_and_the_others_stay_in_theirs(many: int, order: str) -> None:
     watchers = Watchers()
@@ -160,7 +160,7 @@ def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
     watchers.watch(one, (first, second))
     watchers.watch(other, (Key(2),))
     assert stretch_of(other).key is second
-    # By now the first of them stands on a stretch, which is not a key at all.
+    # By now the first of them stands on a chunk, which is not a key at all.
     watchers.watch(third, (Key(1),))
     assert stretch_of(third).key is first
     assert keys_at(one._watched) == (first, second)
@@ -169,7 +169,7 @@ def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
-@pytest.mark.parametrize("before", [0, 1, 2, STRETCH_LENGTH])
+@pytest.mark.parametrize("before", [0, 1, 2, CHUNK_LENGTH])
 def test_a_key_named_twice_is_watched_once_however_many_watch_it(before: int) -> None:
     watchers = Watchers()
     others = watch_many(watchers, before)
@@ -209,7 +209,7 @@ def test_a_key_that_cannot_be_compared_leaves_it_on_none(shared: tuple[str, ...]
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
-@pytest.mark.parametrize("many", [STRETCH_LENGTH, STRETCH_LENGTH + 1, 5 * STRETCH_LENGTH])
+@pytest.mark.parametrize("many", [CHUNK_LENGTH, CHUNK_LENGTH + 1, 5 * CHUNK_LENGTH])
 def test_of_many_keys_each_has_those_that_share_it(many: int, order: int) -> None:
     watchers = Watchers()
     gates = [Gate(name=str(number)) for number in range(3)]
@@ -240,7 +240,7 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
             return self is other
 
     watchers = Watchers()
-    keys = (*range(STRETCH_LENGTH), Key(), Key(), "last")
+    keys = (*range(CHUNK_LENGTH), Key(), Key(), "last")
     alone = Gate()
     watchers.watch(alone, keys)
     Key.comparable = False
@@ -260,24 +260,24 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
 
 def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
     watchers = Watchers()
-    watched = watch_many(watchers, 4 * STRETCH_LENGTH)
-    first, second, third, fourth = (stretch_of(watched[n * STRETCH_LENGTH]) for n in range(4))
-    for gate in watched[STRETCH_LENGTH : 2 * STRETCH_LENGTH]:
+    watched = watch_many(watchers, 4 * CHUNK_LENGTH)
+    first, second, third, fourth = (stretch_of(watched[n * CHUNK_LENGTH]) for n in range(4))
+    for gate in watched[CHUNK_LENGTH : 2 * CHUNK_LENGTH]:
         watchers.unwatch(gate)
     assert second.following is third
     assert second.previous is None
     assert first.following is third
     assert third.previous is first
-    for gate in watched[:STRETCH_LENGTH]:
+    for gate in watched[:CHUNK_LENGTH]:
         watchers.unwatch(gate)
     assert first.following is third
     assert first.previous is None
     assert watchers.on("key") is third
-    for gate in watched[3 * STRETCH_LENGTH :]:
+    for gate in watched[3 * CHUNK_LENGTH :]:
         watchers.unwatch(gate)
     assert third.following is None
     assert fourth.previous is None
-    assert names(watchers) == [gate.name for gate in watched[2 * STRETCH_LENGTH : 3 * STRETCH_LENGTH]]
+    assert names(watchers) == [gate.name for gate in watched[2 * CHUNK_LENGTH : 3 * CHUNK_LENGTH]]
 
 
 ACTIONS = st.lists(
@@ -290,7 +290,7 @@ ACTIONS = st.lists(
 def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple[str, int]]) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100)
-    walk: Stretch | None = stretch_of(watched[0])
+    walk: Chunk | None = stretch_of(watched[0])
     met: list[str] = []
     come = 100
     for action, number in actions:
@@ -320,14 +320,14 @@ def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple
     assert {gate.name for gate in watched if last < int(gate.name) < 100} <= ahead | set(met)
 
 
-@pytest.mark.parametrize("many", [0, 1, STRETCH_LENGTH, STRETCH_LENGTH + 1, 100])
+@pytest.mark.parametrize("many", [0, 1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 100])
 @pytest.mark.parametrize("limit", [1, 15, 16, 17, 99, 100, 1_000])
 def test_a_bounded_look_at_a_key_sees_those_that_came_first(many: int, limit: int) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, many)
     assert watchers.watching("key", limit) == watched[:limit]
     counted = watchers.count("key", limit)
-    assert counted == many if many < limit else limit <= counted < limit + STRETCH_LENGTH
+    assert counted == many if many < limit else limit <= counted < limit + CHUNK_LENGTH
 
 
 def test_a_bounded_look_at_the_keys_sees_the_first_and_the_last_and_each_once() -> None:

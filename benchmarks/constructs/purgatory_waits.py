@@ -16,7 +16,8 @@ from benchmarks.constructs.construct import (
     Tally,
     TaskConstruct,
 )
-from purgatory import DelayedOperation, Observer, Purgatory
+from purgatory import DelayedOperation, Purgatory
+from purgatory.observer import Observer
 
 
 class Wait(DelayedOperation[None]):

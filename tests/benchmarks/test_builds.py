@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.builds import SOURCES, builds_at_hand, environment
+from benchmarks.builds import COMPILED, ROOT, builds_at_hand, environment
 
 
 def path(environment: Mapping[str, str]) -> list[str]:
@@ -16,21 +16,20 @@ def path(environment: Mapping[str, str]) -> list[str]:
 
 
 def test_the_interpreted_build_comes_from_the_source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/elsewhere", str(SOURCES)]))
-    assert path(environment("interpreted")) == [str(SOURCES), "/elsewhere"]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/elsewhere", str(COMPILED), str(ROOT)]))
+    assert path(environment("interpreted")) == [str(ROOT), "/elsewhere"]
 
 
 def test_the_compiled_build_is_not_hidden_by_the_source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(SOURCES.parent)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", "/elsewhere", str(SOURCES)]))
-    assert path(environment("compiled")) == ["/elsewhere"]
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([".", "/elsewhere"]))
+    assert path(environment("compiled")) == [str(COMPILED), str(ROOT), "/elsewhere"]
+    assert environment("compiled")["PYTHONSAFEPATH"] == "1"
 
 
 def test_whatever_else_is_set_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("LANGUAGE_OF_THE_TEST", "plain")
     assert environment("compiled")["LANGUAGE_OF_THE_TEST"] == "plain"
-    assert path(environment("compiled")) == []
 
 
 @pytest.mark.parametrize(
@@ -41,10 +40,9 @@ def test_whatever_else_is_set_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
         ("raise ImportError", ("interpreted",)),
     ],
 )
-def test_the_interpreted_build_is_always_at_hand_the_compiled_one_where_it_is_installed(
+def test_the_interpreted_build_is_always_at_hand_the_compiled_one_where_it_is_built(
     installed: str, builds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # The directory that a process starts in comes before whatever is installed.
     (tmp_path / "purgatory.py").write_text(installed)
-    monkeypatch.setattr("benchmarks.builds.ROOT", tmp_path)
+    monkeypatch.setattr("benchmarks.builds.COMPILED", tmp_path)
     assert builds_at_hand() == builds

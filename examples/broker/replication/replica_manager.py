@@ -38,7 +38,8 @@ from examples.broker.replication.produce import (
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
 from examples.broker.storage.timestamps import TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Observer, Purgatory, PurgatoryError, PurgatoryStatistics
+from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
+from purgatory.observer import Observer
 
 
 class ReplicaManager:

@@ -21,7 +21,7 @@ from examples.broker.simulator.panels import summary_panel
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
-from purgatory import Observer
+from purgatory.observer import Observer
 
 WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130

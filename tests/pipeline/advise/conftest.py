@@ -18,10 +18,10 @@ def waits(spark: SparkSession) -> Callable[[Iterable[Wait]], DataFrame]:
     def make(rows: Iterable[Wait]) -> DataFrame:
         return spark.createDataFrame(
             [
-                (subject, wait, outcome, 0 if outcome == "expired" else None)
-                for subject, wait, outcome in rows
+                (stratum, wait, outcome, 0 if outcome == "expired" else None)
+                for stratum, wait, outcome in rows
             ],
-            "subject string, waited_us long, outcome string, lateness_us long",
+            "stratum string, waited_us long, outcome string, lateness_us long",
         )
 
     return make

@@ -20,7 +20,7 @@ def advised(operations: DataFrame, *shares: float) -> dict[tuple[str, float], Ro
     # A checkpoint, as the job makes one: else each use would compute the curves anew.
     curves = survival.curves(survival.ends(operations)).localCheckpoint()
     rows = survival.changes(curves, survival.timeouts(curves, shares)).collect()
-    return {(row.subject, row.share): row for row in rows}
+    return {(row.stratum, row.share): row for row in rows}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
     unknown = [("unknown", 1, "completed"), ("unknown", 3, "expired")]
     closed = spark.createDataFrame(
         [("closed", 2, "expired", None), ("closed", 4, "completed", None)],
-        "subject string, waited_us long, outcome string, lateness_us long",
+        "stratum string, waited_us long, outcome string, lateness_us long",
     )
     operations = waits([*cut_short, *left, *gone_on, *unknown]).unionByName(closed)
     return advised(operations, 0.5, 0.9)
@@ -56,11 +56,11 @@ def test_longer_timeout_lets_the_expired_go_on_as_the_others_that_got_so_far(
     assert change(worked["gone on", 0.9]) == pytest.approx((6, 1, -(2 * 2 / 3 + 4 / 3)))
 
 
-@pytest.mark.parametrize("subject", ["left", "closed"])
+@pytest.mark.parametrize("stratum", ["left", "closed"])
 def test_what_was_not_ended_by_its_timeout_is_not_changed_by_a_longer_one(
-    worked: dict[tuple[str, float], Row], subject: str
+    worked: dict[tuple[str, float], Row], stratum: str
 ) -> None:
-    assert change(worked[subject, 0.9]) == (4, 0, 0)
+    assert change(worked[stratum, 0.9]) == (4, 0, 0)
 
 
 def test_beyond_the_longest_wait_nothing_is_said(worked: dict[tuple[str, float], Row]) -> None:

@@ -20,7 +20,7 @@ from purgatory.pipeline.transforms import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]
-# What a column has for each subject and wait.
+# What a column has for each stratum and wait.
 Curve = dict[str, list[Any]]
 
 EXACT = 1e-9
@@ -38,14 +38,14 @@ WORKED = [
 
 
 def drawn() -> list[Wait]:
-    """Subjects of all sizes: few distinct waits and many ties, or many distinct ones."""
+    """Strata of all sizes: few distinct waits and many ties, or many distinct ones."""
     draw = random.Random(5)
-    subjects = [
+    strata = [
         (f"{number:02}", draw.choice([1, 2, 7, 40]), draw.choice([3, 30, 10**6])) for number in range(30)
     ]
     return [
-        (subject, draw.randrange(most), draw.choice([*OUTCOMES, *["completed"] * 4]))
-        for subject, size, most in subjects
+        (stratum, draw.randrange(most), draw.choice([*OUTCOMES, *["completed"] * 4]))
+        for stratum, size, most in strata
         for _ in range(size)
     ]
 
@@ -68,12 +68,12 @@ def curves(waits: Waits) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def by_subject(curves: DataFrame) -> dict[str, Curve]:
-    rows = curves.orderBy("subject", "waited_us").collect()
+    rows = curves.orderBy("stratum", "waited_us").collect()
     return {
-        subject: {
-            column: [row[column] for row in rows if row.subject == subject] for column in curves.columns
+        stratum: {
+            column: [row[column] for row in rows if row.stratum == stratum] for column in curves.columns
         }
-        for subject in {row.subject for row in rows}
+        for stratum in {row.stratum for row in rows}
     }
 
 
@@ -108,8 +108,8 @@ def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subjec
 
 def test_curve_interval_and_area_are_those_of_lifelines(by_subject: dict[str, Curve]) -> None:
     assert len(by_subject) == 36
-    for subject, curve in by_subject.items():
-        fitted = fit(subject)
+    for stratum, curve in by_subject.items():
+        fitted = fit(stratum)
         at = curve["waited_us"]
         assert curve["survival"] == pytest.approx(
             list(fitted.survival_function_.iloc[:, 0].loc[at]), abs=EXACT
@@ -117,13 +117,13 @@ def test_curve_interval_and_area_are_those_of_lifelines(by_subject: dict[str, Cu
         # Where it is zero, lifelines has an interval from one to one.
         above = [wait for wait, share in zip(at, curve["survival"], strict=True) if share > 0]
         for column, bounds in zip(("survival_low", "survival_high"), interval(fitted, above), strict=True):
-            assert curve[column][: len(above)] == pytest.approx(bounds, abs=EXACT), (subject, column)
+            assert curve[column][: len(above)] == pytest.approx(bounds, abs=EXACT), (stratum, column)
         area = restricted_mean_survival_time(fitted, t=at[-1])
         assert curve["mean_wait_us"][-1] == pytest.approx(area, rel=EXACT)
 
 
-def fit(subject: str) -> KaplanMeierFitter:
-    mine = [(wait, outcome == "completed") for name, wait, outcome in ALL if name == subject]
+def fit(stratum: str) -> KaplanMeierFitter:
+    mine = [(wait, outcome == "completed") for name, wait, outcome in ALL if name == stratum]
     return KaplanMeierFitter().fit([wait for wait, _ in mine], [done for _, done in mine])
 
 
@@ -133,8 +133,8 @@ def interval(fitted: KaplanMeierFitter, waits: list[int]) -> tuple[list[float], 
 
 
 def test_nothing_is_said_of_the_interval_where_all_have_completed(by_subject: dict[str, Curve]) -> None:
-    for subject in ("all completed", "last completed", "at once", "alone"):
-        curve = by_subject[subject]
+    for stratum in ("all completed", "last completed", "at once", "alone"):
+        curve = by_subject[stratum]
         assert curve["survival"][-1] == 0
         for bound in ("survival_low", "survival_high", "plain_low", "plain_high"):
             assert curve[bound][-1] is None
@@ -150,19 +150,19 @@ def test_operations_expired_by_the_closing_of_their_purgatory_are_not_counted_as
     spark: SparkSession,
 ) -> None:
     rows = [("a", 5, "expired", 1), ("a", 5, "expired", None), ("a", 5, "completed", None)]
-    frame = spark.createDataFrame(rows, "subject string, waited_us long, outcome string, lateness_us long")
+    frame = spark.createDataFrame(rows, "stratum string, waited_us long, outcome string, lateness_us long")
     assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
 
 
 def test_timeouts_are_the_first_waits_by_which_the_shares_complete(curves: DataFrame) -> None:
-    rows = {(row.subject, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
+    rows = {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
     assert len(rows) == 36 * len(SHARES)
-    for subject, mine in groupby(sorted(ALL), key=itemgetter(0)):
+    for stratum, mine in groupby(sorted(ALL), key=itemgetter(0)):
         waits = [(wait, outcome == "completed") for _, wait, outcome in mine]
         exact = estimate(waits)
         completed = sorted(wait for wait, done in waits if done)
         for share in SHARES:
-            row = rows[subject, share]
+            row = rows[stratum, share]
             wanted = Fraction(str(share))
             assert row.operations == len(waits)
             assert row.followed_us == max(wait for wait, _ in waits)
@@ -189,7 +189,7 @@ def test_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross(
     rows = survival.timeouts(curves, (0.5,)).collect()
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
-        curve = by_subject[row.subject]
+        curve = by_subject[row.stratum]
 
         def first(column: str, curve: Curve = curve) -> int | None:
             points = zip(curve["waited_us"], curve[column], strict=True)

@@ -55,7 +55,12 @@ async def lived(waits: list[Wait], setting: Setting, moves: Moves) -> tuple[int,
         await asyncio.sleep((max(deadline for _, deadline, _ in waits) + setting.tick_us) / 1e6)
         statistics = purgatory.statistics()
         assert statistics.pending == 0
-        return statistics.wakeups, moves.count - before, purgatory.timer.wheel.levels, statistics.expired
+        return (
+            statistics.wakeups,
+            moves.count - before,
+            purgatory.timer.wheel.levels,
+            statistics.expired,
+        )
 
 
 async def test_on_a_wheel_of_one_level_all_is_the_same(virtual_time: VirtualTimeLoop, moves: Moves) -> None:

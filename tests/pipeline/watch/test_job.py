@@ -22,7 +22,7 @@ from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
-from purgatory.pipeline.lookout import HEADER, Lookout, Window
+from purgatory.pipeline.monitor import HEADER, Monitor, Window
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
 from tests.pipeline.settings import SETTINGS
 
@@ -124,8 +124,8 @@ def test_what_is_known_of_open_windows_is_told_in_the_end(
         latest=start + 5_000_000,
     )
 
-    def hear(spark: SparkSession, journal: str, asked: argparse.Namespace, lookout: Lookout) -> Iterator[str]:
-        yield from lookout.hear([window])
+    def hear(spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor) -> Iterator[str]:
+        yield from monitor.hear([window])
 
     monkeypatch.setattr(watch, "watch", hear)
     watch.run(spark, options(journal))
@@ -138,7 +138,7 @@ def test_it_follows_a_journal_segment_by_segment(
     spark: SparkSession, journal: Path, sessions: list[SparkSession]
 ) -> None:
     asked = options(journal, "--every", "100ms", "--lateness", "300ms", "--window", "1s")
-    with closing(watch.watch(spark, str(journal), asked, Lookout(300_000))) as lines:
+    with closing(watch.watch(spark, str(journal), asked, Monitor(300_000))) as lines:
         closed = (line for line in lines if "so far" not in line)
         add_segment(journal, "1", ended(0, count=2))
         add_segment(journal, "2", ended(2))

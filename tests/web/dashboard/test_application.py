@@ -157,7 +157,7 @@ async def test_the_figures_are_those_of_statistics(
     assert seen["statistics"] == asdict(purgatory.statistics())
     assert seen["now"] == virtual_time.time()
     assert sum(load for level in seen["wheel"]["levels"] for _, load in level) == seen["wheel"]["tasks"]
-    assert seen["crowd"]["hottest"][0] == {
+    assert seen["pending_sample"]["hottest"][0] == {
         "key": "'all'",
         "watchers": len(purgatory.operations("all")),
         "more": False,
@@ -194,7 +194,7 @@ async def test_whatever_a_key_is_the_data_is_json(
         raise AssertionError(f"{constant} is not JSON")
 
     text = (await viewer.get("data")).content.decode("ascii")
-    assert json.loads(text, parse_constant=refuse)["crowd"]["hottest"][0]["key"] == repr(key)
+    assert json.loads(text, parse_constant=refuse)["pending_sample"]["hottest"][0]["key"] == repr(key)
 
 
 async def test_of_several_purgatories_each_is_shown_by_its_number(virtual_time: VirtualTimeLoop) -> None:

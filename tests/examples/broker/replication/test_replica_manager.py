@@ -21,7 +21,8 @@ from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import DelayedOperation, Purgatory, Stay
+from purgatory import DelayedOperation, Purgatory
+from purgatory.observer import Timing
 from tests.examples.broker.cluster import Cluster, events, image_of
 
 EVENTS = events()
@@ -118,7 +119,9 @@ class Checks:
     def __init__(self) -> None:
         self.tried: Counter[str] = Counter()
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], stay: Stay) -> None: ...
+    def operation_finished(
+        self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
+    ) -> None: ...
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         self.tried[purgatory] += tried

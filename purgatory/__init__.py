@@ -1,0 +1,38 @@
+"""Waiting, done right, in asyncio: operations that wait for a condition on a key, or for their timeout."""
+
+import os as _os
+
+from purgatory._core import operation as _operation
+from purgatory._core.operation import OperationState
+from purgatory._core.purgatory import Purgatory
+from purgatory._core.timer import Timer, TimerTask, TimingWheel
+from purgatory.delayed_operation import DelayedOperation
+from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.statistics import PurgatoryStatistics
+
+__version__ = "0.1.0"
+
+COMPILED: bool = not (_operation.__file__ or "").endswith(".py")
+"""Whether the core that is loaded is the one that mypyc compiled. False means that it runs interpreted."""
+
+if not COMPILED and _os.environ.get("PURGATORY_REQUIRE_COMPILED", "") not in ("", "0"):
+    raise ImportError(
+        f"PURGATORY_REQUIRE_COMPILED is set, but the core in {__path__[0]} is interpreted: "
+        "build it with a C compiler, or unset the variable"
+    )
+
+__all__ = [
+    "COMPILED",
+    "DelayedOperation",
+    "OperationState",
+    "Purgatory",
+    "PurgatoryClosed",
+    "PurgatoryError",
+    "PurgatoryFull",
+    "PurgatoryNotOpen",
+    "PurgatoryStatistics",
+    "Timer",
+    "TimerTask",
+    "TimingWheel",
+    "__version__",
+]

@@ -1,0 +1,166 @@
+"""What-if for the timing wheel: recorded operations, with other ticks and wheel sizes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from itertools import groupby
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.advice import duration
+from purgatory.pipeline.arguments import add_dataset, number, whole
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.recommendation import DEFAULT, Measured, recommend
+from purgatory.pipeline.tables import replace, withdraw
+from purgatory.pipeline.transforms.reaper import Setting
+from purgatory.pipeline.transforms.replay import measured, replayed
+from purgatory.pipeline.transforms.wheel_waits import stretches, wheel_waits
+
+NAME: Final = "replay"
+SUMMARY: Final = "drive the timing wheel through recorded operations with other ticks and wheel sizes"
+EXAMPLES: Final = """\
+  %(prog)s build/dataset
+      the newest 100,000 operations of each purgatory, on 42 wheels
+  %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 32 512 --late 0.002
+      all of them, on four wheels; expiries may be 2 ms late
+"""
+
+TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+# Kafka's is 20.
+WHEEL_SIZES: Final = (8, 20, 32, 64, 256, 2048)
+
+# The tables it writes, in this order.
+SETTINGS: Final = "settings"
+RECOMMENDATIONS: Final = "recommendations"
+
+_ORDER: Final = ("purgatory", "tick_us", "wheel_size")
+_RECOMMENDATIONS: Final = (
+    "purgatory string, tick_us long, wheel_size long, acceptable_us long, operations long, recorded long, "
+    "sentence string"
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_dataset(parser)
+    parser.add_argument(
+        "--ticks",
+        type=number(1e-6, 3600),
+        nargs="+",
+        default=TICKS,
+        metavar="SECONDS",
+        help=f"the ticks to try (default: {' '.join(f'{tick:g}' for tick in TICKS)})",
+    )
+    parser.add_argument(
+        "--wheel-sizes",
+        type=whole(2, 1 << 20),
+        nargs="+",
+        default=WHEEL_SIZES,
+        metavar="SLOTS",
+        help=f"the wheel sizes to try with each; the default setting is tried in any case "
+        f"(default: {' '.join(map(str, WHEEL_SIZES))})",
+    )
+    parser.add_argument(
+        "--late",
+        type=number(0, 3600),
+        default=0.01,
+        metavar="SECONDS",
+        help="how late 99 %% of what expires may be, for the recommendation (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--operations",
+        type=whole(0),
+        default=100_000,
+        metavar="N",
+        help="replay the newest N of each node and purgatory, and what else starts in the same seconds; "
+        "0: all (default: %(default)s)",
+    )
+
+
+def run(spark: SparkSession, options: Namespace) -> None:
+    dataset: Dataset = options.dataset
+    waits = wheel_waits(dataset.read_operations(spark))
+    recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
+    if not recorded:
+        raise PipelineError(f"{dataset.root}: no operation with a timeout is compacted here to be replayed")
+    settings = _settings(options)
+    cut = stretches(
+        waits,
+        coarsest_us=max(setting.tick_us for setting in settings),
+        newest=options.operations or None,
+    )
+    withdraw(spark, dataset.replay(RECOMMENDATIONS))
+    path = dataset.replay(SETTINGS)
+    replace(path, measured(replayed(waits, cut, settings)), order_by=_ORDER)
+
+    rows = [Measured(**row.asDict()) for row in spark.read.parquet(path).orderBy(*_ORDER).collect()]
+    by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
+    recommendations = [recommend(group, round(options.late * 1e6)) for group in by_purgatory]
+    sentences = [
+        (
+            each.chosen.purgatory,
+            each.chosen.tick_us,
+            each.chosen.wheel_size,
+            each.acceptable_us,
+            each.chosen.operations,
+            recorded[each.chosen.purgatory],
+            each.sentence(),
+        )
+        for each in recommendations
+    ]
+    replace(
+        dataset.replay(RECOMMENDATIONS),
+        spark.createDataFrame(sentences, _RECOMMENDATIONS),
+        order_by=("purgatory",),
+    )
+
+    for each in recommendations:
+        print(_replayed(each.default, recorded[each.default.purgatory]))
+    print()
+    for line in _table([row for row in rows if row.pareto or row.is_default]):
+        print(line)
+    for each in recommendations:
+        print(f"\n{each.sentence()}")
+    since = min(row.since for row in rows)
+    lost = dataset.read_gaps(spark).where(F.col("ended") >= since).agg(F.sum("lost_operations").alias("lost"))
+    for row in lost.where("lost > 0").collect():
+        print(f"\nUp to {row['lost']:,} operations of that time are missing in the journal, and here.")
+
+
+def _settings(options: Namespace) -> list[Setting]:
+    """Those asked for, and the default."""
+    asked = [
+        Setting(round(tick * 1e6), wheel_size) for tick in options.ticks for wheel_size in options.wheel_sizes
+    ]
+    return list(dict.fromkeys([*asked, DEFAULT]))
+
+
+def _replayed(row: Measured, recorded: int) -> str:
+    since, until = (f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for instant in (row.since, row.until))
+    return (
+        f"{row.purgatory}: replayed {row.operations:,} of {recorded:,} operations with a timeout, "
+        f"the newest, from {since} to {until} UTC"
+    )
+
+
+def _table(rows: Sequence[Measured]) -> Iterable[str]:
+    """What there is to choose from, and the default."""
+    lines = [["", "tick", "slots", "wake-ups", "moves", "fullest slot", "lateness p99", ""]]
+    for row in rows:
+        lines.append(
+            [
+                row.purgatory,
+                f"{row.tick_us / 1000:g} ms",
+                *(f"{each:,}" for each in (row.wheel_size, row.wakeups, row.moves, row.fullest_slot)),
+                "-" if row.lateness_p99_us is None else duration(row.lateness_p99_us),
+                "the default" if row.is_default else "",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for stratum, *figures, remark in lines:
+        columns = [stratum.ljust(widths[0]), *map(str.rjust, figures, widths[1:]), remark]
+        yield "  ".join(columns).rstrip()

@@ -1,0 +1,197 @@
+"""Charts of how long operations wait: the estimate of survival, and what the advisor reads off it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import floor, log10
+from typing import Any, Final
+
+import altair as alt
+
+from purgatory.pipeline.advice import duration
+from purgatory.pipeline.report.figure import (
+    colour,
+    duration_axis,
+    log_scale,
+    log_ticks,
+    share_axis,
+    shown_when_nearest,
+    specification,
+)
+from purgatory.pipeline.report.findings import Row, series
+
+# Of what was cut off, per decade of waits, on one curve: closer together they would be a bar.
+_TICKS: Final = 12
+
+
+def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) -> dict[str, Any]:
+    """The share that still waits, by how long: steps with their interval, and ticks where waits were cut off.
+
+    `rows` come from `downsampling.thinned`, each curve in order. A logarithmic axis also shows the last few
+    operations.
+    """
+    by_series: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["key"] is None and series(row) in colours:
+            by_series.setdefault(series(row), []).append(row)
+    waits = [_wait(row) for curve in by_series.values() for row in curve]
+    steps: list[dict[str, Any]] = []
+    cuts: list[dict[str, Any]] = []
+    # Of two curves that are alike the shorter one is drawn on top, so that both are to be seen.
+    for name, curve in sorted(by_series.items(), key=lambda each: -each[1][-1]["waited_us"]):
+        # All wait until the first does no longer.
+        steps.append({"series": name, "wait": 0.8 * min(waits), "share": 1, "low": 1, "high": 1})
+        steps += (_step(row, of=curve[0]["at_risk"]) for row in curve)
+        cuts += _cuts(curve)
+    if log_share:
+        # Where none is left there is no logarithm: the line ends with the last that waited.
+        steps, cuts = ([row for row in each if row["share"] > 0] for each in (steps, cuts))
+        shares = [step["share"] for step in steps]
+        scale = alt.Scale(type="log", domain=[0.8 * min(shares, default=1), 1], nice=False)
+        axis = share_axis("still waiting, log scale", log_ticks(shares))
+    else:
+        scale, axis = alt.Scale(domain=[0, 1]), share_axis("still waiting")
+    x = alt.X("wait:Q", scale=log_scale(waits), axis=duration_axis("waited, log scale", log_ticks(waits)))
+    y, hue = alt.Y("share:Q", scale=scale, axis=axis), colour("series", colours)
+    of_steps = alt.Chart(alt.NamedData("steps")).encode(x=x, color=hue)
+    band = (
+        of_steps.mark_area(interpolate="step-after", opacity=0.2, clip=True)
+        .encode(y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q")
+        .transform_filter("isValid(datum.low)")
+    )
+    line = of_steps.mark_line(interpolate="step-after", strokeWidth=2).encode(y=y)
+    cut = (
+        alt.Chart(alt.NamedData("cuts"))
+        .mark_point(shape="stroke", angle=90, size=90, strokeWidth=1.5)
+        .encode(x=x, y=y, color=hue)
+    )
+    tooltip = [
+        alt.Tooltip("series:N", title="of"),
+        alt.Tooltip("text:N", title="by"),
+        alt.Tooltip("share:Q", title="still wait", format=".3%"),
+        alt.Tooltip("low:Q", title="at least (95 %)", format=".3%"),
+        alt.Tooltip("high:Q", title="at most (95 %)", format=".3%"),
+        alt.Tooltip("completed:Q", title="had completed", format=","),
+        alt.Tooltip("cut_off:Q", title="were cut off", format=","),
+    ]
+    shown = shown_when_nearest(of_steps.encode(y=y, tooltip=tooltip).transform_filter("isValid(datum.text)"))
+    return specification(alt.layer(band, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320)
+
+
+def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, str]) -> dict[str, Any]:
+    """By which timeout the shares complete, of each kind: with intervals, and with the naive percentiles.
+
+    `rows` are of `survival.timeouts`, `names` the kinds, `colours` those of shares in percent.
+    """
+    of_kinds = [row for row in rows if row["key"] is None and series(row) in names]
+    of_kinds.sort(key=lambda row: (names.index(series(row)), row["share"]))
+    points = [
+        {
+            "series": series(row),
+            "label": f"{row['kind']}\nin {row['purgatory']}",
+            "share": percent(row["share"]),
+            "timeout": row["timeout_us"],
+            "followed": row["followed_us"] if row["timeout_us"] is None else None,
+            "low": row["timeout_low_us"],
+            # The interval is open where the curve ends within it.
+            "high": row["followed_us"] if row["timeout_high_us"] is None else row["timeout_high_us"],
+            "naive": row["naive_us"],
+            "text": timeout(row),
+            "interval": interval(row),
+            "naive_text": None if row["naive_us"] is None else duration(row["naive_us"]),
+        }
+        for row in of_kinds
+    ]
+    values = [
+        max(1, point[name])
+        for point in points
+        for name in ("timeout", "followed", "low", "high", "naive")
+        if point[name] is not None
+    ]
+    scale, axis = log_scale(values), duration_axis("timeout, log scale", log_ticks(values))
+
+    def at(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", scale=scale, axis=axis)
+
+    tooltip = [
+        alt.Tooltip("series:N", title="of"),
+        alt.Tooltip("share:N", title="complete"),
+        alt.Tooltip("text:N", title="by a timeout of"),
+        alt.Tooltip("interval:N", title="95 % interval"),
+        alt.Tooltip("naive_text:N", title="naive percentile"),
+    ]
+    every = alt.Chart(alt.NamedData("timeouts")).encode(
+        y=alt.Y(
+            "label:N",
+            # As the data, which is in order.
+            sort=None,
+            axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
+        ),
+        yOffset=alt.YOffset("share:N", sort=list(colours)),
+        color=colour("share", colours),
+        tooltip=tooltip,
+    )
+    known, unknown = "isValid(datum.timeout)", "isValid(datum.followed)"
+    chart = alt.layer(
+        every.transform_filter(known).mark_rule(strokeWidth=3, opacity=0.5).encode(x=at("low"), x2="high:Q"),
+        every.transform_filter("isValid(datum.naive)")
+        .mark_point(shape="diamond", size=50, filled=False)
+        .encode(x=at("naive")),
+        every.transform_filter(known).mark_point(filled=True, size=70, opacity=1).encode(x=at("timeout")),
+        every.transform_filter(unknown)
+        .mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
+        .encode(x=at("followed")),
+    )
+    return specification(chart, {"timeouts": points}, height=40 + 90 * len({p["series"] for p in points}))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def timeout(row: Row) -> str:
+    """The timeout, or beyond what it is."""
+    return f"> {duration(row['followed_us'])}" if row["timeout_us"] is None else duration(row["timeout_us"])
+
+
+def interval(row: Row) -> str:
+    """That of the timeout; empty where there is none."""
+    low, high = row["timeout_low_us"], row["timeout_high_us"]
+    if low is None:
+        return ""
+    until = f"> {duration(row['followed_us'])}" if high is None else duration(high)
+    return f"{duration(low)} to {until}"
+
+
+def _step(row: Row, *, of: int) -> dict[str, Any]:
+    return {
+        "series": series(row),
+        "wait": _wait(row),
+        "share": row["survival"],
+        "low": row["survival_low"],
+        "high": row["survival_high"],
+        "text": duration(row["waited_us"]),
+        "completed": row["completed_running"],
+        "cut_off": _cut_off(row, of=of),
+    }
+
+
+def _cuts(curve: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Where waits ended without completion: the last of each stretch of the curve."""
+    counts = [_cut_off(row, of=curve[0]["at_risk"]) for row in curve]
+    where = [row for row, before, count in zip(curve, [0, *counts], counts, strict=False) if count > before]
+    for _, stretch in groupby(where, key=lambda row: floor(_TICKS * log10(_wait(row)))):
+        *_, last = stretch
+        yield {"series": series(last), "wait": _wait(last), "share": last["survival"]}
+
+
+def _cut_off(row: Row, *, of: int) -> int:
+    """How many, of so many, had ended by then without completion."""
+    ended: int = of - row["at_risk"] + row["ended"]
+    return ended - int(row["completed_running"])
+
+
+def _wait(row: Row) -> int:
+    """In microseconds; on a logarithmic scale there is no zero."""
+    return max(1, int(row["waited_us"]))

@@ -1,0 +1,77 @@
+"""Snapshots of one purgatory, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import Final
+
+from starlette.requests import Request
+
+from purgatory import DelayedOperation, Purgatory
+from purgatory._core.timer import clock_of
+from purgatory.web.dashboard.audience import Audience
+from purgatory.web.dashboard.recorder import Recorder
+from purgatory.web.dashboard.snapshot import take
+
+INTERVAL: Final = 1.0
+"""Seconds between two snapshots, however many look."""
+
+
+class Feed:
+    """Observes `shown`, one of the `purgatories`, from now on; takes snapshots when somebody asks."""
+
+    def __init__(self, purgatories: tuple[Purgatory, ...], shown: Purgatory, audience: Audience) -> None:
+        self.version = 0
+        self.latest = b""
+        self._purgatories = purgatories
+        self._shown = shown
+        self._audience = audience
+        self._recorder = Recorder()
+        self._due = -inf
+        shown.add_observer(self._recorder)
+
+    async def after(self, request: Request, version: int | None) -> bytes:
+        """The latest snapshot, in JSON, as soon as that is not the one of this `version`."""
+        now = _now()
+        if now >= self._due:
+            self.take()
+        elif version == self.version:
+            return await self._audience.wait(request, NextSnapshot(self, self._due - now))
+        return self.latest
+
+    def take(self) -> None:
+        """Take one now."""
+        now = _now()
+        self.version += 1
+        self._due = now + INTERVAL
+        snapshot = take(
+            self.version,
+            now,
+            self._purgatories,
+            self._shown,
+            self._recorder,
+            self._audience.stalls.worst(now),
+        )
+        self.latest = snapshot.encoded()
+
+
+class NextSnapshot(DelayedOperation[bytes]):
+    """Waits until the next snapshot is due, which the first whose time is up takes, for all."""
+
+    def __init__(self, feed: Feed, timeout: float) -> None:
+        super().__init__(timeout)
+        self._feed = feed
+        self._seen = feed.version
+
+    def try_complete(self) -> bool:
+        return False
+
+    def on_complete(self) -> bytes:
+        if self._feed.version == self._seen:
+            self._feed.take()
+        return self._feed.latest
+
+
+def _now() -> float:
+    return clock_of(asyncio.get_running_loop())()

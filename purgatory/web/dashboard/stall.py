@@ -1,0 +1,48 @@
+"""How long the event loop kept others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from purgatory._core.timer import clock_of
+
+PERIOD: Final = 0.02
+"""Seconds between two looks, so a stall is seen as that much shorter at worst."""
+
+
+class StallProbe:
+    """Has the loop call it every `PERIOD`, from `start` to `stop`, and notes by how much it was late."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        # The worst of each second in which there was a look: (second, seconds late).
+        self._worst: deque[tuple[int, float]] = deque(maxlen=window + 1)
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._arm(loop, clock_of(loop)())
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def worst(self, now: float) -> list[float | None]:
+        """Seconds that the loop was late at worst, in each of the last ones; None where nobody looked."""
+        worst = dict(self._worst)
+        last = int(now)
+        return [worst.get(second) for second in range(last - self._window, last)]
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
+        self._handle = loop.call_later(PERIOD, self._look, loop, now + PERIOD)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        now = clock_of(loop)()
+        second, late = int(now), max(0.0, now - due)
+        if self._worst and self._worst[-1][0] == second:
+            late = max(late, self._worst.pop()[1])
+        self._worst.append((second, late))
+        self._arm(loop, now)
