@@ -4,10 +4,10 @@ import os as _os
 
 from purgatory._core import operation as _operation
 from purgatory._core.operation import OperationState
-from purgatory._core.purgatory import Purgatory
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.purgatory import Purgatory
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import Operation, abandon, wake_when_done
 
 R = TypeVar("R")
 
 
 class DelayedOperation(Operation, Generic[R]):
-    """Something that waits for a condition, or for its timeout, whichever comes first.
+    """An operation that waits for a condition, or for its timeout, whichever comes first.
 
-    Subclass it, call ``super().__init__(timeout)``, and override `try_complete` and, where there is a
-    result or something to clean up, `on_complete` and `on_expiration`. Offer it to a purgatory with
-    `Purgatory.try_complete_else_watch`, and await it or don't: the hooks run either way.
+    Subclass it, call ``super().__init__(timeout)``, and override `try_complete`. Override `on_complete` and
+    `on_expiration` where there is a result or something to clean up. Offer it to a purgatory with
+    `Purgatory.try_complete_else_watch`, and await it or not: the hooks run either way.
 
-    `timeout` is in seconds, counted from the moment it is offered. None or infinity never expires; zero or
-    less means that the condition is tried once and the operation expires at once if it does not hold.
-    Raises ValueError for NaN, TypeError for what is not a number.
+    `timeout` is in seconds, and counts from the offer. None and infinity never expire. With zero or less the
+    condition is tried once, and the operation expires at once if it does not hold. Raises ValueError for NaN
+    and TypeError for anything that is not a number.
 
-    Names that begin with an underscore are not free: its own fields are `_state`, `_timeout`, `_waiters` and
-    the like.
+    Names that begin with an underscore belong to the library: `_state`, `_timeout`, `_waiters` and so on.
 
-    After Kafka's `DelayedOperation`, with two differences: what ends an operation also takes it off every
-    list it is on, and an exception in a hook ends that operation (FAILED) and nothing else. (Like any
-    exception that is kept, that of a FAILED operation keeps the frames it came through, and so itself,
-    alive until the garbage collector finds them.)
+    The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
+    once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
+    operation keeps its frames alive, and so the operation itself, until the garbage collector runs.)
     """
 
     __slots__ = ()
@@ -36,4 +35,20 @@ class DelayedOperation(Operation, Generic[R]):
 
         def on_complete(self) -> R: ...
         def result(self) -> R: ...
-        def __await__(self) -> Generator[Any, None, R]: ...
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation."""
+        if not self.done:
+            # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
+            # that it awaits, and the operation must outlive that while another task awaits it.
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            wake_when_done(self, waiter)
+            # `yield from waiter` does the same, but makes an iterator.
+            waiter._asyncio_future_blocking = True
+            try:
+                yield waiter
+            except BaseException:
+                if not self.done:
+                    abandon(self, waiter)
+                raise
+        return self.result()

@@ -16,10 +16,10 @@ from concurrent.futures import Executor
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple, cast
 
-from purgatory._core.purgatory import Purgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
+from purgatory.purgatory import Purgatory
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

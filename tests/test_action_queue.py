@@ -13,7 +13,8 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import Purgatory
-from purgatory._core.action_queue import Checker, action_queue_of
+from purgatory._core.engine.action_queue import action_queue_of
+from purgatory._core.operation import Owner
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
@@ -183,4 +184,4 @@ def test_the_queues_keep_no_loop_alive() -> None:
 
 def test_a_checker_has_to_be_extended() -> None:
     with pytest.raises(NotImplementedError):
-        Checker().run_check("key")
+        Owner().run_check("key")

@@ -433,12 +433,11 @@ def test_a_done_operation_keeps_no_purgatory_alive(end: Callable[[Gate], object]
     assert kept.keys == ("a", "b")
 
 
-def test_a_keeper_has_to_be_extended() -> None:
+def test_an_owner_has_to_be_extended() -> None:
     gate = Gate()
     calls: list[Callable[[Owner], object]] = [
-        lambda owner: owner.ending(gate),
-        lambda owner: owner.ended(gate),
-        lambda owner: owner.rescheduled(gate),
+        lambda owner: owner.end(gate, None),
+        lambda owner: owner.reschedule(gate),
         lambda owner: owner.keys_of(gate),
     ]
     for call in calls:

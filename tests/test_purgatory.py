@@ -508,6 +508,22 @@ def test_statistics_of_a_new_purgatory_are_all_zero() -> None:
     assert set(dataclasses.astuple(Purgatory().statistics())) == {0}
 
 
+def test_its_public_face_has_no_callbacks_of_the_core() -> None:
+    public = {name for name in dir(Purgatory) if not name.startswith("_")}
+    assert public == {
+        *("aclose", "add_observer", "cancel_for_key", "check_and_complete", "check_and_complete_threadsafe"),
+        *("count_watching", "name", "open_on", "operations", "run", "start", "statistics", "sweep", "timer"),
+        *("try_complete_else_watch", "wait_until", "watched_keys", "watching"),
+    }
+
+
+async def test_none_is_a_key_like_any_other(purgatory: Purgatory) -> None:
+    on_none = purgatory.try_complete_else_watch(Gate(), [None])
+    other = purgatory.try_complete_else_watch(Gate(), ["a"])
+    assert purgatory.operations(None) == purgatory.operations(key=None) == [on_none]
+    assert purgatory.operations() == [on_none, other]
+
+
 def test_reprs_are_one_line() -> None:
     purgatory = Purgatory("two\nlines")
     for shown in (

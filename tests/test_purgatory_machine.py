@@ -553,6 +553,12 @@ class PurgatoryMachine(RuleBasedStateMachine):
             assert sorted(numbers(purgatory.operations())) == sorted(op.number for op in pending)
 
     @invariant()
+    def watchers_and_wheel_keep_their_invariants(self) -> None:
+        for purgatory in self.real.purgatories:
+            purgatory._engine.watchers._check()
+            purgatory.timer.wheel._check()
+
+    @invariant()
     def a_timer_is_armed_only_while_somebody_waits(self) -> None:
         for where, purgatory in enumerate(self.real.purgatories):
             pending = self.model.pending(where)

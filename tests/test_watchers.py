@@ -20,7 +20,7 @@ def watch_many(watchers: Watchers, many: int, key: str = "key") -> list[Gate]:
     return gates
 
 
-def stretch_of(gate: Gate) -> Chunk:
+def chunk_of(gate: Gate) -> Chunk:
     chunk = gate._watched
     assert isinstance(chunk, Chunk)
     return chunk
@@ -159,10 +159,10 @@ def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
     first, second = Key(1), Key(2)
     watchers.watch(one, (first, second))
     watchers.watch(other, (Key(2),))
-    assert stretch_of(other).key is second
+    assert chunk_of(other).key is second
     # By now the first of them stands on a chunk, which is not a key at all.
     watchers.watch(third, (Key(1),))
-    assert stretch_of(third).key is first
+    assert chunk_of(third).key is first
     assert keys_at(one._watched) == (first, second)
     for gate in (one, other, third):
         watchers.unwatch(gate)
@@ -219,6 +219,7 @@ def test_of_many_keys_each_has_those_that_share_it(many: int, order: int) -> Non
     left = dict(zip(gates, keys, strict=True))
     for leaving in gates[::order]:
         watchers.unwatch(leaving)
+        watchers._check()
         assert leaving._watched == left.pop(leaving)
         for key in range(3 * many + 1):
             assert watchers.watching(key) == [gate for gate in left if key in left[gate]]
@@ -247,6 +248,7 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
     with pytest.raises(ArithmeticError):
         watchers.watch(Gate(), (3,))
     Key.comparable = True
+    watchers._check()
     assert watchers.watched == len(watchers) == len(keys)
     assert all(watchers.watching(key) == [alone] for key in keys)
     assert keys_at(alone._watched) == keys
@@ -261,7 +263,7 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
 def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 4 * CHUNK_LENGTH)
-    first, second, third, fourth = (stretch_of(watched[n * CHUNK_LENGTH]) for n in range(4))
+    first, second, third, fourth = (chunk_of(watched[n * CHUNK_LENGTH]) for n in range(4))
     for gate in watched[CHUNK_LENGTH : 2 * CHUNK_LENGTH]:
         watchers.unwatch(gate)
     assert second.following is third
@@ -290,7 +292,7 @@ ACTIONS = st.lists(
 def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple[str, int]]) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100)
-    walk: Chunk | None = stretch_of(watched[0])
+    walk: Chunk | None = chunk_of(watched[0])
     met: list[str] = []
     come = 100
     for action, number in actions:

@@ -15,6 +15,7 @@ from benchmarks.designs.kafka_timer import SystemTimer
 from benchmarks.designs.lazy_heap import LazyHeap
 from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import Entry, Timer
+from purgatory.reaper import reap
 
 
 class Timeout(purgatory.TimerTask):
@@ -43,7 +44,7 @@ class CoreTimer(TimerConstruct):
 
     async def __aenter__(self) -> Self:
         self._timer.start(self.loop)
-        self._reaper = self.loop.create_task(self._timer.run())
+        self._reaper = self.loop.create_task(reap(self._timer))
         # Let it come to wait.
         await asyncio.sleep(0)
         return self

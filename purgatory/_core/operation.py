@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Generator, Hashable
+from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
-from purgatory._core.timing import Timing
-from purgatory._core.waiter import Waiter
 from purgatory._mypyc import mypyc_attr
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OperationState(enum.Enum):
-    """Where an operation stands. It leaves NEW or PENDING once, for one of the other four."""
+    """The state of an operation. It leaves NEW or PENDING once, for one of the final states."""
 
     NEW = "new"
     PENDING = "pending"
@@ -28,8 +26,11 @@ class OperationState(enum.Enum):
     CANCELLED = "cancelled"
     FAILED = "failed"
 
+    # Members are singletons. Hashing by identity is six times as fast as the enum's own hash of the name.
+    __hash__ = object.__hash__
 
-# A member is a slow look-up on the enum; these are globals.
+
+# A member is slow to look up on the enum, so these are globals.
 NEW: Final = OperationState.NEW
 PENDING: Final = OperationState.PENDING
 COMPLETED: Final = OperationState.COMPLETED
@@ -37,32 +38,63 @@ EXPIRED: Final = OperationState.EXPIRED
 CANCELLED: Final = OperationState.CANCELLED
 FAILED: Final = OperationState.FAILED
 
+FINAL_STATES: Final = tuple(state for state in OperationState if state not in (NEW, PENDING))
+"""The states in which an operation has ended: its outcomes."""
+
+
+@final
+class Timing:
+    """The timing of one operation in a purgatory that has observers.
+
+    `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
+    that clock is more exact than ``loop.time()``.) `tries` counts the calls of `try_complete`. A Timing
+    refers to nothing, so an observer may keep it.
+    """
+
+    __slots__ = ("ended", "offered", "tries")
+
+    # The engine sets them. An __init__ would double the cost of the interpreted core.
+    offered: float
+    # When the hooks had run.
+    ended: float
+    # The try at the offer included.
+    tries: int
+
+    def __repr__(self) -> str:
+        return f"<Timing offered={self.offered} ended={self.ended} tries={self.tries}>"
+
 
 @final
 class Failure:
-    """The outcome of a FAILED operation, and whether anybody has seen it yet."""
+    """The outcome of a FAILED operation, and whether anyone has seen it."""
 
     __slots__ = ("exception", "seen", "traceback")
 
     def __init__(self, exception: BaseException) -> None:
         self.exception = exception
-        # Raised anew for every waiter from the same place, or each would add its frames to the last one's.
+        # Every waiter raises the exception with this traceback. Otherwise each would add its own frames.
         self.traceback: TracebackType | None = exception.__traceback__
         self.seen = False
 
 
+class Waiter(Protocol):
+    """Is woken by the end of an operation: an asyncio.Future, or an object with these two methods."""
+
+    def done(self) -> bool:
+        """Whether it no longer needs to be woken."""
+
+    def set_result(self, result: None, /) -> None:
+        """The operation has its outcome. Its engine is still at work, so this only takes a note."""
+
+
 class Owner:
-    """A purgatory as the layers below it see it."""
+    """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
 
-    def ending(self, operation: Operation) -> None:
-        """`operation` has been decided: forget it everywhere. Its hooks, if any, run next."""
+    def end(self, operation: Operation, error: BaseException | None) -> None:
+        """`operation` is decided. Forget it everywhere, settle it, and account for it."""
         raise NotImplementedError
 
-    def ended(self, operation: Operation) -> None:
-        """Its hooks have run, its outcome is set, and the tasks that await it are woken."""
-        raise NotImplementedError
-
-    def rescheduled(self, operation: Operation) -> None:
+    def reschedule(self, operation: Operation) -> None:
         """The pending `operation` has a new timeout, which counts from now."""
         raise NotImplementedError
 
@@ -70,69 +102,74 @@ class Owner:
         """The keys that the pending `operation` watches."""
         raise NotImplementedError
 
+    def run_check(self, key: Hashable) -> int:
+        """Try the operations that watch `key`. Returns how many completed."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Operation(TimerTask):
-    """A `DelayedOperation` but for its type parameter, which no compiled class can have.
+    """A `DelayedOperation` without its type parameter and without `await`.
 
-    What mypyc 2.4 compiles of a class that derives from Generic has a slot for weak references that it
-    visits and clears as if they were its own. So the first weak reference to an instance ends in a crash.
+    No compiled class can derive from Generic: mypyc 2.4 gives it a slot for weak references that it visits
+    and clears wrongly, so that the first weak reference to an instance crashes. And no coroutine is compiled.
     """
 
     __slots__ = ("_outcome", "_owner", "_parked", "_state", "_timeout", "_timing", "_waiters", "_watched")
 
     def __init__(self, timeout: float | None) -> None:
-        # What TimerTask's own __init__ does, without the call.
+        # TimerTask.__init__ does these two. This saves the call.
         self._bucket = None
         self._deadline = inf
         self._state = NEW
-        # What _seconds does with a float, without the call.
+        # _seconds does the same with a float. This saves the call.
         self._timeout = timeout if type(timeout) is float and timeout == timeout else _seconds(timeout)
         self._owner: Owner | None = None
-        # How many operations its purgatory had parked before it, itself included.
+        # The place of this operation in the order in which its purgatory parked operations; 0 before that.
         self._parked = 0
-        # Its keys; while PENDING, what its Watchers keep there instead.
+        # Its keys. While it is PENDING, the record that its Watchers keep instead (see there).
         self._watched: Any = ()
-        # The Waiter that wakes the task that awaits it, or a list of these; None while nobody does.
+        # The Waiter to wake when it ends, or a list of these, or None.
         self._waiters: Any = None
-        # What on_complete returned, or a Failure; the operation itself says that there is none yet.
-        self._outcome: object = _NONE_YET
-        # Since it was offered to a purgatory that is observed; elsewhere it is never set.
+        # The result of on_complete, or a Failure. _NO_OUTCOME before it ends.
+        self._outcome: object = _NO_OUTCOME
+        # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
 
     def try_complete(self) -> bool:
         """Override: look at the condition and, when it holds, ``return self.force_complete()``.
 
-        Called once when the operation is offered and once per check of a key it watches, until it is
-        done. It must not block; it may call anything on any purgatory.
+        The purgatory calls this once when the operation is offered, and once for each check of a key that
+        the operation watches, until the operation is done. It must not block. It may call anything on any
+        purgatory.
         """
         raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
 
     def on_complete(self) -> Any:
-        """Override: what completing means. Runs exactly once, on completion and on expiration alike.
+        """Override: what completing means. It runs exactly once, on completion and on expiration alike.
 
-        What it returns is the result that awaiting the operation gives.
+        Its return value is the result that awaiting the operation gives.
         """
         return None
 
     def on_expiration(self) -> None:
-        """Override: runs after `on_complete`, only when the timeout (or closing) ended the wait."""
+        """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait."""
 
     @final
     def force_complete(self) -> bool:
-        """Complete the operation whatever its condition says; True for the one call that does."""
+        """Complete the operation whatever its condition says. True for the one call that completes it."""
         return end(self, COMPLETED)
 
     @final
     def cancel(self) -> bool:
-        """Withdraw the operation: no hook runs, waiters get CancelledError. False when it is done."""
+        """Withdraw the operation: no hook runs, and waiters get CancelledError. False when it is done."""
         return end(self, CANCELLED)
 
     @final
     def reschedule(self, timeout: float | None) -> bool:
-        """Give it a new timeout, in seconds from now (see the class); False when it is done already.
+        """Give the operation a new timeout in seconds, which counts from now. False when it is done.
 
-        O(1), whatever the number of operations pending: this is how sessions are kept alive by heartbeats.
+        The cost is O(1), however many operations are pending. Heartbeats keep sessions alive this way.
         """
         seconds = _seconds(timeout)
         state = self._state
@@ -140,73 +177,72 @@ class Operation(TimerTask):
             return False
         self._timeout = seconds
         if state is PENDING:
-            cast(Owner, self._owner).rescheduled(self)
+            cast(Owner, self._owner).reschedule(self)
         return True
 
     @final
     def run(self) -> None:
-        """Called by the timer at the deadline: the operation expires."""
+        """The timer calls this at the deadline: the operation expires."""
         end(self, EXPIRED)
 
     @property
     def state(self) -> OperationState:
-        """Where the operation stands; decided before its hooks run, so they see how it ended."""
+        """The state. It is decided before the hooks run, so hooks see how the operation ended."""
         return self._state
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, in whichever way."""
+        """Whether the operation has ended, in any final state."""
         return self._state is not NEW and self._state is not PENDING
 
     @property
     def expired(self) -> bool:
-        """Whether the timeout ended it."""
+        """Whether the timeout, or closing, ended the operation."""
         return self._state is EXPIRED
 
     @property
     def timeout(self) -> float | None:
-        """The latest timeout given, in seconds; None when it never expires."""
+        """The latest timeout in seconds. None when the operation never expires."""
         return None if self._timeout == inf else self._timeout
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
-        """The distinct keys it was offered for, in the order given; empty before that."""
+        """The distinct keys it was offered for, in the order given. Empty before that."""
         keys = self._watched
         if self._state is PENDING:
             keys = cast(Owner, self._owner).keys_of(self)
         return tuple(dict.fromkeys(keys))
 
     def result(self) -> Any:
-        """What `on_complete` returned, or raise what ended the operation otherwise.
+        """The return value of `on_complete`.
 
-        Raises asyncio.InvalidStateError while there is no result yet, CancelledError when it was withdrawn.
+        Raises the exception of a FAILED operation, CancelledError when the operation was withdrawn, and
+        asyncio.InvalidStateError while there is no result yet.
         """
-        exception = self.exception()
-        if exception is not None:
-            raise exception.with_traceback(cast(Failure, self._outcome).traceback)
-        return self._outcome
+        outcome = self._outcome
+        if outcome is _NO_OUTCOME or isinstance(outcome, Failure):
+            exception = self.exception()
+            if exception is not None:
+                raise exception.with_traceback(cast(Failure, outcome).traceback)
+        return outcome
 
     def exception(self) -> BaseException | None:
-        """The exception of a FAILED operation, else None. Raises as `result` does without an outcome."""
+        """The exception of a FAILED operation, else None. Without an outcome it raises as `result` does."""
         if self._state is CANCELLED:
             raise asyncio.CancelledError(f"{safe_repr(self)} was withdrawn")
         outcome = self._outcome
-        if outcome is _NONE_YET:
+        if outcome is _NO_OUTCOME:
             raise asyncio.InvalidStateError(f"{safe_repr(self)} has no result yet")
         if isinstance(outcome, Failure):
             outcome.seen = True
             return outcome.exception
         return None
 
-    def __await__(self) -> Generator[Any, None, Any]:
-        """The result, as soon as there is one. When the last task that awaits is cancelled, so is this."""
-        return _outcome_of(self)
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
 
 
-_NONE_YET: Final = object()
+_NO_OUTCOME: Final = object()
 
 
 def _seconds(timeout: float | None) -> float:
@@ -219,85 +255,53 @@ def _seconds(timeout: float | None) -> float:
     return float(timeout)
 
 
-def end(operation: Operation, state: OperationState) -> bool:
-    """End `operation` in `state`; True for the one call that does. Every end but `fail` comes through here.
+def end(operation: Operation, state: OperationState, error: BaseException | None = None) -> bool:
+    """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
-    Decide first, then forget it everywhere, then run the hooks, then wake the waiters: whatever a hook
-    does, it meets an operation that is done and purgatories whose books are right.
+    With an `error` no hook runs, and the error is the outcome. The state is decided first. Then the engine
+    forgets the operation, and only then do hooks run. So a hook always meets an operation that is done and
+    an engine whose books are right.
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False
-    owner = operation._owner
     operation._state = state
+    owner = operation._owner
     if owner is not None:
-        owner.ending(operation)
-    escaping: BaseException | None = None
-    if state is not CANCELLED:
-        # Any, because an override may return what it likes, the same in both builds.
+        owner.end(operation, error)
+    else:
+        raised = settle(operation, error)
+        if raised is not None:
+            raise raised
+    return True
+
+
+def settle(operation: Operation, error: BaseException | None) -> BaseException | None:
+    """Run the hooks of an operation that is decided, note its outcome, and wake its waiters.
+
+    Returns what a hook raised, which makes the operation FAILED.
+    """
+    raised: BaseException | None = None
+    if error is not None:
+        operation._outcome = Failure(error)
+    elif operation._state is not CANCELLED:
+        # Any: an override may return what it likes, on both builds.
         hooks: Any = operation
         try:
             operation._outcome = hooks.on_complete()
-            if state is EXPIRED:
+            if operation._state is EXPIRED:
                 hooks.on_expiration()
-        except BaseException as error:
+        except BaseException as failure:
             operation._state = FAILED
-            operation._outcome = Failure(error)
-            if owner is None or not isinstance(error, Exception):
-                # Nobody else would be told, or nothing that may be kept back: the caller gets it.
-                escaping = error
+            operation._outcome = Failure(failure)
+            raised = failure
     if operation._waiters is not None:
         _wake(operation)
-    operation._owner = None
-    if owner is not None:
-        owner.ended(operation)
-    if escaping is not None:
-        raise escaping
-    return True
-
-
-def fail(operation: Operation, error: BaseException) -> bool:
-    """End `operation`, which a purgatory keeps, as FAILED, without its hooks; False when it is done."""
-    current = operation._state
-    if current is not NEW and current is not PENDING:
-        return False
-    operation._state = FAILED
-    operation._outcome = Failure(error)
-    owner = cast(Owner, operation._owner)
-    owner.ending(operation)
-    if operation._waiters is not None:
-        _wake(operation)
-    operation._owner = None
-    owner.ended(operation)
-    return True
-
-
-def _outcome_of(operation: Operation) -> Generator[Any, None, Any]:
-    """What `await operation` runs. (Of a generator that is no method, mypyc makes one object, not two.)"""
-    if not operation.done:
-        # Only a wake-up call, one for each task: cancelling a task cancels what it is suspended on, and
-        # the operation must outlive that while another task waits for it.
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        wake_when_done(operation, waiter)
-        # What `yield from waiter` does, without making an iterator for it.
-        waiter._asyncio_future_blocking = True
-        try:
-            yield waiter
-        finally:
-            if not operation.done:
-                _abandon(operation, waiter)
-    try:
-        return operation.result()
-    except StopIteration as error:
-        # In a generator it would pass for a result. (Interpreted ones raise just this by themselves; and
-        # what is compiled forgets the cause after `raise from`.)
-        replacement = RuntimeError("a hook raised StopIteration")
-        replacement.__cause__ = error
-        raise replacement from error
+    return raised
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:
-    """Have `waiter` told that `operation`, which is not done yet, is done."""
+    """Have `waiter` woken when `operation`, which is not done yet, ends."""
     if operation._waiters is None:
         operation._waiters = waiter
     elif type(operation._waiters) is list:
@@ -306,10 +310,10 @@ def wake_when_done(operation: Operation, waiter: Waiter) -> None:
         operation._waiters = [operation._waiters, waiter]
 
 
-def _abandon(operation: Operation, waiter: asyncio.Future[None]) -> None:
-    """A task gives up awaiting `operation`, which is withdrawn if no other awaits it."""
+def abandon(operation: Operation, waiter: Waiter) -> None:
+    """A task no longer awaits `operation`. When no other task awaits it, withdraw it."""
     if type(operation._waiters) is list:
-        waiters: list[asyncio.Future[None]] = operation._waiters
+        waiters: list[Waiter] = operation._waiters
         waiters.remove(waiter)
         if waiters:
             return
@@ -318,7 +322,6 @@ def _abandon(operation: Operation, waiter: asyncio.Future[None]) -> None:
 
 
 def _wake(operation: Operation) -> None:
-    """Wake the tasks that await `operation`."""
     waiters = operation._waiters
     operation._waiters = None
     for waiter in waiters if type(waiters) is list else (waiters,):

@@ -1,12 +1,12 @@
-"""What is said of a user's object, whatever its own account of itself does."""
+"""A repr() that never raises."""
 
 from __future__ import annotations
 
 
 def safe_repr(subject: object) -> str:
-    """Its repr(), or else what it is and why there is none.
+    """The repr() of `subject`, or its class and the class of the exception that its repr() raised.
 
-    For reports: what they are about may be half made or half broken, and still they have to arrive.
+    For reports about users' objects. Such an object may be half made or broken, and the report must arrive.
     """
     try:
         return repr(subject)

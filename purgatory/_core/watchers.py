@@ -1,4 +1,4 @@
-"""Layer 3: key -> the operations that watch it, first come first."""
+"""Layer 3: key -> the operations that watch it, in the order in which they were parked."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final, cast, final
 
 from purgatory._core.operation import Operation
 
-# Long enough that a busy key's list costs little more than one pointer an operation, short enough that
-# finding one of them in it is nothing. Of 4, 8, 16, 32 and 64, see benchmarks/watch_lists.py.
+# Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
+# short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.
 CHUNK_LENGTH: Final = 16
 
 
 @final
 class Chunk:
-    """A chunk of one key's watch list: up to CHUNK_LENGTH operations, and its neighbours.
+    """A chunk of one key's watch list, which is an unrolled linked list: up to CHUNK_LENGTH operations.
 
-    A chunk that has become empty leaves the list, but goes on pointing forward. So a walk that stands on
-    it finds its way, whatever was taken away meanwhile, here or ahead.
+    An empty chunk leaves the list, but keeps its forward link. So a walk that has reached it finds the rest
+    of the list, whatever has left meanwhile.
     """
 
     __slots__ = ("following", "key", "operations", "previous")
@@ -26,32 +26,32 @@ class Chunk:
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.operations: list[Operation] = []
-        # Of a key's first chunk the last one, None while it is the only one.
+        # For the first chunk of a list this is the last chunk, or None while there is only one.
         self.previous: Chunk | None = None
         self.following: Chunk | None = None
 
 
 @final
 class Watchers:
-    """The watch lists of a purgatory: key -> who watches it. A key nobody watches is not in it.
+    """The watch lists of a purgatory: key -> the operations that watch it. Other keys have no list.
 
-    Watching and unwatching cost O(1) for each key of the operation, whatever the length of the lists and
-    wherever in them the operation stands. (A dict of operations per key looks simpler; but after n deletions
-    at its head every look at its first entry costs O(n), and a linked node for each operation and key costs
-    80 bytes where this costs about 20.)
+    Watching and unwatching cost O(1) for each key of the operation, however long the watch lists are and
+    wherever in them the operation is. (A dict of operations for each key looks simpler. But after n deletions
+    at its head every look at its first entry costs O(n). A linked node for each operation and key costs 80
+    bytes, and this costs about 20.)
 
-    Most keys are watched by one operation, so one that is alone stands in the table by itself. The second
-    makes it a list, a chain of chunks, which it stays until nobody is left.
+    Most keys have one watcher. Such an operation is in the table itself, without a list. The second watcher
+    of a key makes a list of chunks, which remains until the last watcher leaves.
 
-    Where an operation stands is kept in its own `_watched`: for each of its keys the key, where it is alone,
-    or else the chunk it is on. That is a tuple; but for a single chunk just that, because a tuple for it
-    would be 48 bytes, and one more object for the collector.
+    An operation records in its own `_watched` where it is. For each of its keys that is the key itself, while
+    it is the only watcher, or the chunk that holds it. The record is a tuple. For a single chunk it is the
+    chunk itself, because a tuple takes 48 bytes and is one more object for the garbage collector.
     """
 
     __slots__ = ("_table", "watched")
 
     def __init__(self) -> None:
-        # To the only operation on the key, or to the first chunk of its list.
+        # The value is the only operation on the key, or the first chunk of its list.
         self._table: dict[Hashable, Operation | Chunk] = {}
         # Operation-key pairs.
         self.watched = 0
@@ -63,7 +63,7 @@ class Watchers:
         return key in self._table
 
     def watched_keys(self) -> list[Hashable]:
-        """The keys somebody watches, as they are now."""
+        """The keys that have watchers now."""
         return list(self._table)
 
     def on(self, key: Hashable) -> Operation | Chunk | None:
@@ -71,14 +71,14 @@ class Watchers:
         return self._table.get(key)
 
     def some_keys(self, limit: int) -> list[Hashable]:
-        """At most `limit` of the keys: all, or else as many of the first in the table as of the last."""
+        """At most `limit` of the keys. Where there are more, half are the oldest and half are the newest."""
         if len(self._table) <= limit:
             return list(self._table)
         late = limit // 2
         return [*islice(self._table, limit - late), *islice(reversed(self._table), late)]
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
-        """The operations that watch `key`, first come first; with a `limit`, the first so many of them."""
+        """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
         found: list[Operation] = []
         place = self._table.get(key)
         if isinstance(place, Chunk):
@@ -93,7 +93,7 @@ class Watchers:
         return found
 
     def count(self, key: Hashable, limit: int) -> int:
-        """How many operations watch `key`; counting ends at `limit` or a little above it."""
+        """How many operations watch `key`. Counting stops at `limit` or a little above it."""
         place = self._table.get(key)
         if not isinstance(place, Chunk):
             return 0 if place is None else 1
@@ -105,7 +105,7 @@ class Watchers:
         return count
 
     def operations(self) -> list[Operation]:
-        """All operations, each once: at the first of its keys."""
+        """All operations, each once, in the order of the keys."""
         return [
             operation
             for key in self.watched_keys()
@@ -114,12 +114,12 @@ class Watchers:
         ]
 
     def watch(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Put `operation` at the end of the list of each of `keys`; once where one is named twice.
+        """Append `operation` to the watch list of each of `keys`. A key named twice is watched once.
 
-        A key that cannot be compared with those in the table raises, and then it is on none.
+        A key whose comparison raises lets the exception through, and then the operation is on no list.
         """
         several = len(keys) > 1
-        # Not the comparison itself, from which mypy concludes what makes mypyc copy the tuple.
+        # With the comparison in the `if`, mypy narrows the tuple's type and mypyc copies the tuple.
         if not several:
             place = self._place(operation, keys[0])
             operation._watched = place if isinstance(place, Chunk) else keys
@@ -141,7 +141,7 @@ class Watchers:
             self.unwatch(operation)
             raise
         if places is None:
-            # Alone on all: what was given serves, and nothing is made for it.
+            # It is the only watcher of each key. The keys as given are the record.
             operation._watched = keys
         elif len(places) == 1 and isinstance(places[0], Chunk):
             operation._watched = places[0]
@@ -149,7 +149,7 @@ class Watchers:
             operation._watched = tuple(places)
 
     def _place(self, operation: Operation, key: Hashable) -> object:
-        """Put it on one key; where it stands there, `key` itself when alone, or _TWICE when it did before."""
+        """Append it to one watch list. Returns the entry for its record, or _TWICE for a key named before."""
         table = self._table
         size = len(table)
         found = table.setdefault(key, operation)
@@ -164,7 +164,7 @@ class Watchers:
             return _TWICE
         if len(chunk.operations) >= CHUNK_LENGTH:
             last = chunk
-            # The first one's key object, so that equal keys do not each keep their own alive.
+            # The key object of the first chunk, so that equal key objects do not each stay alive.
             chunk = Chunk(first.key)
             chunk.previous = last
             last.following = chunk
@@ -174,12 +174,12 @@ class Watchers:
         return chunk
 
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
-        """Make a list of the operation that has stood alone on `key` until now."""
+        """Make a list for `key`, whose only watcher until now is `alone`."""
         places: list[object] = list(alone._watched)
         if len(places) > CHUNK_LENGTH:
             self._list_everywhere(alone, places)
             return cast(Chunk, self._table[key])
-        # Which of its places that is, by the rules of a dict.
+        # Find the entry of this key in its record, by the rules of a dict.
         index = 0
         while not (
             places[index] is key
@@ -198,7 +198,7 @@ class Watchers:
         return chunk
 
     def _list_everywhere(self, alone: Operation, places: list[object]) -> None:
-        """Make lists of all its keys at once: to search so many for each one shared would be quadratic."""
+        """Make lists for all its keys at once, because one search for each shared key would be quadratic."""
         try:
             for index, place in enumerate(places):
                 if not isinstance(place, Chunk):
@@ -207,11 +207,11 @@ class Watchers:
                     self._table[place] = chunk
                     places[index] = chunk
         finally:
-            # Even if a key cannot be compared: those before it stand in lists now.
+            # Also when a comparison raises: the keys before that one have lists now.
             alone._watched = tuple(places)
 
     def unwatch(self, operation: Operation) -> None:
-        """Take `operation` off all its keys; from then on its `_watched` is a tuple of these."""
+        """Remove `operation` from all its watch lists. Its `_watched` is then the tuple of its keys."""
         if isinstance(operation._watched, Chunk):
             chunk: Chunk = operation._watched
             operation._watched = (chunk.key,)
@@ -232,7 +232,7 @@ class Watchers:
     def _leave(self, operation: Operation, chunk: Chunk) -> None:
         self.watched -= 1
         operations = chunk.operations
-        # By identity: users' classes may define what equality they like.
+        # By identity, because a user's class may define any equality.
         index = 0
         while operations[index] is not operation:
             index += 1
@@ -250,19 +250,44 @@ class Watchers:
         else:
             del self._table[key]
             return
-        # Whose `previous` led to it: the one behind it or, from the first, its end of the list.
+        # The chunk whose `previous` was this one: the next chunk, or the first one, which links to the last.
         end = cast(Chunk, first) if following is None else following
         end.previous = None if previous is end else previous
-        # Nothing leads backward from it, or a walk could keep a whole list alive from behind.
+        # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
         chunk.previous = None
 
+    def _check(self) -> None:
+        """Raise AssertionError where an invariant does not hold. O(operation-key pairs). For tests."""
+        watched = 0
+        for key, place in self._table.items():
+            watchers = self.watching(key)
+            watched += len(watchers)
+            for operation in watchers:
+                assert key in keys_at(operation._watched), "an operation knows the keys that it watches"
+            numbers = [operation._parked for operation in watchers]
+            assert numbers == sorted(numbers), "the watchers of a key are in the order of parking"
+            if isinstance(place, Chunk):
+                _check_list(place)
+        assert watched == self.watched, "the count of operation-key pairs is right"
 
-# What `_place` returns for a key that was named before.
+
+def _check_list(first: Chunk) -> None:
+    last = first
+    while True:
+        assert 0 < len(last.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
+        if last.following is None:
+            break
+        assert last.following.previous is last, "the links agree in both directions"
+        last = last.following
+    assert first.previous is (None if last is first else last), "the first chunk links to the last"
+
+
+# The answer of `_place` for a key that was named before.
 _TWICE: Final = object()
 
 
 def keys_at(places: object) -> tuple[Hashable, ...]:
-    """The keys of the places that a pending operation has in its `_watched`."""
+    """The keys in the record that a pending operation has in its `_watched`."""
     if isinstance(places, Chunk):
         return (places.key,)
     every = cast("tuple[Hashable, ...]", places)
@@ -270,7 +295,7 @@ def keys_at(places: object) -> tuple[Hashable, ...]:
 
 
 def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys as a tuple: at least one, and all hashable."""
+    """The keys as a tuple. Raises ValueError without keys, TypeError for a str or an unhashable key."""
     if type(keys) is tuple:
         given = keys
     elif isinstance(keys, (str, bytes)):

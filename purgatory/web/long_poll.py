@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.exceptions import HTTPException
 
 from purgatory._core.operation import OperationState
-from purgatory._core.purgatory import Purgatory
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.purgatory import Purgatory
 from purgatory.web.interruption import Interruption
 
 R = TypeVar("R")

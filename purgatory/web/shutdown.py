@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from types import FrameType
 from typing import Any, Final
 
-from purgatory._core.purgatory import Purgatory
+from purgatory.purgatory import Purgatory
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory import Timer, TimerTask
+from purgatory.reaper import reap
 from purgatory.testing import VirtualTimeLoop
 
 Ts = TypeVarTuple("Ts")
@@ -118,7 +119,7 @@ def scheduled(timer: Timer, clock: Clock, *delays: float) -> list[Task]:
 @asynccontextmanager
 async def running(timer: Timer) -> AsyncIterator[asyncio.Task[None]]:
     """The timer's reaper, already waiting; it is stopped in the end."""
-    reaper = asyncio.create_task(timer.run())
+    reaper = asyncio.create_task(reap(timer))
     await asyncio.sleep(0)
     try:
         yield reaper
@@ -699,7 +700,7 @@ async def test_a_base_exception_ends_the_reaper_which_can_be_run_again(virtual_t
     timer.add(other, 1.0)
     timer.add(later, 2.0)
     with pytest.raises(Stop):
-        await timer.run()
+        await reap(timer)
     assert virtual_time.time() == 1.0
     async with running(timer):
         await asyncio.sleep(5.0)
@@ -714,7 +715,7 @@ def test_a_timer_that_was_not_started_says_so() -> None:
     task = Task(Clock())
     add, reschedule = partial(timer.add, task, 1.0), partial(timer.reschedule, task, 1.0)
     for call in (add, reschedule, timer.run_due, timer.drive):
-        with pytest.raises(RuntimeError, match=r"has not been started: call start\(loop\) first"):
+        with pytest.raises(RuntimeError, match=r"is not started: call start\(loop\) first"):
             call()
     assert timer.remove(task) is False
     assert (len(timer), timer.armed, task.deadline) == (0, False, None)
@@ -722,14 +723,14 @@ def test_a_timer_that_was_not_started_says_so() -> None:
 
 async def test_running_a_timer_that_was_not_started_says_so() -> None:
     timer = Timer()
-    with pytest.raises(RuntimeError, match=r"has not been started"):
-        await timer.run()
+    with pytest.raises(RuntimeError, match=r"is not started"):
+        await reap(timer)
 
 
 def test_a_timer_is_started_once() -> None:
     clock = Clock(3.0)
     timer = started(clock)
-    with pytest.raises(RuntimeError, match="has been started already"):
+    with pytest.raises(RuntimeError, match="was started before"):
         timer.start(Clock(99.0))
     (task,) = scheduled(timer, clock, 1.0)
     assert task.deadline == 4.0
@@ -740,8 +741,8 @@ async def test_a_timer_is_run_by_one_reaper_at_a_time(virtual_time: VirtualTimeL
     timer.start(virtual_time)
     task = Task(virtual_time)
     async with running(timer) as reaper:
-        with pytest.raises(RuntimeError, match="is being run already"):
-            await timer.run()
+        with pytest.raises(RuntimeError, match="a reaper drives this timer already"):
+            await reap(timer)
         assert not reaper.done()
         timer.add(task, 1.0)
         await asyncio.sleep(2.0)
@@ -754,7 +755,7 @@ async def test_stopping_a_timer_ends_its_reaper_and_leaves_the_tasks_where_they_
     timer = Timer()
     timer.start(virtual_time)
     task, late = Task(virtual_time), Task(virtual_time)
-    reaper = asyncio.create_task(timer.run())
+    reaper = asyncio.create_task(reap(timer))
     timer.add(task, 1.0)
     await asyncio.sleep(0.5)
     timer.stop()
@@ -785,7 +786,7 @@ async def test_a_timer_stopped_before_it_is_run_returns_at_once(virtual_time: Vi
     task = Task(virtual_time)
     timer.add(task, 1.0)
     timer.stop()
-    await timer.run()
+    await reap(timer)
     assert (virtual_time.time(), timer.armed, task.ran_at) == (0.0, False, [])
 
 
@@ -799,7 +800,7 @@ async def test_a_timer_stopped_by_one_of_its_tasks_arms_nothing_any_more(
     timer.add(stopper, 1.0)
     timer.add(same_instant, 1.0)
     timer.add(later, 2.0)
-    await timer.run()
+    await reap(timer)
     assert virtual_time.time() == 1.0
     assert not timer.armed
     timer.add(Task(virtual_time), 1.0)
@@ -817,7 +818,7 @@ async def test_a_cancelled_reaper_leaves_no_timer_armed_and_can_be_run_again(
     timer.start(virtual_time)
     task = Task(virtual_time)
     timer.add(task, 1.0)
-    reaper = asyncio.create_task(timer.run())
+    reaper = asyncio.create_task(reap(timer))
     await asyncio.sleep(0.5)
     reaper.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import doctest
 from itertools import chain
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+import purgatory
 from purgatory import TimerTask, TimingWheel
 
 SIZES = [2, 3, 20, 64, 1000]
@@ -543,3 +547,20 @@ def test_the_loads_of_the_slots_are_how_many_are_located_there_up_to_a_most(size
         assert wheel.loads(most) == [
             [min(most, places.count((level, slot))) for slot in range(size)] for level in range(wheel.levels)
         ]
+
+
+def test_the_worked_example_in_its_docstring_holds() -> None:
+    parser = doctest.DocTestParser()
+    # Compiled classes have no docstrings, so the example is read from the source.
+    source = Path(purgatory.__file__).with_name("_core") / "timer" / "wheel.py"
+    documentation = ast.get_docstring(
+        next(
+            node
+            for node in ast.parse(source.read_text()).body
+            if isinstance(node, ast.ClassDef) and node.name == "TimingWheel"
+        )
+    )
+    names = {"TimerTask": TimerTask, "TimingWheel": TimingWheel}
+    example = parser.get_doctest(documentation or "", names, "TimingWheel", str(source), 0)
+    assert len(example.examples) > 5
+    assert doctest.DocTestRunner().run(example).failed == 0

@@ -115,6 +115,10 @@ class WheelMachine(RuleBasedStateMachine):
     # What must hold after each of them
 
     @invariant()
+    def its_own_invariants_hold(self) -> None:
+        self.wheel._check()
+
+    @invariant()
     def it_counts_what_it_stores(self) -> None:
         assert len(self.wheel) == len(self.stored)
         assert all(task.scheduled for task in self.stored)

@@ -1,4 +1,4 @@
-"""Seconds on a timing wheel: one armed `loop.call_at`, and a reaper that runs what is due in slices."""
+"""Seconds on a timing wheel, with one armed `loop.call_at` for all tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer.task import TimerTask
 from purgatory._core.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
 
-# Beyond this many ticks a float no longer tells one from the next: 285,000 years of milliseconds.
+# Beyond this many ticks a float does not distinguish one tick from the next: 285,000 years of milliseconds.
 HORIZON: Final = float(1 << 53)
 
-# How many tasks are moved down between two looks at the clock, which costs about as much as one of them.
+# A look at the clock costs about as much as moving one task down, so one look serves for this many.
 BATCH: Final = 16
 
 NEVER: Final = 1 << 62
@@ -24,14 +24,14 @@ NEVER: Final = 1 << 62
 
 @final
 class Timer:
-    """Runs each `TimerTask` at its deadline, however many there are, with one timer of the event loop.
+    """Runs each `TimerTask` at its deadline with one timer of the event loop, however many tasks there are.
 
-    `tick` is the resolution in seconds: a task runs never before its deadline, and on an idle loop less than
-    one tick after it. `slice_seconds` bounds how long `run_due` keeps the loop at a time.
+    `tick` is the resolution in seconds. A task never runs before its deadline, and on an idle loop it runs
+    less than one tick after it. `slice_seconds` bounds how long `run_due` holds the loop at a time.
 
-    `start` it, then drive it with `run`, which is the reaper; `add` tasks from the loop's own thread.
-    After Kafka's `SystemTimer`, whose reaper is a thread that wakes five times a second; this one
-    sleeps until the next occupied slot and, with nothing in the wheel, has no timer armed at all.
+    Call `start`, then await `purgatory.reaper.reap(timer)` in a task, and `add` tasks from the loop's thread.
+    The model is Kafka's `SystemTimer`, whose reaper is a thread that wakes five times a second. This timer
+    sleeps until the next occupied slot starts. With an empty wheel no timer of the loop is armed.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Timer:
         "_handle",
         "_loop",
         "_origin",
-        "_running",
+        "_reaped",
         "_slice_seconds",
         "_stopped",
         "_tick",
@@ -63,21 +63,21 @@ class Timer:
         self._slice_seconds = float(slice_seconds)
         self._wheel = TimingWheel(wheel_size)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # What deadlines are counted from: the loop's time, as exact as it can be had (see `clock_of`).
+        # Deadlines count from this clock: the loop's time, as exact as it can be read (see `clock_of`).
         self.clock: Callable[[], float] = _not_started
-        # Whether that is more exact than the loop's own time.
+        # Whether that clock is more exact than the loop's own time.
         self._whole_milliseconds = False
         # The loop's time at tick 0.
         self._origin = 0.0
-        # The wheel's now is right until the loop's time is this.
+        # The wheel's `now` is right until the loop's time reaches this.
         self._fresh_until = 0.0
         self._handle: asyncio.TimerHandle | None = None
-        # The tick for which the handle is armed; nothing needs arming while the reaper is awake.
+        # The tick for which the handle is armed. -1 while the reaper is awake and nothing needs arming.
         self._armed = NEVER
         self._alarm: asyncio.Future[None] | None = None
-        self._running = False
+        self._reaped = False
         self._stopped = False
-        # How often the loop has woken the timer, and how often `run` has paused before it was through.
+        # How often the loop has woken the timer, and how often the reaper has paused between two slices.
         self.wakeups = 0
         self.slices = 0
 
@@ -98,35 +98,40 @@ class Timer:
         return self._handle is not None
 
     @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped
+
+    @property
     def tick(self) -> float:
         """The resolution in seconds."""
         return self._tick
 
     @property
     def origin(self) -> float:
-        """The loop's time in seconds at which the wheel's tick 0 began."""
+        """The loop's time, in seconds, at which tick 0 of the wheel started."""
         return self._origin
 
     @property
     def next_wakeup(self) -> float | None:
-        """The loop's time in seconds for which its timer is armed; None while it is not."""
-        return None if self._handle is None else self._origin + self._armed * self._tick
+        """The loop's time, in seconds, for which the loop's timer is armed. None while it is not armed."""
+        return None if self._handle is None else self._start_of(self._armed)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Take the time from `loop` from now on. Raises RuntimeError when called twice."""
         if self._loop is not None:
-            raise RuntimeError("this timer has been started already")
+            raise RuntimeError("this timer was started before: make a new Timer")
         self._loop = loop
         self._origin = self._fresh_until = loop.time()
         self._whole_milliseconds = _counts_whole_milliseconds(loop)
         self.clock = clock_of(loop)
 
     def add(self, task: TimerTask, delay: float) -> bool:
-        """Have `task` run `delay` seconds from now, rounded up to a tick, and set its `deadline`.
+        """Schedule `task` to run `delay` seconds from now, rounded up to a tick, and set its `deadline`.
 
-        False, and nothing kept, when it is due already; infinity (and what is further away than 2**53
-        ticks) is never due and not kept either, but True. Raises RuntimeError when the task is scheduled
-        already or the timer not started, ValueError when `delay` is NaN.
+        False, and nothing stored, when it is due already. A task with an infinite delay, or one beyond
+        2**53 ticks, is never due: the answer is True, and the wheel does not store it. Raises RuntimeError
+        when the task is in a wheel already or the timer is not started, ValueError when `delay` is NaN.
         """
         if task._bucket is not None:
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first, or reschedule it")
@@ -142,6 +147,8 @@ class Timer:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
             return False
+        # Deadlines round up to a tick, here and nowhere else. The division can be off by one, but the
+        # start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
         if self._origin + expiration * self._tick < deadline:
             expiration += 1
@@ -153,7 +160,7 @@ class Timer:
         return True
 
     def reschedule(self, task: TimerTask, delay: float) -> bool:
-        """`add` it with a new delay, whether it is scheduled or not."""
+        """Give `task` a new delay, as `add` does, whether or not it is scheduled."""
         if delay != delay:
             raise ValueError("delay must be a number of seconds, not NaN")
         self._wheel.remove(task)
@@ -163,21 +170,21 @@ class Timer:
         return added
 
     def remove(self, task: TimerTask) -> bool:
-        """Take `task` out, O(1); False when it is not scheduled."""
+        """Remove `task`, O(1). False when it is not scheduled."""
         removed = self._wheel.remove(task)
         if not self._wheel._tasks:
             self._disarm()
         return removed
 
     def run_due(self) -> bool:
-        """Run what is due, for one slice at most; whether there may be more.
+        """Run the tasks that are due, for one slice at most. Returns whether there may be more.
 
-        The clock is read after every task: they are others' code and may take long. An Exception that one
-        raises, or a CancelledError, goes to the loop's exception handler and stops nothing else.
+        It reads the clock after every task, because a task is a user's code and may take long. An Exception
+        or a CancelledError of a task goes to the loop's exception handler, and the next task runs.
         """
         until = self.clock() + self._slice_seconds
         tick = self._tick_at(self._running_loop().time())
-        # Until this is done the wheel stays where it is, whatever the tasks add to it.
+        # The wheel keeps its `now` until this slice is done, whatever the tasks add to it.
         self._fresh_until = inf
         try:
             return self._run_until(tick, until)
@@ -198,42 +205,43 @@ class Timer:
                 return True
         return False
 
-    async def run(self) -> None:
-        """The reaper: run every task at its time, until `stop`. Yields to the loop between slices."""
-        if self._running:
-            raise RuntimeError("this timer is being run already")
-        self._running = True
-        try:
-            while not self._stopped:
-                # Awake: nothing needs arming, whatever is added.
-                self._disarm()
-                self._armed = -1
-                if self.run_due():
-                    self.slices += 1
-                    await pause()
-                elif not self._stopped:
-                    self._arm_next()
-                    self._alarm = asyncio.get_running_loop().create_future()
-                    await self._alarm
-        finally:
-            self._alarm = None
-            self._disarm()
-            self._running = False
+    def attach_reaper(self) -> None:
+        """Reserve the timer for one reaper. Raises RuntimeError while another one drives it."""
+        if self._reaped:
+            raise RuntimeError("a reaper drives this timer already")
+        self._reaped = True
+
+    def detach_reaper(self) -> None:
+        """Disarm the loop's timer, and let another reaper drive this one."""
+        self._alarm = None
+        self._disarm()
+        self._reaped = False
+
+    def wake(self) -> None:
+        """Disarm the loop's timer: the reaper is awake, and looks at the wheel before it sleeps."""
+        self._disarm()
+        self._armed = -1
+
+    def sleep(self) -> asyncio.Future[None]:
+        """Arm the loop's timer for the next occupied slot. The future is done when the reaper has to wake."""
+        self._arm_next()
+        self._alarm = self._running_loop().create_future()
+        return self._alarm
+
+    def stop(self) -> None:
+        """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
+        self._stopped = True
+        self._disarm()
+        self._armed = -1
+        self._sound()
 
     def drive(self) -> None:
-        """What the reaper does when it is woken, without pausing: for clocks that are moved by hand."""
+        """Run all that is due and arm the next wake-up. For clocks that are moved by hand."""
         try:
             while self.run_due():
                 pass
         finally:
             self._arm_next()
-
-    def stop(self) -> None:
-        """Have `run` return at its next turn, and arm nothing any more. Tasks stay where they are."""
-        self._stopped = True
-        self._disarm()
-        self._armed = -1
-        self._wake()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         return cast(asyncio.AbstractEventLoop, self._loop)
@@ -242,7 +250,7 @@ class Timer:
         try:
             task.run()
         except (Exception, asyncio.CancelledError) as error:
-            # Nobody has cancelled the reaper: the task has looked at something that was cancelled.
+            # Nobody has cancelled the reaper: the task has awaited or read something that was cancelled.
             self._running_loop().call_exception_handler(
                 {"message": f"{safe_repr(task)} raised an exception when it was due", "exception": error}
             )
@@ -251,9 +259,9 @@ class Timer:
         self._handle = None
         self._armed = -1
         self.wakeups += 1
-        self._wake()
+        self._sound()
 
-    def _wake(self) -> None:
+    def _sound(self) -> None:
         alarm = self._alarm
         if alarm is not None and not alarm.done():
             alarm.set_result(None)
@@ -262,9 +270,9 @@ class Timer:
         if self._handle is not None:
             self._handle.cancel()
         self._armed = tick
-        when = self._origin + tick * self._tick
+        when = self._start_of(tick)
         if self._whole_milliseconds:
-            # Or the loop rounds down, and wakes us again and again until the time has come.
+            # The loop rounds down, and would wake the timer again and again until the tick starts.
             when = math.ceil(when * 1000 - 1e-6) / 1000
         self._handle = self._running_loop().call_at(when, self._ring)
 
@@ -281,60 +289,54 @@ class Timer:
             self._handle = None
             self._armed = NEVER
 
+    def _start_of(self, tick: int) -> float:
+        """The loop's time at which `tick` starts."""
+        return self._origin + tick * self._tick
+
     def _tick_at(self, now: float) -> int:
-        """The last tick that has begun at `now`, by the same sum by which deadlines become ticks."""
+        """The last tick that has started at `now`."""
         if self._whole_milliseconds:
-            # Sums of such times are off by a rounding error, and the next one is a whole millisecond away.
+            # Sums of whole milliseconds are off by a rounding error, and the next one is far away.
             now += 1e-9
         tick = int((now - self._origin) / self._tick)
-        if self._origin + tick * self._tick > now:
+        if self._start_of(tick) > now:
             tick -= 1
-        elif self._origin + (tick + 1) * self._tick <= now:
+        elif self._start_of(tick + 1) <= now:
             tick += 1
         return tick
 
     def _catch_up(self) -> None:
-        """Let the wheel's time pass as far as nothing is due, so that tasks are put where they belong.
+        """Advance the wheel as far as nothing is due, so that new tasks go to the level they belong to.
 
-        A wheel that only moves when something expires would fall behind while everything completes early,
-        and put near deadlines on high levels, to be moved down one by one later. At most once a tick.
+        A wheel that moves only when something expires falls behind while every operation completes early.
+        It would put near deadlines on high levels and later move them down one by one. At most once a tick.
         """
-        # Not by the clock that deadlines are counted from, which may be ahead.
+        # The loop's time, because the clock of the deadlines may be ahead of it.
         tick = self._tick_at(self._running_loop().time())
         if tick > self._wheel.now:
             self._wheel.advance(tick, 0)
-        self._fresh_until = self._origin + (tick + 1) * self._tick
-
-
-async def pause() -> None:
-    """Let the loop breathe between two slices, for three turns.
-
-    A timer that came due during the slice is queued behind us in the first turn and wakes its task, which is
-    queued behind us in the second. With fewer turns, a task that sleeps for a millisecond is kept waiting
-    for two or three slices instead of one.
-    """
-    for _ in range(3):
-        await asyncio.sleep(0)
+        self._fresh_until = self._start_of(tick + 1)
 
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """What tells the loop's time, without the loop's help where that is faster, or more exact."""
+    """A function that returns the loop's time. It bypasses a loop that is slow or inexact."""
     return time.monotonic if _is_monotonic(loop) or _counts_whole_milliseconds(loop) else loop.time
 
 
 def _not_started() -> float:
-    raise RuntimeError("this timer has not been started: call start(loop) first")
+    raise RuntimeError("this timer is not started: call start(loop) first")
 
 
 def _is_monotonic(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the loop's time is the monotonic clock, which can then be read without the loop's help."""
+    """Whether the loop's time is the monotonic clock, which a caller can read without the loop."""
     return getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
 
 
 def _counts_whole_milliseconds(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether the loop's time is the monotonic clock cut to milliseconds, as uvloop's is.
 
-    A timeout counted from that ends up to one millisecond early, which is what happens to Kafka's. So there
-    the clock itself is read for the start, and the loop's time, which lags, decides when it is over.
+    A timeout that counts from a time cut to milliseconds ends up to one millisecond early. That happens in
+    Kafka. So the start of a wait is read from the clock itself, and the loop's time, which lags behind,
+    decides when the wait is over.
     """
     return not isinstance(loop, asyncio.BaseEventLoop) and abs(loop.time() - time.monotonic()) < 0.01

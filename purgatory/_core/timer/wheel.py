@@ -1,33 +1,86 @@
 """The hierarchical timing wheel, in whole ticks.
 
-After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), in the form that
-Kafka gave it for its request purgatory: wheels stacked on demand, time jumping from one occupied slot to the
-next. It knows no clock and no event loop: whoever drives it says what time it is.
+The idea is that of G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). The form
+is Kafka's, from its request purgatory: wheels stacked on demand, and time that jumps from one occupied slot
+to the next. The wheel knows no clock and no event loop: its caller says what time it is.
 """
 
 from __future__ import annotations
 
 from typing import final
 
-from purgatory._core.timer.task import Bucket, Level, TimerTask
+from purgatory._core.timer.task import TimerTask
 
-# Measures best compiled, of 16 to 1024, if not by much: 3 to 8 % ahead of 64. Interpreted, 256 and more would
-# be 10 % ahead of it. See benchmarks/wheel_size.py.
+# Compiled, this is the fastest of 16 to 1024, 3 to 8 % ahead of 64. Interpreted, 256 and more are 10 % ahead
+# of it. See the benchmark of wheel sizes.
 DEFAULT_WHEEL_SIZE = 32
 
 
 @final
+class Level:
+    """One wheel of the stack: `size` slots, each `width` ticks wide."""
+
+    __slots__ = ("above", "buckets", "number", "occupied", "span", "width")
+
+    def __init__(self, number: int, width: int, size: int) -> None:
+        self.number = number
+        self.width = width
+        self.span = width * size
+        self.buckets: list[Bucket | None] = [None] * size
+        # One bit for each slot. Arithmetic finds the next occupied slot, however many are empty.
+        self.occupied = 0
+        self.above: Level | None = None
+
+
+@final
+class Bucket:
+    """The tasks of one slot, in order: a doubly linked list whose links are fields of the tasks."""
+
+    __slots__ = ("first", "last", "level", "slot", "wheel")
+
+    def __init__(self, wheel: TimingWheel, level: Level, slot: int) -> None:
+        self.wheel = wheel
+        self.level = level
+        self.slot = slot
+        self.first: TimerTask | None = None
+        self.last: TimerTask | None = None
+
+
+@final
 class TimingWheel:
-    """Tasks ordered by the tick at which they expire, first in first out among equals.
+    """Tasks ordered by the tick at which they expire. Tasks with the same tick keep their order.
 
-    Level 0 has `wheel_size` slots of one tick; a slot of each further level spans the whole level below.
-    Every level covers `wheel_size` slots from the one that holds `now`, so a slot already passed is used
-    again, and levels are added when an expiration lies beyond them all.
+    Level 0 has `wheel_size` slots of one tick. A slot of each further level spans the whole level below.
+    Each level covers `wheel_size` slots, and the first is the one that holds `now`. So a slot that has
+    passed is used again. An expiration beyond the highest level adds a level.
 
-    Adding and removing cost O(1) for a given number of levels (which is logarithmic in the longest
-    timeout); `advance` costs O(1) per task returned, plus one move per level that a task sinks.
+    Adding and removing cost O(1) for a given number of levels. That number grows with the logarithm of the
+    longest timeout. `advance` costs O(1) for each task that it returns, and one move for each level that a
+    task sinks. Raises ValueError for a `wheel_size` below 2.
 
-    Raises ValueError for a `wheel_size` below 2.
+    A worked example with 20 slots:
+
+    >>> wheel = TimingWheel(20)
+    >>> def put(expiration):
+    ...     task = TimerTask()
+    ...     assert wheel.add(task, expiration)
+    ...     return wheel.locate(task)
+    >>> put(2)  # level 0, slot 2
+    (0, 2)
+    >>> put(350)  # beyond the 20 ticks of level 0; on level 1 slot 17 starts at tick 340
+    (1, 17)
+    >>> [put(expiration) for expiration in (450, 446, 455, 473)]  # on level 2 slot 1 starts at tick 400
+    [(2, 1), (2, 1), (2, 1), (2, 1)]
+    >>> len(wheel.advance(2))  # the task of tick 2
+    1
+    >>> put(10), put(21)  # slot 1 of level 0 has passed: it now serves for tick 21
+    ((0, 10), (0, 1))
+    >>> wheel.next_expiration()
+    10
+    >>> len(wheel.advance(399)), wheel.next_expiration()  # 10, 21 and 350; then slot 1 of level 2
+    (3, 400)
+    >>> [len(wheel.advance(tick)) for tick in (445, 446, 450, 455, 473)]  # each at its own tick
+    [0, 1, 1, 1, 1]
     """
 
     __slots__ = ("_latest_bucket", "_latest_expiration", "_levels", "_now", "_size", "_tasks")
@@ -39,8 +92,8 @@ class TimingWheel:
         self._now = start
         self._levels = [Level(0, 1, wheel_size)]
         self._tasks = 0
-        # Whoever adds many tasks at a time mostly adds them with the same timeout: the bucket that the
-        # latest one went to serves them all until time passes, and with it the levels' windows.
+        # Callers that add many tasks at a time mostly give them the same timeout. The bucket of the latest
+        # task serves them all until time passes and the windows of the levels move.
         self._latest_expiration = -1
         self._latest_bucket: Bucket | None = None
 
@@ -52,18 +105,18 @@ class TimingWheel:
 
     @property
     def now(self) -> int:
-        """The tick up to which this wheel has been advanced."""
+        """The tick to which the wheel has advanced."""
         return self._now
 
     @property
     def levels(self) -> int:
-        """How many levels there are; they grow on demand and timing."""
+        """The number of levels. The wheel adds levels on demand and keeps them."""
         return len(self._levels)
 
     def add(self, task: TimerTask, expiration: int) -> bool:
-        """Store `task` until tick `expiration`; False, and nothing stored, when that has been reached.
+        """Store `task` until tick `expiration`. False, and nothing stored, when `now` has reached it.
 
-        Raises RuntimeError for a task that is in a wheel already, TypeError when `expiration` is no int.
+        Raises RuntimeError for a task that is in a wheel already, TypeError when `expiration` is not an int.
         """
         if task._bucket is not None:
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first")
@@ -88,7 +141,7 @@ class TimingWheel:
         return True
 
     def remove(self, task: TimerTask) -> bool:
-        """Take `task` out; False when it is not in this wheel."""
+        """Remove `task`. False when it is not in this wheel."""
         bucket = task._bucket
         if bucket is None or bucket.wheel is not self:
             return False
@@ -108,14 +161,14 @@ class TimingWheel:
         return True
 
     def locate(self, task: TimerTask) -> tuple[int, int]:
-        """The (level, slot) where `task` is. Raises ValueError when it is not in this wheel."""
+        """The (level, slot) of `task`. Raises ValueError when it is not in this wheel."""
         bucket = task._bucket
         if bucket is None or bucket.wheel is not self:
             raise ValueError(f"{task!r} is not in this timing wheel")
         return bucket.level.number, bucket.slot
 
     def loads(self, most: int) -> list[list[int]]:
-        """How many tasks are in each slot of each level, each counted up to `most`: O(most) a slot."""
+        """The number of tasks in each slot of each level, counted up to `most`. O(most) for each slot."""
         loads: list[list[int]] = []
         for level in self._levels:
             slots = [0] * self._size
@@ -131,9 +184,9 @@ class TimingWheel:
         return loads
 
     def next_expiration(self) -> int | None:
-        """The tick at which the next occupied slot starts: no task is due before it. None when empty.
+        """The tick at which the next occupied slot starts. No task is due before it. None when empty.
 
-        It is `now` or earlier only while an `advance` with a limit has left something undone.
+        It is `now` or earlier only after an `advance` that its limit stopped.
         """
         if not self._tasks:
             return None
@@ -156,13 +209,14 @@ class TimingWheel:
         return soonest
 
     def advance(self, now: int, limit: int | None = None) -> list[TimerTask]:
-        """Go to tick `now`; the tasks due by then, by expiration, first in first out among equals.
+        """Advance to tick `now`. Returns the tasks due by then, by expiration, then in order of insertion.
 
-        With a `limit` at most that many tasks are moved to a lower level or returned. When the limit
-        stops it, the wheel's `now` stays where the work stopped and the next call goes on from there.
-        Limit 0 only lets time pass, as far as nothing has to move for it.
+        A `limit` bounds how many tasks this call moves to a lower level or returns. When the limit stops
+        it, the wheel's `now` is where the work stopped, and the next call goes on from there. A limit of 0
+        advances as far as no task has to move.
 
-        Raises ValueError when `now` is in the past or the limit is negative, TypeError when `now` is no int.
+        Raises ValueError when `now` is in the past or the limit is negative, TypeError when `now` is not an
+        int.
         """
         if not isinstance(now, int):
             raise TypeError(f"now must be a whole number of ticks, not {now!r}")
@@ -187,21 +241,22 @@ class TimingWheel:
     # The steps of advance, for who has to look at the clock in between
 
     def reach(self, now: int) -> bool:
-        """Go to the next occupied slot begun by tick `now`; False, and go to `now`, when there is none."""
+        """Go to the first occupied slot that starts by tick `now`. False, and go to `now`, when none does."""
         start = self.next_expiration()
         found = start is not None and start <= now
-        # A task that is run may itself have led to an advance, so this may be in the past already.
+        # A task that ran may itself have advanced the wheel, so `now` may be in the past.
         self._now = start if start is not None and found else max(now, self._now)
         self._latest_bucket = None
         return found
 
     def sink(self, limit: int) -> int:
-        """Move what waits in the higher levels' slots that start now to where it belongs now; how many.
+        """Move tasks out of the slots of higher levels that start now; returns how many it moved.
 
-        Because the windows roll, a task added later may sit on a lower level than an earlier one with the
-        same expiration. So everything goes in front of what is there: the lower level's slot first, each
-        from its end, which leaves the highest level's tasks, the earliest added, at the very front.
-        Stopping anywhere in between keeps that order. Those due land in level 0's slot of this tick.
+        The windows roll, so a task that was added later can be on a lower level than an earlier one with
+        the same expiration. Therefore a moved task goes in front of the tasks of its new slot. The lower
+        level's slot is emptied first, each slot from its end. So the tasks of the highest level, which were
+        added first, end at the very front. The order holds wherever the limit stops the work. Tasks that
+        are due move to the slot of this tick on level 0.
         """
         moved = 0
         for level in self._levels[1:]:
@@ -218,7 +273,7 @@ class TimingWheel:
         return moved
 
     def pop(self) -> TimerTask | None:
-        """Take out the first task due now, once all has sunk that has to; None when there is none."""
+        """Remove and return the first task due now, or None. Call it when `sink` has nothing left to move."""
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
         if task is not None:
@@ -249,7 +304,7 @@ class TimingWheel:
             level = level.above or self._grow()
         position = expiration // level.width
         if position - now // level.width >= self._size:
-            # Within the level's span of now, yet past its last slot: now is in the middle of the first.
+            # `now` is in the middle of the level's first slot, so its last slot ends before `expiration`.
             level = level.above or self._grow()
             position = expiration // level.width
         slot = position % self._size
@@ -263,3 +318,28 @@ class TimingWheel:
         highest.above = level = Level(len(self._levels), highest.span, self._size)
         self._levels.append(level)
         return level
+
+    def _check(self) -> None:
+        """Raise AssertionError where an invariant does not hold. O(tasks). For tests."""
+        tasks = 0
+        for number, level in enumerate(self._levels):
+            assert (level.number, level.width) == (number, self._size**number)
+            first = self._now // level.width
+            for slot, bucket in enumerate(level.buckets):
+                occupied = bucket is not None and bucket.first is not None
+                assert bool(level.occupied >> slot & 1) is occupied, "a bit says which slots are occupied"
+                if bucket is None:
+                    continue
+                assert (bucket.wheel, bucket.level, bucket.slot) == (self, level, slot)
+                previous: TimerTask | None = None
+                task = bucket.first
+                while task is not None:
+                    assert task._bucket is bucket
+                    assert task._previous is previous, "the links agree in both directions"
+                    position = task._expiration // level.width
+                    assert position % self._size == slot, "a task is in the slot of its expiration"
+                    assert 0 <= position - first < self._size, "a task is within its level's window"
+                    tasks += 1
+                    previous, task = task, task._next
+                assert bucket.last is previous
+        assert tasks == self._tasks

@@ -1,4 +1,4 @@
-"""The checks that hooks ask for, run by the outermost call instead of one inside the other."""
+"""The checks that hooks ask for. The outermost call runs them, instead of one inside the other."""
 
 from __future__ import annotations
 
@@ -8,47 +8,43 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Final, final
 
-
-class Checker:
-    """A purgatory's checks, as the queue sees them."""
-
-    def run_check(self, key: Hashable) -> int:
-        """Try the operations that watch `key`; how many of them completed."""
-        raise NotImplementedError
+from purgatory._core.operation import Owner
 
 
 @final
 class ActionQueue:
     """The checks that wait until no hook is running, for all purgatories of one event loop.
 
-    Without it a hook that checks a key would run other operations' hooks on its own stack, and a chain of
-    operations that complete each other would need a stack as deep as it is long: Kafka's overflowed at about
-    900, hence its action queue (KAFKA-17509, KAFKA-17703). A check asked for twice before it has begun is
-    run once: it sees the same.
+    Without the queue, a hook that checks a key would run other operations' hooks on its own stack. A chain of
+    operations that complete each other would need a stack as deep as the chain is long. Kafka's overflowed
+    at about 900, hence its action queue (KAFKA-17509, KAFKA-17703). A check that is asked for twice before
+    it starts runs once, because both see the same.
+
+    A call that may run hooks adds 1 to `depth`, and ends with `leave`, or with `abort` when it raises.
     """
 
     __slots__ = ("_asked", "_loop", "checks", "depth")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        # Weakly, or the table below would keep every loop that ever had a purgatory.
+        # A weak reference, because the table below would keep every loop alive.
         self._loop = None if loop is None else weakref.ref(loop)
-        # In the order asked for.
-        self.checks: deque[tuple[Checker, Hashable]] = deque()
-        self._asked: set[tuple[Checker, Hashable]] = set()
+        # In the order in which they were asked for.
+        self.checks: deque[tuple[Owner, Hashable]] = deque()
+        self._asked: set[tuple[Owner, Hashable]] = set()
         # How many calls that may run hooks are under way, one inside the other.
         self.depth = 0
 
-    def ask(self, checker: Checker, key: Hashable) -> None:
-        """Have `key` checked as soon as the outermost call gets to it."""
-        check = (checker, key)
+    def ask(self, owner: Owner, key: Hashable) -> None:
+        """Have `owner` check `key` as soon as the outermost call gets to it."""
+        check = (owner, key)
         if check not in self._asked:
             self._asked.add(check)
             self.checks.append(check)
 
     def leave(self) -> int:
-        """A call that may run hooks is over; the outermost one runs the checks asked for meanwhile.
+        """End a call that may run hooks. The outermost one runs the checks that were asked for meanwhile.
 
-        How many operations those completed.
+        Returns how many operations those checks completed.
         """
         if self.depth > 1 or not self.checks:
             self.depth -= 1
@@ -66,10 +62,10 @@ class ActionQueue:
         return completed
 
     def abort(self) -> None:
-        """Leave because of an exception that is no Exception (those stay with their operation).
+        """End a call that raises an exception which no operation keeps: a KeyboardInterrupt, for example.
 
-        It should get through at once, a KeyboardInterrupt above all; so the checks asked for run in the
-        loop's next turn, and are not lost.
+        The exception should get through at once. So the loop runs the checks that were asked for in its next
+        turn, and none is lost.
         """
         self.depth -= 1
         loop = None if self._loop is None else self._loop()

@@ -1,0 +1,126 @@
+"""Work on many operations that stops after each slice, so that the event loop can run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast, final
+
+from purgatory._core.engine.engine import Engine
+from purgatory._core.engine.signals import Signals
+from purgatory._core.operation import Operation, OperationState, end
+from purgatory._core.watchers import Chunk
+
+
+@final
+class Sweep:
+    """A check of one key in slices. It tries the operations that were parked when it was made."""
+
+    __slots__ = ("_after", "_chunk", "_engine", "_key", "_limit", "_over", "_started", "_tried", "completed")
+
+    def __init__(self, engine: Engine, key: Hashable) -> None:
+        self._engine = engine
+        self._key = key
+        self._chunk: Chunk | None = None
+        # The number of the operation at which the last slice stopped.
+        self._after = 0
+        self._limit = engine.accounting.parked
+        self._started = False
+        self._over = False
+        self._tried = 0
+        self.completed = 0
+
+    def step(self) -> bool:
+        """Run one slice. Returns whether there is more to do."""
+        engine = self._engine
+        actions = engine.actions
+        if not self._started:
+            self._started = True
+            place = engine.watchers.on(self._key)
+            # In a hook it is the outermost call's work. An eager task would run it on the hook's stack.
+            if actions.depth or not isinstance(place, Chunk):
+                self._over = True
+                self.completed = engine.check(self._key)
+                return False
+            self._chunk = place
+        actions.depth += 1
+        try:
+            self._try_chunks()
+        except BaseException:
+            # The engine has asked for another check of the key.
+            self._over = True
+            actions.abort()
+            raise
+        self.completed += actions.leave()
+        if self._chunk is None:
+            self._finish()
+            return False
+        engine.accounting.slices += 1
+        return True
+
+    def _try_chunks(self) -> None:
+        engine = self._engine
+        clock = engine.timer.clock
+        until = clock() + engine.slice_seconds
+        while self._chunk is not None and clock() < until:
+            self._after, tried, completed = engine.try_chunk(self._chunk, self._after, self._limit, until)
+            self._tried += tried
+            self.completed += completed
+            if not self._after:
+                self._chunk = self._chunk.following
+
+    def abandon(self) -> None:
+        """The task that sweeps is cancelled, or a hook raised: the loop checks the rest in its next turn."""
+        if not self._over:
+            if not self._engine.closing:
+                cast(Signals, self._engine.signals).signal(self._key)
+            self._finish()
+
+    def _finish(self) -> None:
+        self._over = True
+        if self._engine.accounting.observed:
+            self._engine.accounting.checked(self._key, self._tried, self.completed)
+
+
+@final
+class Closing:
+    """Ends everything that is pending, in slices. The purgatory takes no more operations meanwhile."""
+
+    __slots__ = ("_engine", "_error", "_keys", "_operations", "_state")
+
+    def __init__(self, engine: Engine, state: OperationState) -> None:
+        self._engine = engine
+        self._state = state
+        # What is left to do: the keys, and the operations of the current key, each in reverse order.
+        self._keys = engine.watchers.watched_keys()
+        self._keys.reverse()
+        self._operations: list[Operation] = []
+        self._error: BaseException | None = None
+
+    def step(self) -> bool:
+        """Run one slice. Returns whether there is more to do.
+
+        Raises the first exception that escaped a hook, when everything has ended.
+        """
+        clock = self._engine.timer.clock
+        until = clock() + self._engine.slice_seconds
+        while self._operations or self._keys:
+            if self._operations:
+                self._end(self._operations.pop())
+            else:
+                self._operations = self._engine.watchers.watching(self._keys.pop())
+                self._operations.reverse()
+            if clock() >= until:
+                self._engine.accounting.slices += 1
+                return True
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return False
+
+    def _end(self, operation: Operation) -> None:
+        try:
+            end(operation, self._state)
+        except BaseException as error:
+            # It goes up when every operation has ended.
+            if self._error is None:
+                self._error = error

@@ -1,0 +1,142 @@
+"""All that a purgatory does without awaiting."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+
+from purgatory._core.engine import Engine
+from purgatory._core.operation import Operation
+from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
+from purgatory._mypyc import mypyc_attr
+from purgatory.statistics import PurgatoryStatistics
+
+if TYPE_CHECKING:
+    from purgatory.delayed_operation import DelayedOperation
+    from purgatory.observer import Observer
+
+Op = TypeVar("Op", bound=Operation)
+
+# The default of `operations`, because None is a key like any other.
+_ALL_KEYS: Final = object()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SynchronousPurgatory:
+    """A `Purgatory` without its coroutines, because no coroutine is compiled."""
+
+    __slots__ = ("_engine", "name", "timer")
+
+    def __init__(
+        self,
+        name: str = "purgatory",
+        *,
+        tick: float = 0.001,
+        wheel_size: int = DEFAULT_WHEEL_SIZE,
+        max_pending: int | None = None,
+        slice_seconds: float = 0.005,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        self.name = name
+        self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
+        self._engine = Engine(name, self.timer, max_pending, slice_seconds, tuple(observers))
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        state = "open" if engine.open else "closed" if engine.closing else "new"
+        pending, keys = engine.accounting.pending, len(engine.watchers)
+        return f"<Purgatory {self.name!r} {state} pending={pending} keys={keys}>"
+
+    @final
+    def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable]) -> Op:
+        """Try `operation` once. If its condition does not hold, park it on `keys` until its timeout.
+
+        Returns the operation, which can be awaited or left alone. Nothing else runs between the try and the
+        watching. So a change of the condition that is followed by a check of a key is never missed. A key
+        named twice is watched once. The cost is O(keys), however many operations are pending.
+
+        Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes or a key is not
+        hashable, RuntimeError when the operation was offered before, PurgatoryNotOpen or PurgatoryClosed
+        when the purgatory is not open, and PurgatoryFull when the operation has to wait and `max_pending`
+        operations wait already. In all these cases the purgatory keeps nothing of the operation.
+        """
+        return self._engine.offer(operation, keys)
+
+    @final
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try the operations that watch `key`, in order. Returns how many this call completed.
+
+        Within a hook the check is left to the outermost call, and this one returns 0. The outermost call runs
+        it when the hooks under way are over, and counts what it completed. The cost is one try for each
+        operation on the key. A key without watchers costs one look-up.
+        """
+        return self._engine.check(key)
+
+    @final
+    def check_and_complete_threadsafe(self, key: Hashable) -> None:
+        """Have the loop check `key` soon. From any thread, the loop's own included.
+
+        However many calls come before the loop wakes, it wakes once and checks each distinct key once.
+        Raises RuntimeError before the purgatory is open. After closing, nothing waits and nothing happens.
+        """
+        engine = self._engine
+        if engine.closing:
+            return
+        if engine.signals is None:
+            raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+        engine.signals.signal(key)
+
+    @final
+    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
+        """Withdraw every operation that watches `key` from all its keys. Returns them, in order."""
+        withdrawn = [operation for operation in self._engine.watchers.watching(key) if operation.cancel()]
+        return cast("list[DelayedOperation[Any]]", withdrawn)
+
+    @final
+    def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:
+        """The operations pending now: those that watch `key`, in order, or without a key all of them."""
+        watchers = self._engine.watchers
+        found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
+        return cast("list[DelayedOperation[Any]]", found)
+
+    @final
+    def statistics(self) -> PurgatoryStatistics:
+        """The figures of this moment, O(1)."""
+        accounting = self._engine.accounting
+        return PurgatoryStatistics(
+            pending=accounting.pending,
+            watched=self._engine.watchers.watched,
+            keys=len(self._engine.watchers),
+            completed=accounting.completed,
+            expired=accounting.expired,
+            cancelled=accounting.cancelled,
+            failed=accounting.failed,
+            wakeups=self.timer.wakeups,
+            slices=accounting.slices + self.timer.slices,
+        )
+
+    @final
+    def watched_keys(self, limit: int) -> list[Hashable]:
+        """At most `limit` of the keys that have watchers now, O(limit).
+
+        Where there are more, half of the answer are the keys watched for longest, and half the newest.
+        """
+        return self._engine.watchers.some_keys(limit)
+
+    @final
+    def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]:
+        """The first `limit` of the operations that watch `key`, O(limit)."""
+        return cast("list[DelayedOperation[Any]]", self._engine.watchers.watching(key, limit))
+
+    @final
+    def count_watching(self, key: Hashable, limit: int) -> int:
+        """How many operations watch `key`, O(limit / 16). Counting stops at `limit` or a little above it."""
+        return self._engine.watchers.count(key, limit)
+
+    @final
+    def add_observer(self, observer: Observer) -> None:
+        """Tell `observer`, after the others, what happens from now on.
+
+        The first observer is not told of operations that wait already, because nobody noted when they came.
+        """
+        self._engine.accounting.add_observer(observer)

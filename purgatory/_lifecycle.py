@@ -1,0 +1,104 @@
+"""How a purgatory opens and closes, and the task of its reaper."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, final
+
+from anyio import CancelScope
+
+from purgatory._core.engine import Closing, Engine
+from purgatory._core.operation import EXPIRED, OperationState
+from purgatory._core.safe_repr import safe_repr
+from purgatory.errors import PurgatoryClosed
+from purgatory.reaper import pause, reap
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
+
+@final
+class Lifecycle:
+    """Opens an engine on a loop, runs its reaper, and closes it.
+
+    The reaper is a task of its own, or the caller's task. When the reaper fails, nothing can expire any more.
+    So the purgatory closes, and every waiter gets the error.
+    """
+
+    __slots__ = ("_closed", "_engine", "_task")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._task: asyncio.Task[None] | None = None
+        # Set when nothing is pending any more.
+        self._closed = asyncio.Event()
+
+    def start(self) -> None:
+        """Open the engine on the running loop, and reap in a new task."""
+        loop = asyncio.get_running_loop()
+        self._engine.open_on(loop)
+        self._task = loop.create_task(reap(self._engine.timer), name=f"{self._engine.name} reaper")
+        self._task.add_done_callback(self._task_ended)
+
+    async def run(self, task_status: TaskStatus[None]) -> None:
+        """Open the engine on the running loop, and reap in this task until it is cancelled or closed."""
+        self._engine.open_on(asyncio.get_running_loop())
+        try:
+            task_status.started()
+            await reap(self._engine.timer)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            await self.aclose(EXPIRED)
+
+    async def aclose(self, state: OperationState) -> None:
+        """End everything that is pending in `state`. Returns when it has ended, whoever began the closing."""
+        engine = self._engine
+        if engine.closing:
+            await self._closed.wait()
+            return
+        was_open = engine.open
+        engine.shut()
+        if not was_open:
+            self._closed.set()
+            return
+        closing = Closing(engine, state)
+        try:
+            with CancelScope(shield=True):
+                while closing.step():
+                    await pause()
+                if self._task is not None:
+                    await asyncio.wait([self._task])
+        finally:
+            # A plain Task.cancel gets through the shield. Then the rest ends here in one go.
+            try:
+                while closing.step():
+                    pass
+            finally:
+                self._closed.set()
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            # Nobody here cancels the reaper: the loop ends around an open purgatory.
+            self._engine.shut()
+            self._closed.set()
+            for operation in self._engine.watchers.operations():
+                operation.cancel()
+            return
+        error = task.exception()
+        if error is not None:
+            self._failed(error)
+            self._engine.report(f"the reaper of purgatory {self._engine.name!r} failed; it is closed", error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._closed.set()
+        if isinstance(error, Exception):
+            self._engine.fail_all(error)
+            return
+        # A KeyboardInterrupt that every waiting task raises would end the loop as many times.
+        closed = PurgatoryClosed(f"the reaper of purgatory {self._engine.name!r} failed: {safe_repr(error)}")
+        closed.__cause__ = error
+        self._engine.fail_all(closed)

@@ -1,0 +1,132 @@
+"""The facade: what users call, and what they await."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from anyio import TASK_STATUS_IGNORED
+
+from purgatory._core.engine import Sweep
+from purgatory._core.operation import CANCELLED, EXPIRED
+from purgatory._core.safe_repr import safe_repr
+from purgatory._core.synchronous_purgatory import SynchronousPurgatory
+from purgatory._core.timer import DEFAULT_WHEEL_SIZE
+from purgatory._lifecycle import Lifecycle
+from purgatory._predicate_operation import PredicateOperation
+from purgatory.reaper import pause
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
+    from purgatory.observer import Observer
+
+T = TypeVar("T")
+
+
+class Purgatory(SynchronousPurgatory):
+    """Holds operations until a key they watch is checked and their condition holds, or until they expire.
+
+    Use ``async with Purgatory("fetch") as purgatory``, or `start` and `aclose`, or `run` in a task group of
+    your own. Call everything from the event loop's thread, except `check_and_complete_threadsafe`.
+
+    Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
+    after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. While
+    `max_pending` operations wait, a further one is refused. Bulk work (expiring, `sweep`, closing) yields to
+    the loop every `slice_seconds`. The purgatory tells its `observers` what happens.
+
+    Parking and completing cost O(keys of the operation), however many operations are pending.
+
+    Raises ValueError for a tick, a slice or a max_pending that is not positive, or a wheel_size below 2.
+    """
+
+    __slots__ = ("_lifecycle",)
+
+    def __init__(
+        self,
+        name: str = "purgatory",
+        *,
+        tick: float = 0.001,
+        wheel_size: int = DEFAULT_WHEEL_SIZE,
+        max_pending: int | None = None,
+        slice_seconds: float = 0.005,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        super().__init__(
+            name,
+            tick=tick,
+            wheel_size=wheel_size,
+            max_pending=max_pending,
+            slice_seconds=slice_seconds,
+            observers=observers,
+        )
+        self._lifecycle = Lifecycle(self._engine)
+
+    def start(self) -> None:
+        """Open the purgatory on the running event loop. Its reaper is a task of its own until `aclose`.
+
+        Raises RuntimeError when it is open already or no loop is running, PurgatoryClosed when it was closed.
+        """
+        self._lifecycle.start()
+
+    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the purgatory on `loop` without a reaper, as `purgatory.testing` does with its clocks."""
+        self._engine.open_on(loop)
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Open the purgatory and be its reaper: ``await task_group.start(purgatory.run)``.
+
+        Returns when the purgatory is closed. A cancellation closes it as `aclose` does, and then goes on.
+        """
+        await self._lifecycle.run(task_status)
+
+    async def __aenter__(self) -> Purgatory:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose(cancel_pending=exception_type is not None)
+
+    async def aclose(self, *, cancel_pending: bool = False) -> None:
+        """Take no more operations, and end those that are pending: expire them, or withdraw them.
+
+        Returns when all of them are done and the reaper has ended. A second call waits for that, too. When
+        the calling task is cancelled meanwhile, the rest ends in one go.
+        """
+        await self._lifecycle.aclose(CANCELLED if cancel_pending else EXPIRED)
+
+    async def sweep(self, key: Hashable) -> int:
+        """Do the same as `check_and_complete`, for keys with thousands of watchers, in slices.
+
+        It yields to the loop every `slice_seconds`. When the task that awaits it is cancelled, the loop
+        checks the rest in its next turn, in one go. So no operation misses the change that the sweep was for.
+        """
+        sweep = Sweep(self._engine, key)
+        try:
+            while sweep.step():
+                await pause()
+        except BaseException:
+            sweep.abandon()
+            raise
+        return sweep.completed
+
+    async def wait_until(
+        self, predicate: Callable[[], T], keys: Iterable[Hashable], timeout: float | None = None
+    ) -> T:
+        """The first truthy value of `predicate`, which is called now and at every check of a key.
+
+        Raises TimeoutError when there is none within `timeout` seconds, and whatever the predicate raises.
+        """
+        operation = PredicateOperation(predicate, timeout)
+        value = await self.try_complete_else_watch(operation, keys)
+        if operation.expired:
+            when = f"before {self.name!r} was closed" if self._engine.closing else f"within {timeout} seconds"
+            raise TimeoutError(f"{safe_repr(predicate)} did not hold {when}")
+        return value
