@@ -213,6 +213,12 @@ async def test_bytes_that_are_not_http_get_a_400(server: MemoryServer) -> None:
     assert await client.status() == 400
 
 
+async def test_an_unknown_method_is_refused(server: MemoryServer) -> None:
+    client = server.connect()
+    client.send("BREW /topics/t HTTP/1.1\r\nHost: test\r\n\r\n")
+    assert await client.status() in (400, 405)
+
+
 async def test_an_answer_that_its_client_does_not_read_in_time_is_dropped(server: MemoryServer) -> None:
     await fill_topic(server.service)
     client = server.connect()
