@@ -58,7 +58,7 @@ def told(clock: ManualClock, seconds: float = 0) -> list[Exception]:
 
 
 def books_are_right(purgatory: Purgatory, **expected: int) -> bool:
-    """Whether the statistics are as expected, and a check runs at once, because none is stuck in the queue."""
+    """Whether the statistics are as expected, and no check is stuck in the queue: a new one runs at once."""
     figures = purgatory.statistics()
     probe = purgatory.try_complete_else_watch(Gate(), ["probe"])
     probe.opened = True
