@@ -5,7 +5,7 @@ uvicorn by itself has these gaps:
 - It waits for ever for the rest of a request, and for a client to read its answer.
 - It accepts a request head of any length.
 - It keeps any number of requests that are sent before the last one is answered (pipelining). Then it stops
-  reading, and so does not notice that the client leaves. When it notices, it tells only the last request.
+  reading, and so does not notice that the client leaves. When it notices, it informs only the last request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAD_TOO_LARGE: Final = (
 
 
 class ClientDeadline(DelayedOperation[None]):
-    """Closes the connection of a client that is too slow. It stops while the client waits for the server."""
+    """Closes the connection of a client that is too slow. Stop it while the client waits for the server."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
         super().__init__(seconds)

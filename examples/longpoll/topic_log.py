@@ -48,7 +48,7 @@ class TopicLog:
     def __init__(self, name: str, id: str, limits: Limits) -> None:
         self.name: Final = name
         self.id: Final = id
-        """Tells this log from an earlier one of the same name, whose offsets mean other records."""
+        """Distinguishes this log from an earlier one of the same name, whose offsets mean other records."""
         self.start = 0
         """The offset of the oldest record that the log still has."""
         self._limits = limits

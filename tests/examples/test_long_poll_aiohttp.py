@@ -24,7 +24,7 @@ the server has stopped; its last answer is 101
 """
 
 
-async def test_the_example_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_example_prints_exactly_these_lines(capsys: pytest.CaptureFixture[str]) -> None:
     await long_poll_aiohttp.main()
 
     assert capsys.readouterr().out == PRINTED

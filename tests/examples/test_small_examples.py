@@ -1,4 +1,4 @@
-"""Each small example prints what it is meant to show."""
+"""Each small example prints the lines that it is meant to show."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ linus has logged out; online: nobody
         pytest.param(sessions.main, SESSIONS, id="sessions"),
     ],
 )
-def test_a_small_example_prints_what_it_shows(
+def test_a_small_example_prints_exactly_these_lines(
     main: Callable[[], Coroutine[None, None, None]], printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

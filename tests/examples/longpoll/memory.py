@@ -14,16 +14,16 @@ from examples.longpoll.connection import Connection, connection_state
 from examples.longpoll.service import Service
 
 KERNEL_BYTES: Final = 16 * 1024
-"""What the kernels of both sides hold of the answers that a client does not read."""
+"""The bytes of unread answers that the kernels of both sides hold."""
 
 CHUNK_BYTES: Final = 256 * 1024
-"""What a transport of asyncio reads at a time."""
+"""The bytes that a transport of asyncio reads at a time."""
 
 ANSWER: Final = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r]*\r\n((?:[^\r]+\r\n)*)\r\n")
 CONTENT_LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 END: Final = b""
-"""What is received of a client that has closed its side."""
+"""The chunk that stands for the end of a client's side."""
 
 
 class MemoryTransport(asyncio.Transport):
@@ -45,7 +45,7 @@ class MemoryTransport(asyncio.Transport):
         self.changed = asyncio.Event()
         """Set when there is more for the client to read, or the connection is lost."""
 
-    # What the server does.
+    # The interface of asyncio.Transport, for the server
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("127.0.0.1", id(self)) if name == "peername" else default
@@ -90,7 +90,7 @@ class MemoryTransport(asyncio.Transport):
         self._unsent.clear()
         self._loop.call_soon(self._lose)
 
-    # What the client does.
+    # The other end, for the client
 
     def deliver(self, data: bytes) -> None:
         """Send `data` to the server; `END` closes the client's side."""
@@ -98,7 +98,7 @@ class MemoryTransport(asyncio.Transport):
         self._loop.call_soon(self._receive)
 
     def take(self) -> bytes:
-        """Return what the kernel holds for the client, and let the server send more."""
+        """Return the bytes that the kernel holds for the client, and let the server send more."""
         taken = bytes(self._kernel)
         self._kernel.clear()
         self._send()
@@ -136,7 +136,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class Client:
-    """A client that sends what it likes, and reads only when it is asked for the next answer."""
+    """A client that sends any bytes, and reads only when the test asks for the next answer."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self.transport = transport

@@ -1,4 +1,4 @@
-"""Options that cannot be served are refused in a sentence that says what to choose instead."""
+"""Impossible options are refused in one sentence, which names the option to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `test_connection` shows in memory also holds with real sockets, on both event loops."""
+"""The behaviours that `test_connection` shows in memory also hold with real sockets, on both event loops."""
 
 from __future__ import annotations
 
