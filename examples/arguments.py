@@ -1,4 +1,8 @@
-"""Numbers on a command line: read, bounded, and explained when they are out of bounds."""
+"""Command-line options that are numbers within bounds.
+
+The first parameter, `add`, is the `add_argument` method of a parser or of one of its groups. A value that is
+no number, or is out of bounds, ends the program with a message that names the bounds.
+"""
 
 import argparse
 import math
@@ -8,6 +12,8 @@ Add = Callable[..., argparse.Action]
 
 
 def whole(add: Add, name: str, default: int, meaning: str, *, least: int = 1) -> None:
+    """Add the option `name`, a whole number of at least `least`, with `meaning` as its help text."""
+
     def parse(text: str) -> int:
         try:
             value = int(text)
@@ -29,6 +35,7 @@ def number(
     least: float = -math.inf,
     above: float = -math.inf,
 ) -> None:
+    """Add the option `name`, a finite number that is at least `least` and greater than `above`."""
     bound = f"above {above:g}" if above > least else f"{least:g} or more"
 
     def parse(text: str) -> float:

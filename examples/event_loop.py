@@ -12,4 +12,5 @@ T = TypeVar("T")
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
+    """Run `main()` on a new event loop and return its result."""
     return anyio.run(main, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})

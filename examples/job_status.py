@@ -1,18 +1,17 @@
-"""A job-status wait: "tell me when the job's status is no longer what I know", the long poll of many APIs.
+"""Wait for the next status of a job: the long poll that many web APIs offer.
 
     python -m examples.job_status
 
-A client that asks at intervals learns late or asks often. This one names the status that it has seen and is
-answered the moment there is another, or with the same one when its patience ends.
+A client that asks again and again, at intervals, either learns of a change late or asks too often. Here the
+client names the last status it has seen. It gets an answer as soon as the status differs, or the same status
+again after its timeout.
 """
 
 from __future__ import annotations
 
+import asyncio
 import enum
 
-import anyio
-
-from examples.event_loop import run
 from purgatory import Purgatory
 
 
@@ -23,47 +22,47 @@ class Status(enum.Enum):
 
 
 class Jobs:
-    """The status of every job, and a way to wait for the next one."""
+    """The status of every job, and a method that waits for the next one."""
 
     def __init__(self, purgatory: Purgatory) -> None:
         self._purgatory = purgatory
-        self._status: dict[str, Status] = {}
+        self._statuses: dict[str, Status] = {}
 
-    def set(self, job: str, status: Status) -> None:
-        self._status[job] = status
+    def set_status(self, job: str, status: Status) -> None:
+        self._statuses[job] = status
         self._purgatory.check_and_complete(job)
 
-    async def changed(self, job: str, seen: Status, timeout: float) -> Status:
-        """The job's status as soon as it differs from `seen`; `seen` again after `timeout` seconds."""
+    async def next_status(self, job: str, seen: Status, timeout: float) -> Status:
+        """Return the job's status as soon as it differs from `seen`, or `seen` after `timeout` seconds."""
 
-        def other_status() -> Status | None:
-            status = self._status[job]
+        def changed() -> Status | None:
+            status = self._statuses[job]
             return status if status is not seen else None
 
         try:
-            return await self._purgatory.wait_until(other_status, [job], timeout) or seen
+            return await self._purgatory.wait_until(changed, [job], timeout) or seen
         except TimeoutError:
             return seen
 
 
 async def work(jobs: Jobs, job: str) -> None:
-    for status, seconds in [(Status.RUNNING, 0.05), (Status.SUCCEEDED, 0.25)]:
-        await anyio.sleep(seconds)
-        jobs.set(job, status)
+    await asyncio.sleep(0.05)
+    jobs.set_status(job, Status.RUNNING)
+    await asyncio.sleep(0.25)
+    jobs.set_status(job, Status.SUCCEEDED)
 
 
-async def main() -> list[Status]:
-    seen = [Status.QUEUED]
-    async with Purgatory("jobs") as purgatory, anyio.create_task_group() as task_group:
+async def main() -> None:
+    async with Purgatory("jobs") as purgatory, asyncio.TaskGroup() as tasks:
         jobs = Jobs(purgatory)
-        jobs.set("report-7", Status.QUEUED)
-        task_group.start_soon(work, jobs, "report-7")
-        while seen[-1] is not Status.SUCCEEDED:
-            status = await jobs.changed("report-7", seen[-1], timeout=0.1)
-            print(f"report-7 is {'still ' if status is seen[-1] else ''}{status.value}")
-            seen.append(status)
-    return seen
+        jobs.set_status("report-7", Status.QUEUED)
+        tasks.create_task(work(jobs, "report-7"))
+        seen = Status.QUEUED
+        while seen is not Status.SUCCEEDED:
+            status = await jobs.next_status("report-7", seen, timeout=0.1)
+            print(f"report-7: {'still ' if status is seen else ''}{status.value}")
+            seen = status
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -1,30 +1,27 @@
-"""A quorum wait: a write is acknowledged when enough replicas have it, or reports who is missing.
+"""Wait for a quorum: a write is acknowledged when enough replicas have stored it.
 
     python -m examples.quorum
 
-Three replicas store what the coordinator sends them, one of them slowly. A write parks one operation on a key
-of its own, and every acknowledgement checks that key. The last write needs all three replicas, within less
-time than the slow one takes.
+A coordinator sends each write to three replicas, one of which is slow. The write waits on a key of its own,
+and every replica that has stored it checks that key. If the quorum is not reached before the timeout, the
+outcome names the replicas that are missing: the last write here needs all three within 0.1 s.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
 
-import anyio
-import anyio.abc
-
-from examples.event_loop import run
 from purgatory import DelayedOperation, Purgatory
 
 REPLICAS = {"amsterdam": 0.010, "berlin": 0.020, "cairo": 0.200}
-"""Seconds that each takes to store a write."""
+"""The seconds that each replica takes to store a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """Who had stored the write when the wait for it ended."""
+    """Whether a write reached its quorum in time, and the replicas that had stored it by then."""
 
     acknowledged: bool
     stored_by: tuple[str, ...]
@@ -32,10 +29,10 @@ class WriteOutcome:
     def __str__(self) -> str:
         verdict = "acknowledged" if self.acknowledged else "not acknowledged in time"
         missing = [replica for replica in REPLICAS if replica not in self.stored_by]
-        return f"{verdict}: stored by {', '.join(self.stored_by)}; missing {', '.join(missing) or 'none'}"
+        return f"{verdict}; stored by {', '.join(self.stored_by)}; missing: {', '.join(missing) or 'none'}"
 
 
-class QuorumWrite(DelayedOperation[WriteOutcome]):
+class DelayedWrite(DelayedOperation[WriteOutcome]):
     """Waits until `quorum` replicas have stored the write."""
 
     def __init__(self, stored_by: list[str], quorum: int, timeout: float) -> None:
@@ -51,38 +48,35 @@ class QuorumWrite(DelayedOperation[WriteOutcome]):
 
 
 class Coordinator:
-    """Sends each write to every replica, and waits for as many as the caller asks for."""
+    """Sends each write to every replica, and waits for as many of them as the caller asks for."""
 
-    def __init__(self, purgatory: Purgatory, task_group: anyio.abc.TaskGroup) -> None:
+    def __init__(self, purgatory: Purgatory, tasks: asyncio.TaskGroup) -> None:
         self._purgatory = purgatory
-        self._task_group = task_group
-        self._stored_by: defaultdict[int, list[str]] = defaultdict(list)
+        self._tasks = tasks
         self._writes = 0
+        self._stored_by: defaultdict[int, list[str]] = defaultdict(list)
 
     async def write(self, quorum: int, timeout: float) -> WriteOutcome:
         self._writes += 1
-        number = self._writes
-        for replica, seconds in REPLICAS.items():
-            self._task_group.start_soon(self._store, replica, seconds, number)
-        operation = QuorumWrite(self._stored_by[number], quorum, timeout)
-        return await self._purgatory.try_complete_else_watch(operation, [number])
+        write = self._writes
+        for replica in REPLICAS:
+            self._tasks.create_task(self._store(write, replica))
+        operation = DelayedWrite(self._stored_by[write], quorum, timeout)
+        return await self._purgatory.try_complete_else_watch(operation, [write])
 
-    async def _store(self, replica: str, seconds: float, number: int) -> None:
-        await anyio.sleep(seconds)
-        self._stored_by[number].append(replica)
-        self._purgatory.check_and_complete(number)
+    async def _store(self, write: int, replica: str) -> None:
+        await asyncio.sleep(REPLICAS[replica])
+        self._stored_by[write].append(replica)
+        self._purgatory.check_and_complete(write)
 
 
-async def main() -> list[WriteOutcome]:
-    outcomes = []
-    async with Purgatory("writes") as purgatory, anyio.create_task_group() as task_group:
-        coordinator = Coordinator(purgatory, task_group)
-        for quorum, timeout in [(1, 0.1), (2, 0.1), (3, 0.1)]:
-            outcome = await coordinator.write(quorum, timeout)
-            print(f"{quorum} of {len(REPLICAS)} within {timeout} s: {outcome}")
-            outcomes.append(outcome)
-    return outcomes
+async def main() -> None:
+    async with Purgatory("writes") as purgatory, asyncio.TaskGroup() as tasks:
+        coordinator = Coordinator(purgatory, tasks)
+        for quorum in (1, 2, 3):
+            outcome = await coordinator.write(quorum, timeout=0.1)
+            print(f"quorum of {quorum}: {outcome}")
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -1,22 +1,21 @@
-"""Sessions kept alive by heartbeats: each beat gives its session a new timeout, in O(1).
+"""Sessions that heartbeats keep alive: each heartbeat gives its session a new timeout, in O(1).
 
     python -m examples.sessions
 
-Every session is one operation that nothing ever completes: it either expires, which is how its end is
-noticed, or is withdrawn by a log-out. A beat is a `reschedule`, which costs the same with ten sessions or a
-million.
+A session is an operation that no check ever completes. It expires when its client has sent no heartbeat for
+the timeout, and it is cancelled when its client logs out. A heartbeat calls `reschedule`, which costs the
+same with ten sessions as with a million.
 """
 
 from __future__ import annotations
 
-import anyio
+import asyncio
 
-from examples.event_loop import run
 from purgatory import DelayedOperation, Purgatory
 
 
 class Session(DelayedOperation[None]):
-    """One client's session; the expiry of the operation is the end of it."""
+    """The session of one client. The session ends when the operation expires."""
 
     def __init__(self, sessions: Sessions, client: str) -> None:
         super().__init__(sessions.timeout)
@@ -27,59 +26,54 @@ class Session(DelayedOperation[None]):
         return False
 
     def on_expiration(self) -> None:
-        self.sessions.expired(self.client)
+        self.sessions.remove_expired(self.client)
 
 
 class Sessions:
-    """Who is online."""
+    """The clients that are online."""
 
     def __init__(self, purgatory: Purgatory, timeout: float) -> None:
         self.timeout = timeout
-        self.lost: list[str] = []
         self._purgatory = purgatory
         self._online: dict[str, Session] = {}
 
     def log_in(self, client: str) -> None:
         self._online[client] = self._purgatory.try_complete_else_watch(Session(self, client), [client])
 
-    def beat(self, client: str) -> bool:
-        """The client lives; False when its session is over and it has to log in again."""
+    def heartbeat(self, client: str) -> bool:
+        """Renew the client's session. Return False if it is over: then the client has to log in again."""
         session = self._online.get(client)
         return session is not None and session.reschedule(self.timeout)
 
     def log_out(self, client: str) -> None:
         self._online.pop(client).cancel()
+        print(f"{client} has logged out; online: {self}")
 
-    def expired(self, client: str) -> None:
+    def remove_expired(self, client: str) -> None:
         del self._online[client]
-        self.lost.append(client)
-        print(f"{client} has not been heard of for {self.timeout} s; online: {', '.join(self.online)}")
+        print(f"{client} has sent no heartbeat for {self.timeout} s; online: {self}")
 
-    @property
-    def online(self) -> list[str]:
-        return sorted(self._online)
+    def __str__(self) -> str:
+        return ", ".join(sorted(self._online)) or "nobody"
 
 
-async def client(sessions: Sessions, name: str, beats: int) -> None:
-    """Beats every 50 ms, so many times, and falls silent."""
+async def run_client(sessions: Sessions, name: str, heartbeats: int) -> None:
+    """Log in, send `heartbeats` heartbeats, one every 50 ms, and then nothing more."""
     sessions.log_in(name)
-    for _ in range(beats):
-        await anyio.sleep(0.05)
-        sessions.beat(name)
+    for _ in range(heartbeats):
+        await asyncio.sleep(0.05)
+        sessions.heartbeat(name)
 
 
-async def main() -> list[str]:
+async def main() -> None:
     async with Purgatory("sessions") as purgatory:
         sessions = Sessions(purgatory, timeout=0.12)
-        async with anyio.create_task_group() as task_group:
-            task_group.start_soon(client, sessions, "ada", 2)
-            task_group.start_soon(client, sessions, "grace", 6)
-            task_group.start_soon(client, sessions, "linus", 9)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run_client(sessions, "ada", heartbeats=2))
+            tasks.create_task(run_client(sessions, "grace", heartbeats=6))
+            tasks.create_task(run_client(sessions, "linus", heartbeats=9))
         sessions.log_out("linus")
-        print("linus has logged out")
-        await anyio.sleep(sessions.timeout)
-        return sessions.lost
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -1,4 +1,4 @@
-"""The operations that the tests offer."""
+"""Operations for the tests, and things that their hooks do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from purgatory import DelayedOperation
 
 
 class Stop(BaseException):
-    """Stands for KeyboardInterrupt, which would end the test run as well."""
+    """A BaseException in place of KeyboardInterrupt, which would also end the test run."""
 
 
 class Gate(DelayedOperation[str]):
-    """Completes when it is tried after somebody has opened it, and gives its name.
+    """Completes when it is tried while `opened` is True. Its result is its name.
 
-    It notes which hooks have run; `trying`, `completing` and `expiring` are done inside them.
+    `ran` lists the hooks that have run. They call `trying`, `completing` and `expiring`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Gate(DelayedOperation[str]):
 
 
 def raising(error: BaseException) -> Callable[[], NoReturn]:
-    """Something for a hook to do."""
+    """Return a function that raises `error`, for a hook to call."""
 
     def raise_it() -> NoReturn:
         raise error
@@ -65,6 +65,6 @@ def raising(error: BaseException) -> Callable[[], NoReturn]:
 
 
 async def a_few_turns() -> None:
-    """Let the loop get round to whatever is ready, and to what that leads to."""
+    """Let the loop run everything that is ready, and what that makes ready in turn."""
     for _ in range(5):
         await asyncio.sleep(0)

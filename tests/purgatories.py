@@ -1,4 +1,4 @@
-"""What the tests ask of a purgatory."""
+"""Checks of a purgatory's state that several tests make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a collector shows, and a journal for it to ask."""
+"""The metrics of a collector, and a fake journal for it to read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from purgatory.metrics import PurgatoryCollector
 
 
 class Losses:
-    """What a JournalWriter tells."""
+    """A fake JournalWriter, with the figures that a collector reads."""
 
     lost_operations = 7
     lost_checks = 2
 
 
 class Shown:
-    """A registry with one collector, and what it shows."""
+    """A registry with one collector, and its samples."""
 
     def __init__(self, collector: PurgatoryCollector) -> None:
         self.registry = CollectorRegistry()
@@ -25,7 +25,7 @@ class Shown:
         return self.registry.get_sample_value(name, labels)
 
     def series(self) -> dict[str, set[tuple[tuple[str, str], ...]]]:
-        """The labels of all samples, by the samples' names."""
+        """Return the label sets of all samples, by sample name."""
         found: dict[str, set[tuple[tuple[str, str], ...]]] = {}
         for metric in self.registry.collect():
             for sample in metric.samples:
@@ -33,7 +33,7 @@ class Shown:
         return found
 
     def buckets(self, name: str, **labels: str) -> dict[float, float]:
-        """The upper bounds of a histogram, and how many there are up to each."""
+        """Return a histogram's upper bounds, each with its cumulative count."""
         return {
             float(sample.labels["le"]): sample.value
             for metric in self.registry.collect()

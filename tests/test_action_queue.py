@@ -1,4 +1,4 @@
-"""The order in which checks made inside hooks are run, and where they wait."""
+"""Checks that are made inside hooks are queued; these tests cover their order and when they run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CountingClock(ManualClock):
         return super().call_soon(callback, *args, context=context)
 
 
-def test_checks_run_in_the_order_in_which_they_were_asked_for_across_purgatories() -> None:
+def test_queued_checks_run_in_the_order_in_which_they_were_made_across_purgatories() -> None:
     def ask() -> None:
         for purgatory, key in asked:
             assert purgatory.check_and_complete(key) == 0
@@ -51,7 +51,7 @@ def test_checks_run_in_the_order_in_which_they_were_asked_for_across_purgatories
     assert order == [("second", "y"), ("first", "x"), ("second", "x"), ("first", "z")]
 
 
-def test_a_check_asked_for_again_after_it_has_begun_is_run_again() -> None:
+def test_a_check_that_is_made_again_after_it_has_begun_runs_again() -> None:
     purgatory = ManualClock().purgatory()
     rounds: list[int] = []
 
@@ -67,7 +67,7 @@ def test_a_check_asked_for_again_after_it_has_begun_is_run_again() -> None:
 
 
 def test_queued_checks_go_breadth_first() -> None:
-    """A tree of operations, each of which lights its two children: by generations, not by branches."""
+    """In a tree whose operations complete their two children, each generation completes before the next."""
     purgatory = ManualClock().purgatory()
     order: list[int] = []
 
@@ -88,7 +88,7 @@ def test_queued_checks_go_breadth_first() -> None:
 
 
 @pytest.mark.parametrize("outermost", ["offer", "check", "force", "cancel", "reschedule", "due", "signal"])
-def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str) -> None:
+def test_every_outermost_call_runs_the_checks_that_its_hooks_made(outermost: str) -> None:
     class Asking:
         def operation_finished(self, purgatory: str, operation: object, timing: Timing) -> None:
             held.check_and_complete("inner")
@@ -125,7 +125,7 @@ def test_every_outermost_call_runs_the_checks_its_hooks_asked_for(outermost: str
     assert held.statistics().pending == 0
 
 
-def test_a_base_exception_with_nothing_left_to_check_leaves_nothing_in_the_loop() -> None:
+def test_a_base_exception_with_an_empty_queue_schedules_nothing_on_the_loop() -> None:
     clock = CountingClock()
     purgatory = clock.purgatory()
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(Stop())), ["key"])
@@ -134,7 +134,7 @@ def test_a_base_exception_with_nothing_left_to_check_leaves_nothing_in_the_loop(
     assert clock.called_soon == 0
 
 
-def test_a_base_exception_inside_a_hook_leaves_the_queue_to_the_outermost_call() -> None:
+def test_a_base_exception_inside_a_hook_leaves_queued_checks_to_the_outermost_call() -> None:
     def ask_and_survive() -> None:
         purgatory.check_and_complete("inner")
         with pytest.raises(Stop):
@@ -153,7 +153,7 @@ def test_a_base_exception_inside_a_hook_leaves_the_queue_to_the_outermost_call()
     assert clock.called_soon == 0
 
 
-def test_one_loop_has_one_queue_and_another_has_its_own() -> None:
+def test_each_loop_has_one_queue_of_its_own() -> None:
     one: Any = ManualClock()
     other: Any = ManualClock()
     assert action_queue_of(one) is action_queue_of(one)
@@ -167,11 +167,11 @@ def test_one_loop_has_one_queue_and_another_has_its_own() -> None:
     one.purgatory().try_complete_else_watch(
         Gate(trying=lambda: answers.append(purgatory.check_and_complete("key"))), ["a"]
     )
-    # To the other loop this is no hook of its own.
+    # The hook runs on one loop, so a check on the other loop runs at once.
     assert answers == [1]
 
 
-def test_the_queues_keep_no_loop_alive() -> None:
+def test_a_queue_does_not_keep_its_loop_alive() -> None:
     clock = ManualClock()
     purgatory: Purgatory = clock.purgatory()
     purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
@@ -182,6 +182,6 @@ def test_the_queues_keep_no_loop_alive() -> None:
     assert ref() is None
 
 
-def test_a_checker_has_to_be_extended() -> None:
+def test_a_checker_has_to_be_subclassed() -> None:
     with pytest.raises(NotImplementedError):
         Owner().run_check("key")

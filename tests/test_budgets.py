@@ -1,8 +1,8 @@
-"""What an operation may cost, counted and not timed: bytes, objects, look-ups, calls, moves, wake-ups.
+"""The budget of an operation, counted and not timed: bytes, objects, look-ups, calls, moves, wake-ups.
 
-Counts are the same on any machine and under any load, so a budget that is passed is a change of the code.
-Each is the count as it is, with a little room where interpreters differ. Raise one only knowingly, with a
-look at what `benchmarks` says to it.
+Counts are the same on any machine and under any load, so a test that fails here shows a change of the code.
+Each budget is the present count, with a little room where interpreters differ. Before you raise one, look
+at the effect in `benchmarks`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT = 30.0
 
 
 class Ready(DelayedOperation[None]):
-    """As small as a user's operation gets."""
+    """The smallest operation that a user can write."""
 
     __slots__ = ("ready",)
 
@@ -44,7 +44,7 @@ class Ready(DelayedOperation[None]):
 
 
 class CountedKey:
-    """Counts how often it is hashed and compared: each is a look-up in a table that it is in."""
+    """Counts how often it is hashed and compared. Each hash is a look-up in a dict or a set."""
 
     hashed = compared = 0
 
@@ -68,7 +68,7 @@ def look_ups(act: Callable[..., object], *arguments: object) -> int:
 
 
 def a_purgatory() -> Purgatory:
-    """One whose time stands still, with one operation in it, so that its timer stays armed."""
+    """A purgatory whose time stands still, with one pending operation that keeps its timer armed."""
     held = ManualClock().purgatory()
     held.try_complete_else_watch(Ready(), ("nobody else's",))
     return held
@@ -81,8 +81,8 @@ def held() -> Purgatory:
 
 @pytest.fixture
 def traced(collector_off: None) -> Iterator[Callable[[], int]]:
-    """How many bytes have been allocated since, by anything that Python's allocators know of."""
-    # A tracer, such as that of a coverage run, makes an object of every frame.
+    """Gives a function that returns the bytes allocated since, by all of Python's allocators."""
+    # A tracer, such as that of coverage, creates an object for every frame.
     tracer = sys.gettrace()
     sys.settrace(None)
     tracemalloc.start()
@@ -92,7 +92,7 @@ def traced(collector_off: None) -> Iterator[Callable[[], int]]:
     sys.settrace(tracer)
 
 
-# Watched keys per operation, operations per key -> bytes of a pending one, user's object included.
+# (watched keys per operation, operations per key) -> bytes of a pending operation with the user's object.
 BYTES = {
     (1, 1): 198 if COMPILED else 263,
     (1, 10): 192 if COMPILED else 255,
@@ -101,14 +101,16 @@ BYTES = {
 }
 
 
-# How often a count is made: the least is right, since other threads may allocate something meanwhile.
+# How often each count is made. The lowest one is right, because other threads may allocate memory meanwhile.
 COUNTS = 3
 
 
 @pytest.mark.parametrize(("keys", "sharing"), BYTES)
-def test_bytes_of_a_pending_operation(keys: int, sharing: int, traced: Callable[[], int]) -> None:
+def test_a_pending_operation_stays_within_its_bytes(
+    keys: int, sharing: int, traced: Callable[[], int]
+) -> None:
     given = [tuple(range(first, first + keys)) for first in range(0, keys * MANY // sharing, keys)] * sharing
-    # All are kept to the end, or what the interpreter keeps of one for reuse would serve the next.
+    # All purgatories live until the end, or the interpreter would reuse the memory of one for the next.
     purgatories = [a_purgatory() for _ in range(COUNTS)]
     counts: list[int] = []
     for held in purgatories:
@@ -120,7 +122,7 @@ def test_bytes_of_a_pending_operation(keys: int, sharing: int, traced: Callable[
     assert min(counts) / MANY <= BYTES[keys, sharing]
 
 
-def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Callable[[], int]) -> None:
+def test_a_round_trip_stays_within_its_peak_of_bytes(held: Purgatory, traced: Callable[[], int]) -> None:
     keys = (1, 2, 3)
 
     def round_trip() -> None:
@@ -128,7 +130,7 @@ def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Cal
         operation.ready = True
         held.check_and_complete(2)
 
-    # The first one fills what the interpreter keeps for reuse.
+    # The first round trip fills the interpreter's free lists.
     round_trip()
     peaks: list[int] = []
     kept: list[int] = []
@@ -139,23 +141,27 @@ def test_bytes_that_a_round_trip_needs_for_a_moment(held: Purgatory, traced: Cal
         peaks.append(tracemalloc.get_traced_memory()[1] - before)
         kept.append(traced() - before)
     assert min(peaks) <= 320
-    # But for the counts themselves.
+    # The remaining bytes are those of the counts themselves.
     assert min(kept) < 100
 
 
 @pytest.mark.parametrize("keys", [1, 3])
-def test_objects_the_collector_has_to_look_at(held: Purgatory, keys: int, collector_off: None) -> None:
+def test_a_pending_operation_adds_one_object_for_the_collector(
+    held: Purgatory, keys: int, collector_off: None
+) -> None:
     given = [tuple(range(first, first + keys)) for first in range(0, keys * MANY, keys)]
-    # Whose tuples of numbers it leaves alone from the first time on.
+    # The first collection stops tracking tuples that hold only numbers.
     gc.collect()
     before = len(gc.get_objects())
     for watched in given:
         held.try_complete_else_watch(Ready(), watched)
-    # The user's own, and a handful for the wheel, which has grown meanwhile.
+    # The user's objects, and a few of the wheel, which has grown meanwhile.
     assert len(gc.get_objects()) - before <= MANY + 20
 
 
-async def test_objects_of_a_task_that_awaits(virtual_time: VirtualTimeLoop, collector_off: None) -> None:
+async def test_an_awaiting_task_stays_within_its_number_of_objects(
+    virtual_time: VirtualTimeLoop, collector_off: None
+) -> None:
     async def wait(purgatory: Purgatory) -> None:
         await purgatory.try_complete_else_watch(Ready(), ("key",))
 
@@ -167,23 +173,23 @@ async def test_objects_of_a_task_that_awaits(virtual_time: VirtualTimeLoop, coll
         made = len(gc.get_objects()) - before
         purgatory.cancel_for_key("key")
         await asyncio.wait(tasks)
-    # Five are of asyncio's making: the task, its weak reference, context and wake-up method, the coroutine.
-    # Ours are the operation, what `await` makes of it, a future behind that, and two for a chunk of 16.
+    # Asyncio makes five: the task, its weak reference, its context, its wake-up method and the coroutine.
+    # Ours are the operation, the iterator of `await`, its future, and two for each chunk of 16.
     assert made <= (5 + 3 + 2 / 16) * MANY + 50
 
 
 @pytest.mark.parametrize("keys", [1, 3])
-def test_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
+def test_parking_and_completing_stay_within_their_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
     watched = tuple(CountedKey(number) for number in range(keys))
     operations = [Ready() for _ in range(40)]
     parking = [look_ups(held.try_complete_else_watch, operation, watched) for operation in operations]
-    # That it can be hashed is found out before anything happens; then it is looked up once. The second
-    # operation makes a list of the key.
+    # The key is hashed before anything changes, to refuse an unhashable one. Then it is looked up once. The
+    # second operation on a key turns its entry into a list.
     assert parking[:1] + parking[2:] == [2 * keys] * 39
     assert parking[1] == 3 * keys
 
     leaving = [look_ups(operation.force_complete) for operation in operations]
-    # The last of each of three chunks: to find where the list begins, and to have it begin elsewhere.
+    # The last operation of each of three chunks finds where the list begins, and sets a new beginning.
     assert [looks for looks in leaving if looks] == [2 * keys] * 3
     assert look_ups(held.check_and_complete, watched[0]) == 1
 
@@ -191,7 +197,7 @@ def test_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
     assert look_ups(alone.force_complete) == keys
 
 
-def test_calls_into_the_users_code(held: Purgatory) -> None:
+def test_a_round_trip_calls_each_hook_of_the_user_no_more_than_needed(held: Purgatory) -> None:
     calls = calls_of("try_complete", "on_complete", "on_expiration", "__init__")
     operation = Ready()
     with calls as seen:
@@ -205,7 +211,7 @@ def test_calls_into_the_users_code(held: Purgatory) -> None:
 
 @pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
 @pytest.mark.parametrize(("keys", "park", "complete"), [((1,), 365, 400), ((1, 2, 3), 510, 440)])
-def test_bytecodes_of_parking_and_completing(
+def test_parking_and_completing_stay_within_their_bytecodes(
     held: Purgatory, keys: tuple[int, ...], park: int, complete: int
 ) -> None:
     operation = Ready()
@@ -216,7 +222,7 @@ def test_bytecodes_of_parking_and_completing(
 
 
 @pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
-def test_bytecodes_do_not_grow_with_what_is_pending(held: Purgatory) -> None:
+def test_bytecodes_do_not_grow_with_the_number_of_pending_operations(held: Purgatory) -> None:
     def round_trip(number: int) -> int:
         operation = Ready()
         parking = bytecodes(lambda: held.try_complete_else_watch(operation, (number, "shared")))
@@ -226,12 +232,12 @@ def test_bytecodes_do_not_grow_with_what_is_pending(held: Purgatory) -> None:
     with_one = round_trip(0)
     for number in range(1, 20 * MANY):
         held.try_complete_else_watch(Ready(), (number, "shared"))
-    # Searching its chunk, at the most.
+    # At most the search in one chunk is added.
     assert round_trip(20 * MANY) <= with_one + 16 * 25
 
 
 @pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")
-def test_bytecodes_of_sharing_many_keys_grow_as_these_do() -> None:
+def test_bytecodes_of_two_operations_with_many_common_keys_grow_linearly() -> None:
     def second(keys: int) -> int:
         held = a_purgatory()
         watched = tuple(range(keys))
@@ -243,7 +249,7 @@ def test_bytecodes_of_sharing_many_keys_grow_as_these_do() -> None:
     assert second(2 * MANY) <= 2.1 * second(MANY)
 
 
-def test_moves_between_levels_on_the_way_to_expiring() -> None:
+def test_an_expiring_task_moves_at_most_once_per_level() -> None:
     for wheel_size, ahead in ((2, 1_000), (20, 7_999), (32, 30_000)):
         wheel = TimingWheel(wheel_size)
         for expiration in range(1, ahead + 1):
@@ -257,7 +263,7 @@ def test_moves_between_levels_on_the_way_to_expiring() -> None:
         assert moved <= (levels - 1) * ahead
 
 
-def test_no_moves_at_all_for_what_completes_early() -> None:
+def test_an_operation_that_completes_early_never_moves() -> None:
     clock = ManualClock()
     held = clock.purgatory()
     levels = []
@@ -270,7 +276,7 @@ def test_no_moves_at_all_for_what_completes_early() -> None:
 
 
 class CountingLoop(VirtualTimeLoop):
-    """Counts what it is asked for."""
+    """Counts the calls of `time` and `call_at`."""
 
     def __init__(self) -> None:
         self.times = self.timers = 0
@@ -291,12 +297,12 @@ class CountingLoop(VirtualTimeLoop):
         return super().call_at(when, callback, *args, context=context)
 
 
-def test_what_parking_asks_of_the_loop() -> None:
+def test_parking_reads_the_time_once_and_arms_no_timer() -> None:
     async def park() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, CountingLoop)
         async with Purgatory() as purgatory:
-            # The first one finds that a tick has begun, and arms the timer.
+            # The first operation finds that a new tick has begun, and arms the timer.
             purgatory.try_complete_else_watch(Ready(), ("key",))
             loop.times = loop.timers = 0
             for _ in range(MANY):
@@ -309,7 +315,7 @@ def test_what_parking_asks_of_the_loop() -> None:
         assert runner.run(park()) == (MANY, 0)
 
 
-async def test_wakeups_are_the_slots_in_which_something_expires(virtual_time: VirtualTimeLoop) -> None:
+async def test_there_is_one_wakeup_per_slot_in_which_something_expires(virtual_time: VirtualTimeLoop) -> None:
     async with Purgatory() as purgatory:
         for number in range(MANY):
             operation = Ready()
@@ -318,11 +324,11 @@ async def test_wakeups_are_the_slots_in_which_something_expires(virtual_time: Vi
         await asyncio.sleep(1)
         statistics = purgatory.statistics()
         assert statistics.expired == MANY
-        # Ten ticks, and those at which a higher level's slot is taken apart on the way there.
+        # One for each of ten ticks, and those that move a slot of a higher level down.
         assert statistics.wakeups <= 10 + 5
 
 
-async def test_no_wakeup_but_the_one_that_was_armed_when_everything_completes(
+async def test_nothing_wakes_the_timer_when_everything_completes_early(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with Purgatory() as purgatory:
@@ -348,13 +354,13 @@ class calls_of:
 
     def _profile(self, frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_name
-        # Those of the test's own class: interpreted, the core has functions of these names, too.
+        # Only those of this module: the interpreted core has functions of the same names.
         if event == "call" and name in self._names and frame.f_globals["__name__"] == __name__:
             self._seen[name] = self._seen.get(name, 0) + 1
 
 
 def bytecodes(act: Callable[[], object]) -> int:
-    """How many bytecodes `act` executes, in all that it calls."""
+    """Return the number of bytecodes that `act` and everything it calls execute."""
     executed = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

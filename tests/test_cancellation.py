@@ -1,4 +1,4 @@
-"""Tasks that await an operation and are cancelled, in every order of events."""
+"""Cancelling tasks that await an operation, in every order of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 class Waiter:
-    """A task that awaits an operation, and what came of it."""
+    """A task that awaits an operation and records the outcome."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -36,7 +36,7 @@ class Waiter:
 
 
 async def waiting(purgatory: Purgatory, timeout: float | None = 60, **hooks: Any) -> tuple[Gate, Waiter]:
-    """An operation on two keys, and a task that has come as far as awaiting it."""
+    """Return an operation on two keys, and a task that awaits it already."""
     gate = purgatory.try_complete_else_watch(Gate(timeout, "result", **hooks), ["a", "b"])
     waiter = Waiter(gate)
     await asyncio.sleep(0)
@@ -48,7 +48,7 @@ def nothing_is_left(purgatory: Purgatory) -> bool:
     return (figures.pending, figures.watched, figures.keys) == (0, 0, 0) and not purgatory.timer.armed
 
 
-async def test_cancelled_while_it_waits(purgatory: Purgatory) -> None:
+async def test_cancelling_a_waiting_task_withdraws_its_operation(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     waiter.task.cancel()
     # The task has not run yet, so nothing has been withdrawn yet.
@@ -60,16 +60,18 @@ async def test_cancelled_while_it_waits(purgatory: Purgatory) -> None:
     assert nothing_is_left(purgatory)
 
 
-async def test_cancelled_before_it_has_begun_to_wait(purgatory: Purgatory) -> None:
+async def test_cancelling_a_task_before_it_awaits_leaves_the_operation_pending(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
     waiter = Waiter(gate)
     waiter.task.cancel()
     assert await waiter.end() == []
-    # Nobody has ever awaited it.
+    # No task has awaited it.
     assert gate.state is OperationState.PENDING
 
 
-async def test_cancelled_after_completion_and_before_it_resumes(purgatory: Purgatory) -> None:
+async def test_cancelling_a_task_after_completion_and_before_it_resumes_leaves_the_operation_completed(
+    purgatory: Purgatory,
+) -> None:
     gate, waiter = await waiting(purgatory)
     assert gate.force_complete()
     assert waiter.task.cancel()
@@ -80,7 +82,7 @@ async def test_cancelled_after_completion_and_before_it_resumes(purgatory: Purga
     assert nothing_is_left(purgatory)
 
 
-async def test_cancelled_and_then_completed_before_it_resumes(purgatory: Purgatory) -> None:
+async def test_completion_wins_when_it_comes_before_the_cancelled_task_resumes(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     assert waiter.task.cancel()
     gate.opened = True
@@ -91,7 +93,7 @@ async def test_cancelled_and_then_completed_before_it_resumes(purgatory: Purgato
     assert nothing_is_left(purgatory)
 
 
-async def test_cancelled_and_then_withdrawn_before_it_resumes(purgatory: Purgatory) -> None:
+async def test_withdrawing_after_the_task_was_cancelled_counts_once(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     waiter.task.cancel()
     assert gate.cancel()
@@ -99,7 +101,7 @@ async def test_cancelled_and_then_withdrawn_before_it_resumes(purgatory: Purgato
     assert purgatory.statistics().cancelled == 1
 
 
-async def test_withdrawn_and_then_cancelled_before_it_resumes(purgatory: Purgatory) -> None:
+async def test_cancelling_the_task_after_withdrawing_counts_once(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     assert gate.cancel()
     waiter.task.cancel()
@@ -108,7 +110,9 @@ async def test_withdrawn_and_then_cancelled_before_it_resumes(purgatory: Purgato
 
 
 @pytest.mark.parametrize("first", ["cancel", "expire"])
-async def test_cancelled_and_expired_in_one_turn(purgatory: Purgatory, first: str) -> None:
+async def test_expiration_wins_when_the_task_is_cancelled_in_the_same_turn(
+    purgatory: Purgatory, first: str
+) -> None:
     gate, waiter = await waiting(purgatory)
     for act in ("cancel", "expire") if first == "cancel" else ("expire", "cancel"):
         if act == "cancel":
@@ -121,7 +125,9 @@ async def test_cancelled_and_expired_in_one_turn(purgatory: Purgatory, first: st
     assert nothing_is_left(purgatory)
 
 
-async def test_cancelled_by_a_hook_of_the_operation_it_waits_for(purgatory: Purgatory) -> None:
+async def test_a_task_may_be_cancelled_by_a_hook_of_the_operation_that_it_awaits(
+    purgatory: Purgatory,
+) -> None:
     gate, waiter = await waiting(purgatory)
     gate.completing = waiter.task.cancel
     gate.force_complete()
@@ -149,7 +155,7 @@ async def test_the_exception_of_an_operation_whose_only_waiter_was_cancelled_in_
 # Many waiters
 
 
-async def test_while_another_task_waits_the_operation_stays(purgatory: Purgatory) -> None:
+async def test_an_operation_stays_while_another_task_awaits_it(purgatory: Purgatory) -> None:
     gate, first = await waiting(purgatory)
     others = [Waiter(gate) for _ in range(9)]
     await asyncio.sleep(0)
@@ -162,7 +168,7 @@ async def test_while_another_task_waits_the_operation_stays(purgatory: Purgatory
     assert await first.end() == ["result"]
 
 
-async def test_cancelling_all_waiters_in_one_turn_withdraws_it(purgatory: Purgatory) -> None:
+async def test_cancelling_all_waiters_in_one_turn_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate, first = await waiting(purgatory)
     waiters = [first, *[Waiter(gate) for _ in range(9)]]
     await asyncio.sleep(0)
@@ -173,7 +179,7 @@ async def test_cancelling_all_waiters_in_one_turn_withdraws_it(purgatory: Purgat
     assert purgatory.statistics().cancelled == 1
 
 
-async def test_a_task_that_begins_to_wait_in_the_turn_in_which_the_last_one_is_cancelled_keeps_it(
+async def test_a_task_that_begins_to_await_when_the_last_waiter_is_cancelled_keeps_the_operation(
     purgatory: Purgatory,
 ) -> None:
     gate, first = await waiting(purgatory)
@@ -186,7 +192,9 @@ async def test_a_task_that_begins_to_wait_in_the_turn_in_which_the_last_one_is_c
     assert await second.end() == ["result"]
 
 
-async def test_some_waiters_are_cancelled_in_the_turn_of_completion(purgatory: Purgatory) -> None:
+async def test_waiters_that_are_not_cancelled_in_the_turn_of_completion_get_the_result(
+    purgatory: Purgatory,
+) -> None:
     gate, first = await waiting(purgatory)
     second, third = Waiter(gate), Waiter(gate)
     await asyncio.sleep(0)
@@ -199,7 +207,7 @@ async def test_some_waiters_are_cancelled_in_the_turn_of_completion(purgatory: P
     assert nothing_is_left(purgatory)
 
 
-async def test_awaiting_what_was_withdrawn_for_lack_of_waiters_raises_cancelled_error(
+async def test_awaiting_an_operation_that_its_last_waiter_withdrew_raises_cancelled_error(
     purgatory: Purgatory,
 ) -> None:
     gate, waiter = await waiting(purgatory)
@@ -209,7 +217,9 @@ async def test_awaiting_what_was_withdrawn_for_lack_of_waiters_raises_cancelled_
         await gate
 
 
-async def test_an_operation_nobody_offered_is_withdrawn_with_its_last_waiter(purgatory: Purgatory) -> None:
+async def test_an_operation_that_was_never_offered_is_withdrawn_with_its_last_waiter(
+    purgatory: Purgatory,
+) -> None:
     gate = Gate(60)
     waiter = Waiter(gate)
     await asyncio.sleep(0)
@@ -220,10 +230,10 @@ async def test_an_operation_nobody_offered_is_withdrawn_with_its_last_waiter(pur
         purgatory.try_complete_else_watch(gate, ["a"])
 
 
-# Timeouts around it
+# Timeouts around the await
 
 
-async def test_an_outer_asyncio_timeout_withdraws_it(purgatory: Purgatory) -> None:
+async def test_an_outer_asyncio_timeout_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate = Gate(60)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
@@ -235,7 +245,7 @@ async def test_an_outer_asyncio_timeout_withdraws_it(purgatory: Purgatory) -> No
     assert task.cancelling() == 0
 
 
-async def test_an_outer_anyio_move_on_after_withdraws_it(purgatory: Purgatory) -> None:
+async def test_an_outer_anyio_move_on_after_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate = Gate(60)
     with anyio.move_on_after(0.001) as scope:
         await purgatory.try_complete_else_watch(gate, ["a"])
@@ -244,7 +254,7 @@ async def test_an_outer_anyio_move_on_after_withdraws_it(purgatory: Purgatory) -
     assert nothing_is_left(purgatory)
 
 
-async def test_an_outer_anyio_fail_after_withdraws_it(purgatory: Purgatory) -> None:
+async def test_an_outer_anyio_fail_after_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate = Gate(60)
     with pytest.raises(TimeoutError):
         with anyio.fail_after(0.001):
@@ -253,14 +263,14 @@ async def test_an_outer_anyio_fail_after_withdraws_it(purgatory: Purgatory) -> N
     assert nothing_is_left(purgatory)
 
 
-async def test_an_inner_timeout_that_is_shorter_wins(purgatory: Purgatory) -> None:
+async def test_a_shorter_timeout_of_the_operation_wins_over_an_outer_one(purgatory: Purgatory) -> None:
     with anyio.fail_after(60):
         async with asyncio.timeout(60):
             assert await purgatory.try_complete_else_watch(Gate(0.001, "expired"), ["a"]) == "expired"
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_an_outer_timeout_at_the_very_deadline_leaves_nothing(purgatory: Purgatory) -> None:
+async def test_an_outer_timeout_at_the_deadline_itself_leaves_nothing_behind(purgatory: Purgatory) -> None:
     for _ in range(10):
         gate = Gate(0.5)
         try:
@@ -276,7 +286,9 @@ async def test_an_outer_timeout_at_the_very_deadline_leaves_nothing(purgatory: P
 # Task groups
 
 
-async def test_a_failing_asyncio_task_group_withdraws_what_its_tasks_await(purgatory: Purgatory) -> None:
+async def test_a_failing_asyncio_task_group_withdraws_the_operations_of_its_tasks(
+    purgatory: Purgatory,
+) -> None:
     gates = [Gate(60), Gate(None)]
 
     async def wait(gate: Gate) -> None:
@@ -299,7 +311,7 @@ async def test_a_failing_asyncio_task_group_withdraws_what_its_tasks_await(purga
     assert nothing_is_left(purgatory)
 
 
-async def test_a_failing_anyio_task_group_withdraws_what_its_tasks_await(purgatory: Purgatory) -> None:
+async def test_a_failing_anyio_task_group_withdraws_the_operations_of_its_tasks(purgatory: Purgatory) -> None:
     gates = [Gate(60), Gate(None)]
 
     async def wait(gate: Gate) -> None:
@@ -322,7 +334,7 @@ async def test_a_failing_anyio_task_group_withdraws_what_its_tasks_await(purgato
     assert nothing_is_left(purgatory)
 
 
-async def test_a_failing_operation_fails_its_task_group_and_spares_the_purgatory(
+async def test_a_failing_operation_fails_its_task_group_and_not_the_purgatory(
     purgatory: Purgatory,
 ) -> None:
     bystander = purgatory.try_complete_else_watch(Gate(60), ["a"])
@@ -343,7 +355,7 @@ async def test_a_failing_operation_fails_its_task_group_and_spares_the_purgatory
     assert purgatory.operations() == [bystander]
 
 
-async def test_a_task_group_scope_cancelled_from_within_a_hook(purgatory: Purgatory) -> None:
+async def test_a_hook_may_cancel_the_scope_of_a_task_group(purgatory: Purgatory) -> None:
     async def wait(gate: Gate) -> None:
         await gate
 
@@ -367,7 +379,7 @@ async def test_a_task_group_scope_cancelled_from_within_a_hook(purgatory: Purgat
     [(False, ["result"]), (True, ["cancelled"])],
     ids=["expiring", "withdrawing"],
 )
-async def test_closing_with_waiters_leaves_none_of_them(cancel_pending: bool, outcome: list[str]) -> None:
+async def test_closing_ends_every_waiter(cancel_pending: bool, outcome: list[str]) -> None:
     purgatory = Purgatory()
     purgatory.start()
     pairs = [await waiting(purgatory, timeout) for timeout in (60, None, 1e-3)]
@@ -375,7 +387,7 @@ async def test_closing_with_waiters_leaves_none_of_them(cancel_pending: bool, ou
     assert [await waiter.end() for _, waiter in pairs] == [outcome] * 3
 
 
-async def test_closing_in_the_turn_in_which_a_waiter_is_cancelled() -> None:
+async def test_closing_in_the_turn_in_which_a_waiter_is_cancelled_ends_both() -> None:
     purgatory = Purgatory()
     purgatory.start()
     gate, waiter = await waiting(purgatory)
@@ -386,7 +398,7 @@ async def test_closing_in_the_turn_in_which_a_waiter_is_cancelled() -> None:
     assert nothing_is_left(purgatory)
 
 
-# Cancellation goes on
+# Cancellation is not swallowed
 
 
 @pytest.mark.parametrize("outer", ["asyncio", "anyio"])
@@ -407,7 +419,7 @@ async def test_cancellation_is_never_swallowed(purgatory: Purgatory, outer: str)
     assert passed == []
 
 
-async def test_the_reason_given_for_a_cancellation_arrives(purgatory: Purgatory) -> None:
+async def test_the_message_of_a_cancellation_reaches_the_task(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     waiter.task.cancel("shutting down")
     with pytest.raises(asyncio.CancelledError, match="shutting down"):
@@ -415,7 +427,7 @@ async def test_the_reason_given_for_a_cancellation_arrives(purgatory: Purgatory)
     assert gate.state is OperationState.CANCELLED
 
 
-async def test_a_task_that_catches_its_cancellation_may_wait_again(purgatory: Purgatory) -> None:
+async def test_a_task_that_catches_its_cancellation_may_await_again(purgatory: Purgatory) -> None:
     async def wait() -> str:
         try:
             return await purgatory.try_complete_else_watch(Gate(60), ["a"])
@@ -431,10 +443,10 @@ async def test_a_task_that_catches_its_cancellation_may_wait_again(purgatory: Pu
     assert await task == "second"
 
 
-# What is not a task
+# Awaiting without a task
 
 
-async def test_closing_a_coroutine_that_waits_withdraws_the_operation(purgatory: Purgatory) -> None:
+async def test_closing_a_waiting_coroutine_withdraws_the_operation(purgatory: Purgatory) -> None:
     async def wait() -> str:
         return await gate
 
@@ -446,7 +458,7 @@ async def test_closing_a_coroutine_that_waits_withdraws_the_operation(purgatory:
     assert nothing_is_left(purgatory)
 
 
-async def test_closing_one_of_two_coroutines_that_wait_does_not(purgatory: Purgatory) -> None:
+async def test_closing_one_of_two_waiting_coroutines_keeps_the_operation(purgatory: Purgatory) -> None:
     async def wait() -> str:
         return await gate
 
@@ -462,7 +474,7 @@ async def test_closing_one_of_two_coroutines_that_wait_does_not(purgatory: Purga
 
 
 @pytest.mark.parametrize("error", [ValueError("thrown in"), Stop("thrown in"), GeneratorExit()], ids=repr)
-async def test_whatever_is_thrown_into_a_waiting_coroutine_comes_out(
+async def test_an_exception_thrown_into_a_waiting_coroutine_comes_out_of_it(
     purgatory: Purgatory, error: BaseException
 ) -> None:
     async def wait() -> str:
@@ -477,7 +489,7 @@ async def test_whatever_is_thrown_into_a_waiting_coroutine_comes_out(
     assert gate.state is OperationState.CANCELLED
 
 
-async def test_closing_an_async_generator_that_waits_withdraws_the_operation(purgatory: Purgatory) -> None:
+async def test_closing_a_waiting_async_generator_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate = Gate(60)
 
     async def records() -> AsyncGenerator[str]:
@@ -495,7 +507,7 @@ async def test_closing_an_async_generator_that_waits_withdraws_the_operation(pur
     assert nothing_is_left(purgatory)
 
 
-async def test_a_stop_thrown_by_a_hook_reaches_the_caller_and_the_waiter(purgatory: Purgatory) -> None:
+async def test_a_base_exception_of_a_hook_reaches_the_caller_and_the_waiter(purgatory: Purgatory) -> None:
     stop = Stop("now")
 
     async def wait() -> Stop:
@@ -519,7 +531,9 @@ Ending = Callable[[Gate], object]
     [Gate.force_complete, Gate.cancel, lambda gate: gate.reschedule(0)],
     ids=["complete", "cancel", "expire"],
 )
-async def test_ending_what_two_tasks_await_from_one_of_their_hooks(purgatory: Purgatory, act: Ending) -> None:
+async def test_a_hook_of_an_awaited_operation_may_end_another_awaited_one(
+    purgatory: Purgatory, act: Ending
+) -> None:
     first, first_waiter = await waiting(purgatory)
     second, second_waiter = await waiting(purgatory)
     first.completing = lambda: act(second)

@@ -1,4 +1,4 @@
-"""Hooks that raise: what of it stays with the operation, what goes up, and that nobody else suffers."""
+"""Hooks that raise: exceptions fail one operation, base exceptions propagate, other operations go on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_ORDINARY = [Stop("bad"), GeneratorExit("bad"), BaseExceptionGroup("bad", [St
 
 
 class Quiet(Exception):
-    """An exception that is false, as an empty collection of errors may be."""
+    """An exception whose truth value is False, as that of an empty collection of errors may be."""
 
     def __bool__(self) -> bool:
         return False
@@ -49,7 +49,7 @@ def held(clock: ManualClock) -> Purgatory:
 
 
 def told(clock: ManualClock, seconds: float = 0) -> list[Exception]:
-    """What a loop's exception handler would have been told."""
+    """Advance the clock, and return the exceptions that a loop's exception handler would have got."""
     try:
         clock.advance(seconds)
     except ExceptionGroup as group:
@@ -58,7 +58,7 @@ def told(clock: ManualClock, seconds: float = 0) -> list[Exception]:
 
 
 def books_are_right(purgatory: Purgatory, **expected: int) -> bool:
-    """The figures, and that a check is not left in the queue by something that did not come out of it."""
+    """Whether the statistics are as expected, and no check is stuck in the queue: a new one runs at once."""
     figures = purgatory.statistics()
     probe = purgatory.try_complete_else_watch(Gate(), ["probe"])
     probe.opened = True
@@ -133,7 +133,9 @@ def test_an_exception_in_on_expiration_fails_the_operation(
     assert books_are_right(held, failed=1, expired=0, pending=0, keys=0)
 
 
-def test_an_exception_that_is_false_is_an_exception(clock: ManualClock, held: Purgatory) -> None:
+def test_an_exception_with_a_false_truth_value_fails_the_operation(
+    clock: ManualClock, held: Purgatory
+) -> None:
     error = Quiet()
     bad = held.try_complete_else_watch(Gate(trying=raising(error)), ["a"])
     with pytest.raises(Quiet):
@@ -141,7 +143,7 @@ def test_an_exception_that_is_false_is_an_exception(clock: ManualClock, held: Pu
     assert bad.exception() is error
 
 
-async def test_the_first_of_the_base_exceptions_of_a_close_goes_up_even_when_it_is_false() -> None:
+async def test_the_first_base_exception_of_a_close_propagates_even_if_its_truth_value_is_false() -> None:
     purgatory = Purgatory()
     purgatory.start()
     first = QuietStop()
@@ -153,7 +155,7 @@ async def test_the_first_of_the_base_exceptions_of_a_close_goes_up_even_when_it_
     assert purgatory.statistics().failed == 2
 
 
-def test_a_check_asked_for_by_a_hook_that_then_raises_is_made(clock: ManualClock, held: Purgatory) -> None:
+def test_a_check_made_by_a_hook_that_then_raises_still_runs(clock: ManualClock, held: Purgatory) -> None:
     def ask_and_fail() -> None:
         held.check_and_complete("other")
         raise ValueError("bad")
@@ -172,7 +174,7 @@ def test_a_check_asked_for_by_a_hook_that_then_raises_is_made(clock: ManualClock
     assert len(told(clock)) == 3
 
 
-def test_an_exception_after_the_operation_has_ended_is_reported_and_changes_nothing(
+def test_an_exception_in_a_hook_after_the_operation_has_ended_is_reported_and_changes_nothing(
     clock: ManualClock, held: Purgatory
 ) -> None:
     error = ValueError("afterthought")
@@ -192,7 +194,7 @@ def test_an_exception_after_the_operation_has_ended_is_reported_and_changes_noth
     assert books_are_right(held, completed=1, cancelled=1, expired=1, failed=0, keys=0)
 
 
-def test_a_hook_that_catches_what_another_operation_raises_goes_on(held: Purgatory) -> None:
+def test_a_hook_that_catches_the_exception_of_another_operation_goes_on(held: Purgatory) -> None:
     def end_the_other() -> None:
         with pytest.raises(Stop):
             other.force_complete()
@@ -204,10 +206,10 @@ def test_a_hook_that_catches_what_another_operation_raises_goes_on(held: Purgato
     assert books_are_right(held, completed=1, failed=1, keys=0)
 
 
-# Who is told
+# Who gets the exception
 
 
-async def test_a_failure_is_reported_when_nobody_awaits_the_operation(
+async def test_a_failure_is_reported_when_no_task_awaits_the_operation(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     error = ValueError("bad")
@@ -218,7 +220,7 @@ async def test_a_failure_is_reported_when_nobody_awaits_the_operation(
     assert repr(bad) in reported[0]["message"]
 
 
-async def test_a_failure_is_not_reported_when_it_is_awaited_right_away(
+async def test_a_failure_is_not_reported_when_the_operation_is_awaited_at_once(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     with pytest.raises(ValueError, match="bad"):
@@ -238,7 +240,7 @@ AWAITING: dict[str, Await] = {
 
 
 @pytest.mark.parametrize("wait", AWAITING.values(), ids=AWAITING.keys())
-async def test_a_failure_is_not_reported_when_a_task_made_right_away_awaits_it(
+async def test_a_failure_is_not_reported_when_a_task_created_at_once_awaits_it(
     purgatory: Purgatory, reported: list[dict[str, Any]], wait: Await
 ) -> None:
     bad = purgatory.try_complete_else_watch(Gate(60, trying=raising(ValueError("bad"))), ["a"])
@@ -251,7 +253,7 @@ async def test_a_failure_is_not_reported_when_a_task_made_right_away_awaits_it(
 
 
 @pytest.mark.parametrize("look", [Gate.result, Gate.exception], ids=["result", "exception"])
-async def test_a_failure_is_not_reported_when_somebody_looks(
+async def test_a_failure_is_not_reported_when_its_exception_is_read(
     purgatory: Purgatory, reported: list[dict[str, Any]], look: Callable[[Gate], object]
 ) -> None:
     bad = purgatory.try_complete_else_watch(Gate(60, trying=raising(ValueError("bad"))), ["a"])
@@ -261,7 +263,7 @@ async def test_a_failure_is_not_reported_when_somebody_looks(
     assert reported == []
 
 
-async def test_a_failure_is_reported_once_however_many_looked_away(
+async def test_a_failure_is_reported_once_when_the_operation_is_completed_again(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     bad = purgatory.try_complete_else_watch(Gate(60, completing=raising(ValueError("bad"))), ["a"])
@@ -271,7 +273,7 @@ async def test_a_failure_is_reported_once_however_many_looked_away(
     assert len(reported) == 1
 
 
-async def test_an_awaited_failure_reaches_a_task_that_comes_later(
+async def test_an_awaited_failure_also_reaches_a_task_that_awaits_later(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     bad = purgatory.try_complete_else_watch(Gate(60, completing=raising(ValueError("bad"))), ["a"])
@@ -282,11 +284,11 @@ async def test_an_awaited_failure_reaches_a_task_that_comes_later(
         await bad
 
 
-# What is no Exception goes up
+# Base exceptions propagate
 
 
 @pytest.mark.parametrize("error", NOT_ORDINARY, ids=repr)
-def test_a_base_exception_in_the_first_try_goes_up(held: Purgatory, error: BaseException) -> None:
+def test_a_base_exception_in_the_first_try_propagates(held: Purgatory, error: BaseException) -> None:
     bad = Gate(60, trying=raising(error))
     with pytest.raises(type(error)) as caught:
         held.try_complete_else_watch(bad, ["a", "b"])
@@ -298,7 +300,7 @@ def test_a_base_exception_in_the_first_try_goes_up(held: Purgatory, error: BaseE
 
 @pytest.mark.parametrize("error", NOT_ORDINARY, ids=repr)
 @pytest.mark.parametrize("when", ["first try", "check", "force", "cancelled", "rescheduled", "no time"])
-def test_a_base_exception_in_on_complete_goes_up(held: Purgatory, when: str, error: BaseException) -> None:
+def test_a_base_exception_in_on_complete_propagates(held: Purgatory, when: str, error: BaseException) -> None:
     bad = Gate(0 if when == "no time" else 60, completing=raising(error), opened=when == "first try")
     if when in ("first try", "no time"):
         with pytest.raises(type(error)):
@@ -321,7 +323,7 @@ def test_a_base_exception_in_on_complete_goes_up(held: Purgatory, when: str, err
     assert books_are_right(held, failed=int(failed), pending=0, watched=0, keys=0)
 
 
-def test_a_base_exception_in_the_middle_of_a_pass_keeps_nobody_from_being_checked(
+def test_a_base_exception_in_the_middle_of_a_pass_keeps_no_operation_from_being_checked(
     clock: ManualClock, held: Purgatory
 ) -> None:
     gates = [held.try_complete_else_watch(Gate(60, str(n)), ["a", n]) for n in range(50)]
@@ -336,7 +338,7 @@ def test_a_base_exception_in_the_middle_of_a_pass_keeps_nobody_from_being_checke
     assert books_are_right(held, completed=49, failed=1, pending=0, keys=0)
 
 
-def test_the_next_check_makes_up_for_what_a_base_exception_left(held: Purgatory) -> None:
+def test_the_next_check_also_checks_the_operations_that_a_base_exception_left_out(held: Purgatory) -> None:
     gates = [held.try_complete_else_watch(Gate(60), ["a"]) for _ in range(3)]
     other = held.try_complete_else_watch(Gate(60), ["b"])
     for gate in (*gates, other):
@@ -348,7 +350,7 @@ def test_the_next_check_makes_up_for_what_a_base_exception_left(held: Purgatory)
     assert held.statistics().pending == 0
 
 
-def test_checks_asked_for_before_a_base_exception_are_not_lost(clock: ManualClock, held: Purgatory) -> None:
+def test_checks_queued_before_a_base_exception_are_not_lost(clock: ManualClock, held: Purgatory) -> None:
     def ask_and_stop() -> None:
         for key in ("b", "c"):
             assert held.check_and_complete(key) == 0
@@ -368,7 +370,7 @@ def test_checks_asked_for_before_a_base_exception_are_not_lost(clock: ManualCloc
     assert books_are_right(held, failed=3, completed=6, pending=0, keys=0)
 
 
-def test_a_base_exception_in_a_queued_check_goes_up_and_the_rest_of_the_queue_is_run(
+def test_a_base_exception_in_a_queued_check_propagates_and_the_rest_of_the_queue_runs(
     clock: ManualClock, held: Purgatory
 ) -> None:
     def ask() -> None:
@@ -389,7 +391,7 @@ def test_a_base_exception_in_a_queued_check_goes_up_and_the_rest_of_the_queue_is
     assert books_are_right(held, completed=3, failed=1, pending=0, keys=0)
 
 
-def test_a_base_exception_in_a_nested_hook_goes_up_through_the_outer_one(
+def test_a_base_exception_in_a_nested_hook_propagates_through_the_outer_one(
     clock: ManualClock, held: Purgatory
 ) -> None:
     stop = Stop()
@@ -406,7 +408,7 @@ def test_a_base_exception_in_a_nested_hook_goes_up_through_the_outer_one(
     assert books_are_right(held, failed=2, completed=1, pending=0, keys=0)
 
 
-def test_a_base_exception_of_one_due_keeps_nobody_due_at_that_time_from_expiring(
+def test_a_base_exception_of_a_due_operation_keeps_no_other_due_one_from_expiring(
     clock: ManualClock, held: Purgatory
 ) -> None:
     gates = [held.try_complete_else_watch(Gate(1, str(n)), ["a", n]) for n in range(100)]
@@ -418,7 +420,7 @@ def test_a_base_exception_of_one_due_keeps_nobody_due_at_that_time_from_expiring
     assert books_are_right(held, expired=99, failed=1, pending=0, keys=0)
 
 
-async def test_a_base_exception_in_a_sweep_goes_up_and_those_behind_it_are_checked(
+async def test_a_base_exception_in_a_sweep_propagates_and_the_operations_behind_it_are_checked(
     purgatory: Purgatory,
 ) -> None:
     gates = [purgatory.try_complete_else_watch(Gate(60), ["a"]) for _ in range(50)]
@@ -432,7 +434,7 @@ async def test_a_base_exception_in_a_sweep_goes_up_and_those_behind_it_are_check
     assert books_are_right(purgatory, completed=49, failed=1, pending=0, keys=0)
 
 
-async def test_a_base_exception_in_a_check_for_another_thread_ends_the_loop_and_loses_no_check() -> None:
+async def test_a_base_exception_in_a_threadsafe_check_ends_the_loop_and_loses_no_check() -> None:
     caught: list[BaseException] = []
     loop = asyncio.new_event_loop()
 
@@ -464,7 +466,7 @@ async def test_a_base_exception_in_a_check_for_another_thread_ends_the_loop_and_
     assert [gate.state.name for gate in gates] == ["FAILED", "COMPLETED", "COMPLETED"]
 
 
-async def test_a_keyboard_interrupt_of_the_reaper_ends_the_loop_and_leaves_nobody_hanging() -> None:
+async def test_a_keyboard_interrupt_in_the_reaper_ends_the_loop_and_leaves_no_waiter_hanging() -> None:
     loop = asyncio.new_event_loop()
     outcomes: list[str] = []
 
@@ -490,10 +492,10 @@ async def test_a_keyboard_interrupt_of_the_reaper_ends_the_loop_and_leaves_nobod
     assert "the reaper of purgatory 'purgatory' failed; it is closed" in outcomes
 
 
-# Hooks that do what hooks should not
+# Hooks that misbehave
 
 
-def test_a_failing_operation_that_ends_others_on_its_way(clock: ManualClock, held: Purgatory) -> None:
+def test_a_failing_operation_may_end_others_in_its_hooks(clock: ManualClock, held: Purgatory) -> None:
     def end_the_rest_and_fail() -> None:
         held.cancel_for_key("a")
         raise ValueError("bad")
@@ -507,7 +509,9 @@ def test_a_failing_operation_that_ends_others_on_its_way(clock: ManualClock, hel
     assert books_are_right(held, cancelled=39, failed=1, keys=0)
 
 
-def test_a_hundred_bad_ones_on_one_key(clock: ManualClock, held: Purgatory) -> None:
+def test_a_hundred_failing_operations_on_one_key_do_not_harm_two_hundred_others(
+    clock: ManualClock, held: Purgatory
+) -> None:
     gates: list[DelayedOperation[Any]] = []
     for n in range(300):
         gate = held.try_complete_else_watch(Gate(60), ["a", n])

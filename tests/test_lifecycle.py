@@ -1,4 +1,4 @@
-"""Opening and closing a purgatory, and what is left when any of it goes wrong."""
+"""Opening and closing a purgatory, and the state that is left when either goes wrong."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def other_tasks() -> set[asyncio.Task[Any]]:
     return {task for task in asyncio.all_tasks() if task is not current}
 
 
-# The block
+# The `async with` block
 
 
-async def test_the_block_opens_and_closes_it() -> None:
+async def test_the_block_opens_and_closes_the_purgatory() -> None:
     before = other_tasks()
     purgatory = Purgatory("block")
     assert repr(purgatory) == "<Purgatory 'block' new pending=0 keys=0>"
@@ -48,7 +48,7 @@ async def opened_elsewhere() -> AsyncIterator[tuple[Purgatory, asyncio.Task[Any]
         left = Gate(60)
         yield purgatory, asyncio.current_task()
         purgatory.try_complete_else_watch(left, ["a"])
-    # Torn down by another task than set it up, without anybody minding.
+    # The teardown runs in another task than the setup, without an error.
     assert left.expired
     assert nothing_is_left(purgatory)
 
@@ -135,7 +135,7 @@ async def test_a_timeout_around_the_block_becomes_a_timeout_error_outside() -> N
 # start and aclose
 
 
-async def test_start_and_aclose_without_a_block() -> None:
+async def test_start_and_aclose_work_without_a_block() -> None:
     purgatory = Purgatory()
     assert await refuses(purgatory)
     purgatory.start()
@@ -177,7 +177,7 @@ async def test_a_closed_purgatory_is_not_opened_again() -> None:
     assert await refuses(purgatory)
 
 
-async def test_closing_what_was_never_opened_is_harmless() -> None:
+async def test_closing_a_purgatory_that_was_never_opened_is_harmless() -> None:
     purgatory = Purgatory()
     await purgatory.aclose()
     await purgatory.aclose(cancel_pending=True)
@@ -197,7 +197,7 @@ async def test_closing_twice_is_harmless() -> None:
     assert purgatory.statistics().expired == 1
 
 
-async def test_closing_before_the_reaper_has_begun() -> None:
+async def test_closing_before_the_reaper_has_begun_is_harmless() -> None:
     before = other_tasks()
     purgatory = Purgatory()
     purgatory.start()
@@ -235,7 +235,7 @@ async def test_the_pauses_of_closing_and_expiring_are_counted() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_closing_concurrently_returns_to_everybody_when_all_is_done() -> None:
+async def test_concurrent_closes_all_return_when_everything_is_done() -> None:
     purgatory, gates = await slow_to_close()
 
     async def close() -> bool:
@@ -247,7 +247,7 @@ async def test_closing_concurrently_returns_to_everybody_when_all_is_done() -> N
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_second_closer_may_give_up_waiting() -> None:
+async def test_a_second_close_may_be_cancelled() -> None:
     purgatory, gates = await slow_to_close()
     first, second = asyncio.create_task(purgatory.aclose()), asyncio.create_task(purgatory.aclose())
     await asyncio.sleep(0)
@@ -260,7 +260,7 @@ async def test_a_second_closer_may_give_up_waiting() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_second_closer_returns_though_a_hook_ends_the_first_after_it_was_cancelled() -> None:
+async def test_a_second_close_returns_though_a_hook_ends_the_first_one_after_its_cancellation() -> None:
     purgatory, gates = await slow_to_close()
     gates[-1].completing = raising(Stop())
     first, second = asyncio.create_task(purgatory.aclose()), asyncio.create_task(purgatory.aclose())
@@ -273,9 +273,9 @@ async def test_a_second_closer_returns_though_a_hook_ends_the_first_after_it_was
     assert all(gate.done for gate in gates)
 
 
-async def test_what_is_parked_after_its_own_try_has_closed_the_purgatory_expires() -> None:
+async def test_an_operation_whose_first_try_closes_the_purgatory_expires() -> None:
     def close() -> None:
-        # As an eager task does.
+        # An eager task, too, runs the call until its first await at once.
         with pytest.raises(StopIteration):
             purgatory.aclose().send(None)
 
@@ -288,7 +288,7 @@ async def test_what_is_parked_after_its_own_try_has_closed_the_purgatory_expires
 
 @pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("cancel_pending", [False, True], ids=["expiring", "withdrawing"])
-async def test_a_cancelled_close_of_a_large_purgatory_leaves_nobody_hanging(cancel_pending: bool) -> None:
+async def test_a_cancelled_close_of_a_large_purgatory_leaves_no_waiter_hanging(cancel_pending: bool) -> None:
     purgatory, gates = await slow_to_close()
 
     async def wait(gate: Gate) -> str:
@@ -311,7 +311,7 @@ async def test_a_cancelled_close_of_a_large_purgatory_leaves_nobody_hanging(canc
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_an_anyio_scope_cancelled_during_the_close_lets_it_finish_first() -> None:
+async def test_a_close_finishes_when_its_anyio_scope_is_cancelled() -> None:
     async def beat() -> None:
         while not closed:
             beats.append(purgatory.statistics().pending)
@@ -327,14 +327,14 @@ async def test_an_anyio_scope_cancelled_during_the_close_lets_it_finish_first() 
         closed.append(all(gate.expired for gate in gates))
     assert closed == [True]
     await beating
-    # In slices, as ever, and not in one go.
+    # It still works in slices, and not all at once.
     assert len(set(beats)) > 10
     assert nothing_is_left(purgatory)
     assert other_tasks() == set()
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_operations_that_end_and_keys_that_vanish_while_it_closes_are_left_alone() -> None:
+async def test_operations_that_end_and_keys_that_are_removed_during_the_close_are_left_alone() -> None:
     purgatory, gates = await slow_to_close()
     closing = asyncio.create_task(purgatory.aclose())
     while not closing.done():
@@ -366,7 +366,7 @@ async def test_hooks_that_raise_do_not_stop_the_close(reported: list[dict[str, A
     assert nothing_is_left(purgatory)
 
 
-async def test_a_base_exception_during_the_close_goes_up_when_everybody_has_been_told() -> None:
+async def test_a_base_exception_during_the_close_propagates_after_all_operations_have_ended() -> None:
     purgatory = Purgatory()
     purgatory.start()
     gates = [
@@ -385,7 +385,7 @@ async def test_a_base_exception_during_the_close_goes_up_when_everybody_has_been
     assert other_tasks() == set()
 
 
-async def test_closing_from_one_of_its_own_operations_tasks(purgatory: Purgatory) -> None:
+async def test_a_task_that_awaits_an_operation_may_close_the_purgatory(purgatory: Purgatory) -> None:
     async def wait_and_close() -> str:
         result = await purgatory.try_complete_else_watch(Gate(0.001, "done"), ["a"])
         await purgatory.aclose()
@@ -401,7 +401,7 @@ async def test_closing_from_one_of_its_own_operations_tasks(purgatory: Purgatory
 
 @pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("method", ["run", "aclose", "sweep", "wait_until", "await"])
-async def test_what_was_cancelled_once_does_not_haunt_the_next_call(method: str) -> None:
+async def test_a_cancelled_call_does_not_affect_the_next_call(method: str) -> None:
     def call(purgatory: Purgatory, gate: Gate) -> Awaitable[object]:
         calls: dict[str, Callable[[], Awaitable[object]]] = {
             "run": purgatory.run,
@@ -415,7 +415,7 @@ async def test_what_was_cancelled_once_does_not_haunt_the_next_call(method: str)
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     slow = partial(loop.jump, 1)
-    # Several, because what is compiled may use the memory of one call for the next.
+    # Several rounds, because compiled code may reuse the memory of one call for the next.
     for cancelled in (True, False) * 3:
         purgatory = Purgatory()
         gate = Gate(60)
@@ -441,7 +441,7 @@ async def test_what_was_cancelled_once_does_not_haunt_the_next_call(method: str)
 
 
 @pytest.mark.parametrize("use_uvloop", [False, True], ids=["asyncio", "uvloop"])
-def test_it_lives_in_what_anyio_runs(use_uvloop: bool) -> None:
+def test_a_purgatory_works_inside_anyio_run(use_uvloop: bool) -> None:
     async def main() -> tuple[str, str]:
         async with Purgatory() as purgatory:
             first = await purgatory.try_complete_else_watch(Gate(0.001, "block"), ["a"])
@@ -472,7 +472,7 @@ def test_a_closed_purgatory_leaves_no_timer_and_no_task_behind() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         with pytest.raises(WouldWaitForever):
             runner.run(main())
-        # Had a timer been left, time would have jumped to it.
+        # If a timer were left, virtual time would jump to it.
         assert runner.get_loop().time() == before[0]
 
 
@@ -509,13 +509,13 @@ async def test_a_thousand_purgatories_open_and_close_in_one_loop() -> None:
     ],
     ids=str,
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         Purgatory(**options)
 
 
 @pytest.mark.parametrize("wheel_size", [2, 3, 7, 20, 1_000])
-def test_any_wheel_size_from_two_will_do(wheel_size: int) -> None:
+def test_any_wheel_size_of_two_or_more_works(wheel_size: int) -> None:
     clock = ManualClock()
     purgatory = clock.purgatory(wheel_size=wheel_size, tick=1)
     gates = [purgatory.try_complete_else_watch(Gate(seconds), ["a"]) for seconds in (1, 9, 100, 5_000)]

@@ -1,4 +1,4 @@
-"""What the log is told: what went wrong, with what, and nothing that anybody has to see."""
+"""The log: failures with their operation and keys, nothing else, and no output unless it is configured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, a_few_turns, raising
 
 LOGGER = "purgatory"
-# The record's own, with what every one of them has.
+# The fields that every record of the package has.
 FIELDS = ("purgatory", "kind", "keys")
 
 
@@ -28,7 +28,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def records(log: pytest.LogCaptureFixture) -> list[tuple[int, dict[str, Any], BaseException | None]]:
-    """The level, the fields and the exception of each."""
+    """Return the level, the fields and the exception of each record of the package."""
     return [
         (
             record.levelno,
@@ -40,7 +40,7 @@ def records(log: pytest.LogCaptureFixture) -> list[tuple[int, dict[str, Any], Ba
     ]
 
 
-async def test_a_failure_that_nobody_awaits_is_an_error_with_kind_and_keys(
+async def test_a_failure_that_no_task_awaits_is_logged_as_an_error_with_kind_and_keys(
     reported: list[dict[str, Any]], log: pytest.LogCaptureFixture
 ) -> None:
     error = ValueError("bad")
@@ -54,7 +54,7 @@ async def test_a_failure_that_nobody_awaits_is_an_error_with_kind_and_keys(
     assert len(reported) == 1
 
 
-async def test_a_failure_that_somebody_awaits_is_information(log: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_that_a_task_awaits_is_logged_as_information(log: pytest.LogCaptureFixture) -> None:
     error = ValueError("bad")
     async with Purgatory("polls") as polls:
         with pytest.raises(ValueError, match="bad"):
@@ -63,7 +63,7 @@ async def test_a_failure_that_somebody_awaits_is_information(log: pytest.LogCapt
     assert records(log) == [(logging.INFO, {"purgatory": "polls", "kind": "Gate", "keys": ("a",)}, error)]
 
 
-def test_what_goes_well_is_not_logged(log: pytest.LogCaptureFixture) -> None:
+def test_an_operation_that_does_not_fail_is_not_logged(log: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     held = clock.purgatory()
     gates = [held.try_complete_else_watch(Gate(1), ["a"]) for _ in range(3)]
@@ -94,7 +94,7 @@ async def test_an_observer_that_raises_is_logged_with_its_purgatory(
     assert len(reported) == 1
 
 
-async def test_a_log_that_raises_harms_nobody(
+async def test_a_log_that_raises_harms_no_operation(
     reported: list[dict[str, Any]], log: pytest.LogCaptureFixture, broken_filter: ValueError
 ) -> None:
     async with Purgatory("polls") as polls:
@@ -109,7 +109,7 @@ async def test_a_log_that_raises_harms_nobody(
 
 @pytest.fixture
 def broken_filter() -> Iterator[ValueError]:
-    """A filter of the log that raises this."""
+    """The error that a filter of the log raises during the test."""
     error = ValueError("filter")
 
     def broken(_: logging.LogRecord) -> bool:
@@ -120,7 +120,7 @@ def broken_filter() -> Iterator[ValueError]:
     logging.getLogger(LOGGER).removeFilter(broken)
 
 
-def test_what_goes_up_is_not_logged(log: pytest.LogCaptureFixture) -> None:
+def test_an_exception_that_propagates_is_not_logged(log: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     gate = clock.purgatory().try_complete_else_watch(Gate(60, completing=raising(Stop("up"))), ["a"])
     with pytest.raises(Stop):
@@ -129,7 +129,7 @@ def test_what_goes_up_is_not_logged(log: pytest.LogCaptureFixture) -> None:
     assert records(log) == []
 
 
-def test_it_says_nothing_to_a_program_that_has_not_configured_logging() -> None:
+def test_nothing_is_printed_in_a_program_that_has_not_configured_logging() -> None:
     program = """
 import asyncio
 from purgatory import DelayedOperation, Purgatory
@@ -153,7 +153,7 @@ asyncio.run(main())
     assert (done.stdout, done.stderr) == ("caught\ntold\n", "")
 
 
-def test_a_program_that_ends_at_once_has_logged_nevertheless(log: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_even_if_the_program_ends_at_once(log: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         async with Purgatory() as purgatory:

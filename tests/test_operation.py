@@ -1,4 +1,4 @@
-"""One operation: what it says of itself, how it ends, and what may be made of it by subclassing."""
+"""One operation: its attributes, the ways in which it ends, awaiting it, and subclasses of every kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.operations import Gate, Stop, raising
 T = TypeVar("T")
 
 
-# Its timeout
+# Timeout
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_timeout_is_in_seconds_and_none_means_never(given: float | None, kep
     assert kept is None or type(gate.timeout) is float
 
 
-def test_nan_is_no_timeout() -> None:
+def test_nan_is_refused_as_a_timeout() -> None:
     with pytest.raises(ValueError, match="NaN"):
         Gate(math.nan)
     gate = Gate(5)
@@ -47,7 +47,7 @@ def test_nan_is_no_timeout() -> None:
 
 
 @pytest.mark.parametrize("bad", ["5", b"5", [5], 5j, object()], ids=lambda bad: type(bad).__name__)
-def test_what_is_not_a_number_is_no_timeout(bad: Any) -> None:
+def test_a_timeout_that_is_not_a_number_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError):
         Gate(bad)
     gate = Gate(5)
@@ -64,10 +64,10 @@ async def test_a_pending_operation_keeps_its_timeout_when_a_new_one_is_refused(p
     assert (gate.state, gate.timeout, gate.deadline) == (OperationState.PENDING, 60.0, deadline)
 
 
-# What it says of itself
+# Attributes
 
 
-def test_a_new_operation() -> None:
+def test_a_new_operation_has_no_keys_and_no_deadline() -> None:
     gate = Gate(5)
     assert gate.state is OperationState.NEW
     assert not gate.done
@@ -77,7 +77,7 @@ def test_a_new_operation() -> None:
     assert gate.deadline is None
 
 
-def test_a_pending_operation() -> None:
+def test_a_pending_operation_has_its_keys_and_its_deadline() -> None:
     clock = ManualClock()
     clock.advance(3)
     gate = clock.purgatory().try_complete_else_watch(Gate(5), ["b", "a", "b"])
@@ -98,7 +98,7 @@ def test_an_operation_that_never_expires_has_no_deadline(timeout: float | None) 
 
 
 @pytest.mark.parametrize("keys", [["a"], ["a", "b"]], ids=["one key", "two keys"])
-def test_an_operation_that_ended_keeps_its_keys_and_its_deadline(keys: list[str]) -> None:
+def test_an_operation_that_has_ended_keeps_its_keys_and_its_deadline(keys: list[str]) -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
     gates = [purgatory.try_complete_else_watch(Gate(5), keys) for _ in range(4)]
@@ -122,7 +122,7 @@ def test_every_state_has_a_name_and_a_value() -> None:
     assert [state.name.lower() for state in OperationState] == values
 
 
-def test_its_repr_is_one_line_that_says_how_it_stands() -> None:
+def test_the_repr_is_one_line_with_the_state() -> None:
     purgatory = ManualClock().purgatory()
     gate = Gate(1.5)
     assert repr(gate) == "<Gate new timeout=1.5 keys=[]>"
@@ -133,10 +133,10 @@ def test_its_repr_is_one_line_that_says_how_it_stands() -> None:
     assert repr(gate) == "<Gate cancelled timeout=None keys=['two\\nlines', 5]>"
 
 
-# How it ends
+# Ending
 
 
-def test_an_operation_nobody_offered_can_be_completed_once() -> None:
+def test_an_operation_that_was_never_offered_can_be_completed_once() -> None:
     gate = Gate(name="done")
     assert gate.force_complete()
     assert not gate.force_complete()
@@ -146,7 +146,7 @@ def test_an_operation_nobody_offered_can_be_completed_once() -> None:
     assert gate.result() == "done"
 
 
-def test_an_operation_nobody_offered_can_be_withdrawn_once() -> None:
+def test_an_operation_that_was_never_offered_can_be_withdrawn_once() -> None:
     gate = Gate()
     assert gate.cancel()
     assert not gate.cancel()
@@ -156,7 +156,9 @@ def test_an_operation_nobody_offered_can_be_withdrawn_once() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Stop("bad")], ids=repr)
-def test_an_operation_nobody_offered_fails_in_the_callers_face(error: BaseException) -> None:
+def test_an_operation_that_was_never_offered_raises_the_exception_of_its_hook_to_the_caller(
+    error: BaseException,
+) -> None:
     gate = Gate(completing=raising(error))
     with pytest.raises(type(error), match="bad"):
         gate.force_complete()
@@ -165,7 +167,7 @@ def test_an_operation_nobody_offered_fails_in_the_callers_face(error: BaseExcept
     assert not gate.force_complete()
 
 
-def test_run_is_what_the_timer_calls_and_expires_it() -> None:
+def test_run_which_the_timer_calls_expires_the_operation() -> None:
     purgatory = ManualClock().purgatory()
     gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
     gate.run()
@@ -174,7 +176,7 @@ def test_run_is_what_the_timer_calls_and_expires_it() -> None:
     assert purgatory.statistics().keys == 0
 
 
-def test_its_hooks_see_how_it_ended_and_that_it_is_in_no_list_any_more() -> None:
+def test_hooks_see_the_final_state_and_empty_watch_lists() -> None:
     seen: list[tuple[str, str, bool, int, int, tuple[object, ...]]] = []
 
     def look(hook: str, gate: Gate) -> None:
@@ -199,7 +201,7 @@ def test_its_hooks_see_how_it_ended_and_that_it_is_in_no_list_any_more() -> None
     ]
 
 
-def test_hooks_left_as_they_are_do_nothing() -> None:
+def test_hooks_that_are_not_overridden_do_nothing() -> None:
     class Bare(DelayedOperation[None]):
         def try_complete(self) -> bool:
             return False
@@ -212,7 +214,7 @@ def test_hooks_left_as_they_are_do_nothing() -> None:
     assert bare.result() is None
 
 
-async def test_an_operation_that_does_not_say_when_it_is_complete_fails(purgatory: Purgatory) -> None:
+async def test_an_operation_without_try_complete_fails(purgatory: Purgatory) -> None:
     class Forgetful(DelayedOperation[None]):
         pass
 
@@ -222,7 +224,7 @@ async def test_an_operation_that_does_not_say_when_it_is_complete_fails(purgator
         await operation
 
 
-async def test_what_try_complete_returns_does_not_matter(purgatory: Purgatory) -> None:
+async def test_the_value_that_try_complete_returns_does_not_matter(purgatory: Purgatory) -> None:
     class Boastful(DelayedOperation[None]):
         def try_complete(self) -> bool:
             return True
@@ -240,11 +242,11 @@ async def test_what_try_complete_returns_does_not_matter(purgatory: Purgatory) -
     assert await purgatory.try_complete_else_watch(Silent(60), ["a"]) == "said nothing"
 
 
-# Its outcome
+# Outcome
 
 
 @pytest.mark.parametrize("offered", [False, True])
-def test_there_is_no_outcome_before_it_ends(offered: bool) -> None:
+def test_there_is_no_outcome_before_the_end(offered: bool) -> None:
     gate = Gate(60)
     if offered:
         ManualClock().purgatory().try_complete_else_watch(gate, ["a"])
@@ -270,7 +272,7 @@ def test_there_is_no_outcome_inside_on_complete_and_there_is_one_inside_on_expir
 
 
 @pytest.mark.parametrize("value", [None, 0, "", ValueError("a value like any other"), Gate()], ids=repr)
-def test_whatever_on_complete_returns_is_the_result(value: object) -> None:
+def test_any_value_that_on_complete_returns_is_the_result(value: object) -> None:
     class Returning(DelayedOperation[object]):
         def try_complete(self) -> bool:
             return self.force_complete()
@@ -283,7 +285,7 @@ def test_whatever_on_complete_returns_is_the_result(value: object) -> None:
     assert operation.exception() is None
 
 
-def test_a_withdrawn_operation_has_no_outcome_but_cancelled_error() -> None:
+def test_the_outcome_of_a_withdrawn_operation_is_cancelled_error() -> None:
     gate = Gate()
     gate.cancel()
     with pytest.raises(asyncio.CancelledError, match="withdrawn"):
@@ -306,10 +308,10 @@ async def test_every_waiter_gets_the_same_exception_with_a_traceback_of_its_own(
     assert len(lengths) == 1
 
 
-# Awaiting it
+# Awaiting
 
 
-async def test_awaiting_gives_the_result_of_completion(purgatory: Purgatory) -> None:
+async def test_awaiting_returns_the_result_of_completion(purgatory: Purgatory) -> None:
     async def complete() -> None:
         gate.opened = True
         assert purgatory.check_and_complete("a") == 1
@@ -320,13 +322,15 @@ async def test_awaiting_gives_the_result_of_completion(purgatory: Purgatory) -> 
     await completing
 
 
-async def test_awaiting_gives_the_result_of_expiry(purgatory: Purgatory) -> None:
+async def test_awaiting_returns_the_result_of_expiration(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Gate(0.001, "timed out"), ["a"])
     assert await gate == "timed out"
     assert gate.expired
 
 
-async def test_a_done_operation_can_be_awaited_again_and_again_without_a_pause(purgatory: Purgatory) -> None:
+async def test_a_done_operation_can_be_awaited_repeatedly_without_yielding_to_the_loop(
+    purgatory: Purgatory,
+) -> None:
     gate = purgatory.try_complete_else_watch(Gate(opened=True, name="done"), ["a"])
     waiting = gate.__await__()
     with pytest.raises(StopIteration) as caught:
@@ -346,7 +350,7 @@ async def test_many_tasks_can_await_one_operation(purgatory: Purgatory) -> None:
     assert await asyncio.gather(*waits) == ["shared"] * 10
 
 
-async def test_it_can_be_awaited_before_it_is_offered(purgatory: Purgatory) -> None:
+async def test_an_operation_can_be_awaited_before_it_is_offered(purgatory: Purgatory) -> None:
     async def wait() -> str:
         return await gate
 
@@ -359,7 +363,7 @@ async def test_it_can_be_awaited_before_it_is_offered(purgatory: Purgatory) -> N
     assert await waiting == "early bird"
 
 
-async def test_withdrawing_it_raises_cancelled_error_in_its_waiters(purgatory: Purgatory) -> None:
+async def test_withdrawing_raises_cancelled_error_in_the_waiters(purgatory: Purgatory) -> None:
     async def wait() -> str:
         try:
             return await gate
@@ -373,7 +377,7 @@ async def test_withdrawing_it_raises_cancelled_error_in_its_waiters(purgatory: P
     assert await asyncio.gather(*waits) == ["withdrawn"] * 3
 
 
-async def test_a_stop_iteration_from_a_hook_cannot_be_taken_for_a_result(purgatory: Purgatory) -> None:
+async def test_a_stop_iteration_from_a_hook_is_not_taken_for_a_result(purgatory: Purgatory) -> None:
     error = StopIteration("not a result")
     gate = purgatory.try_complete_else_watch(Gate(60, completing=raising(error)), ["a"])
 
@@ -383,7 +387,7 @@ async def test_a_stop_iteration_from_a_hook_cannot_be_taken_for_a_result(purgato
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)
     gate.force_complete()
-    # Python does not let a StopIteration out of what is awaited; PEP 479 has it replaced.
+    # Python replaces a StopIteration that leaves a coroutine by RuntimeError (PEP 479).
     with pytest.raises(RuntimeError) as caught:
         await waiting
     assert caught.value.__cause__ is error
@@ -392,7 +396,7 @@ async def test_a_stop_iteration_from_a_hook_cannot_be_taken_for_a_result(purgato
     assert gate.exception() is error
 
 
-async def test_it_goes_where_asyncio_takes_an_awaitable(purgatory: Purgatory) -> None:
+async def test_asyncio_functions_accept_an_operation_as_an_awaitable(purgatory: Purgatory) -> None:
     first, second, third = (purgatory.try_complete_else_watch(Gate(0.001, n), [n]) for n in "abc")
     assert inspect.isawaitable(first)
     assert isinstance(first, Awaitable)
@@ -403,7 +407,7 @@ async def test_it_goes_where_asyncio_takes_an_awaitable(purgatory: Purgatory) ->
     assert purgatory.statistics().cancelled == 1
 
 
-async def test_shielded_it_outlives_the_task_that_waits(purgatory: Purgatory) -> None:
+async def test_a_shielded_operation_outlives_the_task_that_awaits_it(purgatory: Purgatory) -> None:
     async def wait() -> str:
         return await asyncio.shield(gate)
 
@@ -418,11 +422,11 @@ async def test_shielded_it_outlives_the_task_that_waits(purgatory: Purgatory) ->
     assert await gate == "survivor"
 
 
-# What it expects of the one that keeps it
+# The owner
 
 
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
-def test_a_done_operation_keeps_no_purgatory_alive(end: Callable[[Gate], object]) -> None:
+def test_a_done_operation_does_not_keep_its_purgatory_alive(end: Callable[[Gate], object]) -> None:
     purgatory = ManualClock().purgatory()
     kept = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
     ref = weakref.ref(purgatory.try_complete_else_watch(Gate(60), ["a"]))
@@ -433,7 +437,7 @@ def test_a_done_operation_keeps_no_purgatory_alive(end: Callable[[Gate], object]
     assert kept.keys == ("a", "b")
 
 
-def test_an_owner_has_to_be_extended() -> None:
+def test_an_owner_has_to_be_subclassed() -> None:
     gate = Gate()
     calls: list[Callable[[Owner], object]] = [
         lambda owner: owner.end(gate, None),
@@ -526,7 +530,7 @@ class Concrete(Abstract):
 
 @dataclass
 class Record(DelayedOperation[int]):
-    """Equal to its like, and therefore not hashable."""
+    """A dataclass compares by value, and so is not hashable."""
 
     seconds: float | None
     found: bool = False
@@ -553,7 +557,7 @@ class Quarrelsome(Plain):
 
 
 class Empty(Plain):
-    """Equal to everything, and false."""
+    """An operation that is equal to everything, and whose truth value is False."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -583,7 +587,7 @@ def is_exactly(found: list[DelayedOperation[Any]], expected: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_ordinary_subclass_can_wait(kind: type[Any]) -> None:
+def test_an_operation_of_any_ordinary_class_can_wait(kind: type[Any]) -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
     operations = [purgatory.try_complete_else_watch(kind(1 + n % 3), ["a", "b"]) for n in range(40)]
@@ -605,7 +609,9 @@ def test_any_ordinary_subclass_can_wait(kind: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_any_ordinary_subclass_can_be_awaited_and_fail(purgatory: Purgatory, kind: type[Any]) -> None:
+async def test_an_operation_of_any_ordinary_class_can_be_awaited_and_can_fail(
+    purgatory: Purgatory, kind: type[Any]
+) -> None:
     operation = purgatory.try_complete_else_watch(kind(0.001), ["a"])
     assert await operation == 1
     bad = type("Bad", (kind,), {"try_complete": raising(ValueError("bad"))})
@@ -614,7 +620,7 @@ async def test_any_ordinary_subclass_can_be_awaited_and_fail(purgatory: Purgator
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k is not Slotted])
-def test_an_ordinary_subclass_takes_weak_references(kind: type[Any]) -> None:
+def test_an_operation_of_any_ordinary_class_takes_weak_references(kind: type[Any]) -> None:
     operation = kind(1)
     ref = weakref.ref(operation)
     assert ref() is operation
@@ -622,7 +628,7 @@ def test_an_ordinary_subclass_takes_weak_references(kind: type[Any]) -> None:
     assert ref() is None
 
 
-def test_a_subclass_with_slots_takes_weak_references_when_it_asks_for_them() -> None:
+def test_a_subclass_with_slots_takes_weak_references_if_it_declares_the_slot() -> None:
     class Asking(Slotted):
         __slots__ = ("__weakref__",)
 
@@ -633,7 +639,7 @@ def test_a_subclass_with_slots_takes_weak_references_when_it_asks_for_them() -> 
     assert ref() is None
 
 
-def test_a_subclass_that_forgets_its_base_is_told_so_and_nothing_is_kept() -> None:
+def test_a_subclass_that_does_not_call_its_base_is_refused_with_a_reason_and_nothing_is_kept() -> None:
     class Forgetful(DelayedOperation[None]):
         def __init__(self) -> None:
             pass
@@ -651,7 +657,7 @@ def test_a_subclass_that_forgets_its_base_is_told_so_and_nothing_is_kept() -> No
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_two_generations_of_hooks_are_both_called() -> None:
+async def test_a_hook_may_call_the_hook_of_its_base_class() -> None:
     class Child(Gate):
         def on_complete(self) -> str:
             return super().on_complete() + " and child"

@@ -1,4 +1,4 @@
-"""The thirteen promises of the design, by number. What surrounds each of them is tested beside its module."""
+"""The promises of the design, by number. The tests of each module cover the details around them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def hooks_run(gate: Gate) -> list[str]:
     return [hook for hook in gate.ran if hook != "try_complete"]
 
 
-async def test_promise_01_exactly_once_in_whatever_order_it_is_ended() -> None:
+async def test_promise_01_exactly_once_in_every_order_of_endings() -> None:
     for order in permutations(ENDINGS, 3):
         clock = ManualClock()
         purgatory = clock.purgatory()
@@ -111,7 +111,7 @@ async def test_promise_01_exactly_once_in_whatever_order_it_is_ended() -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.__name__)
-async def test_promise_01_exactly_once_when_its_own_hooks_end_it_again(
+async def test_promise_01_exactly_once_when_hooks_end_their_operation_again(
     ending: Ending,
 ) -> None:
     def end_it_again() -> None:
@@ -132,7 +132,7 @@ async def test_promise_01_exactly_once_when_its_own_hooks_end_it_again(
 
 
 @pytest.mark.parametrize("keys", [["key"], ["a", "key", "b"]], ids=["one key", "three keys"])
-def test_promise_01_exactly_once_when_the_try_ends_it_and_goes_on(keys: list[str]) -> None:
+def test_promise_01_exactly_once_when_try_complete_ends_the_operation_and_goes_on(keys: list[str]) -> None:
     def end_it_twice() -> None:
         assert gate.force_complete()
         assert not gate.force_complete()
@@ -155,14 +155,14 @@ async def test_promise_02_offering_tries_once_and_watches_before_it_returns(purg
     assert purgatory.operations("a") == purgatory.operations("b") == [gate]
 
 
-async def test_promise_02_a_change_between_the_look_and_the_watching_is_not_missed(
+async def test_promise_02_a_change_between_the_try_and_the_watching_is_not_missed(
     purgatory: Purgatory,
 ) -> None:
     class Fetch(DelayedOperation[str]):
         def try_complete(self) -> bool:
             if log:
                 return self.force_complete()
-            # What else the try does leads to an append, too late for the look above.
+            # The try itself leads to an append, after it has looked at the log.
             log.append("record")
             assert purgatory.check_and_complete("log") == 0
             return False
@@ -278,7 +278,7 @@ async def test_promise_03_done_means_gone(act: Act, keys: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("collector_off")
-async def test_promise_03_what_completes_at_once_is_never_kept(purgatory: Purgatory) -> None:
+async def test_promise_03_an_operation_that_completes_at_once_is_never_kept(purgatory: Purgatory) -> None:
     completed = weakref.ref(purgatory.try_complete_else_watch(Gate(1, opened=True), ["a", "b"]))
     expired = weakref.ref(purgatory.try_complete_else_watch(Gate(0), ["a", "b"]))
     assert completed() is None
@@ -288,7 +288,7 @@ async def test_promise_03_what_completes_at_once_is_never_kept(purgatory: Purgat
 
 @pytest.mark.usefixtures("collector_off")
 @pytest.mark.parametrize("hook", ["trying", "completing", "expiring"])
-async def test_promise_03_a_failed_operation_is_held_by_its_own_traceback_alone(
+async def test_promise_03_only_the_traceback_keeps_a_failed_operation(
     purgatory: Purgatory, reported: list[dict[str, Any]], hook: str
 ) -> None:
     error = ValueError(hook)
@@ -305,7 +305,7 @@ async def test_promise_03_a_failed_operation_is_held_by_its_own_traceback_alone(
     assert (figures.pending, figures.watched, figures.keys, figures.failed) == (0, 0, 0, 1)
     await a_few_turns()
     assert len(reported) == 1
-    # As with every exception that somebody keeps, its traceback keeps the frames, and these keep `self`.
+    # The traceback of an exception keeps the frames, and these keep `self`.
     clear_frames(error)
     reported.clear()
     del gate
@@ -313,14 +313,14 @@ async def test_promise_03_a_failed_operation_is_held_by_its_own_traceback_alone(
 
 
 def clear_frames(error: BaseException) -> None:
-    """Empty the frames that the traceback of `error` led through, and those that had called them."""
+    """Clear the frames in the traceback of `error`, and the frames that called them."""
     for innermost, _ in traceback.walk_tb(error.__traceback__):
         frame: FrameType | None = innermost
         while frame is not None:
             try:
                 frame.clear()
             except RuntimeError:
-                break  # This one is still running.
+                break  # The frame is still running.
             frame = frame.f_back
 
 
@@ -389,7 +389,7 @@ async def test_promise_03_a_done_operation_is_freed_while_the_reaper_pauses() ->
 
 
 @pytest.mark.usefixtures("collector_off")
-async def test_promise_03_a_key_that_nobody_watches_any_more_is_freed(purgatory: Purgatory) -> None:
+async def test_promise_03_a_key_without_watchers_is_freed(purgatory: Purgatory) -> None:
     class Key:
         pass
 
@@ -450,7 +450,7 @@ async def test_promise_04_never_early_on_a_real_clock(purgatory: Purgatory) -> N
 
 
 class CountingLoop(VirtualTimeLoop):
-    """Counts the timers armed on it; nothing but the purgatory may arm one while it is used."""
+    """Counts the timers that are armed. In these tests only the purgatory arms any."""
 
     def __init__(self) -> None:
         self.handles: list[asyncio.TimerHandle] = []
@@ -512,7 +512,7 @@ def test_promise_05_the_timer_is_disarmed_when_the_last_operation_ends_early(act
     on_counting_loop(main)
 
 
-def test_promise_05_the_timer_is_disarmed_when_what_no_longer_expires_ends() -> None:
+def test_promise_05_the_timer_is_disarmed_when_an_operation_that_no_longer_expires_ends() -> None:
     async def main(loop: CountingLoop) -> None:
         async with Purgatory() as purgatory:
             gate = purgatory.try_complete_else_watch(Gate(1), ["a"])
@@ -525,7 +525,7 @@ def test_promise_05_the_timer_is_disarmed_when_what_no_longer_expires_ends() -> 
     on_counting_loop(main)
 
 
-def test_promise_05_a_busy_one_arms_one_timer_and_wakes_once_per_occupied_slot() -> None:
+def test_promise_05_a_busy_purgatory_arms_one_timer_and_wakes_once_per_occupied_slot() -> None:
     async def main(loop: CountingLoop) -> None:
         async with Purgatory(tick=0.001, wheel_size=64) as purgatory:
             gates = [
@@ -551,7 +551,7 @@ def test_promise_05_parking_later_deadlines_arms_nothing_more() -> None:
     on_counting_loop(main)
 
 
-def test_promise_05_slots_whose_operations_were_withdrawn_wake_nobody() -> None:
+def test_promise_05_slots_whose_operations_were_withdrawn_cost_no_wakeup() -> None:
     async def main(loop: CountingLoop) -> None:
         async with Purgatory(tick=0.001, wheel_size=64) as purgatory:
             gates = [purgatory.try_complete_else_watch(Gate(0.001 * n), ["a"]) for n in range(1, 61)]
@@ -559,13 +559,13 @@ def test_promise_05_slots_whose_operations_were_withdrawn_wake_nobody() -> None:
             for gate in gates[:-1]:
                 gate.cancel()
             await gates[-1]
-            # The one that was armed, and the last one's own.
+            # One was armed already, and one is for the last operation.
             assert purgatory.statistics().wakeups <= 2
 
     on_counting_loop(main)
 
 
-def test_promise_05_heartbeats_arm_nothing() -> None:
+def test_promise_05_heartbeats_arm_no_timer() -> None:
     async def main(loop: CountingLoop) -> None:
         async with Purgatory() as purgatory:
             session = purgatory.try_complete_else_watch(Gate(10), ["session"])
@@ -656,7 +656,7 @@ async def test_promise_07_a_bad_operation_does_not_keep_the_others_from_expiring
     assert [gate.state for gate in gates[::3]] == [OperationState.FAILED] * 34
     good = [gate for number, gate in enumerate(gates) if number % 3]
     assert [gate.state for gate in good] == [OperationState.EXPIRED] * 66
-    # Nobody awaited them, so the loop's exception handler is told, once for each.
+    # No task awaited them, so the loop's exception handler gets each exception once.
     await a_few_turns()
     assert [str(context["exception"]) for context in reported] == [gate.name for gate in gates[::3]]
 
@@ -678,7 +678,9 @@ async def test_promise_07_waiters_get_the_exception_and_then_the_handler_does_no
     assert reported == []
 
 
-async def test_promise_07_a_base_exception_propagates_when_the_books_are_right(purgatory: Purgatory) -> None:
+async def test_promise_07_a_base_exception_propagates_after_the_accounting_is_done(
+    purgatory: Purgatory,
+) -> None:
     stop = Stop()
     gates = [purgatory.try_complete_else_watch(Gate(name=n), ["key", "other"]) for n in "abc"]
     gates[1].trying = raising(stop)
@@ -691,7 +693,7 @@ async def test_promise_07_a_base_exception_propagates_when_the_books_are_right(p
     figures = purgatory.statistics()
     assert (figures.completed, figures.failed, figures.pending) == (1, 1, 1)
     assert (figures.watched, figures.keys) == (2, 2)
-    # Those behind it are checked nevertheless, in the loop's next turn.
+    # The operations behind it are checked in the loop's next turn.
     assert await gates[2] == "c"
 
 
@@ -785,7 +787,7 @@ async def test_promise_08_a_check_of_another_purgatory_made_inside_a_hook_is_que
 
 
 async def longest_stall(loop: VirtualTimeLoop, until: Callable[[], bool]) -> float:
-    """How long the loop was held between two of its turns, in virtual seconds; only hooks take time."""
+    """Return the longest time between two turns of the loop, in virtual seconds. Only hooks take time."""
     longest = 0.0
     while not until():
         before = loop.time()
@@ -804,7 +806,7 @@ async def offer_many(purgatory: Purgatory, loop: VirtualTimeLoop, many: int, hoo
 
 
 @pytest.mark.usefixtures("virtual_time", "untraced")
-async def test_promise_09_50_000_due_at_one_instant_hold_the_loop_for_one_slice_at_a_time() -> None:
+async def test_promise_09_expiring_50_000_at_one_instant_holds_the_loop_for_one_slice_at_a_time() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     async with Purgatory(slice_seconds=SLICE) as purgatory:
@@ -815,7 +817,7 @@ async def test_promise_09_50_000_due_at_one_instant_hold_the_loop_for_one_slice_
         stall = await longest_stall(loop, lambda: not purgatory.statistics().pending)
         assert stall < 1.1 * SLICE
         assert purgatory.statistics().expired == 50_000
-        # 500 ms of hooks, in slices of 5 ms.
+        # The hooks take 500 ms, in slices of 5 ms.
         assert 60.45 < loop.time() < 60.6
 
 
@@ -889,7 +891,9 @@ async def test_promise_09_slow_hooks_hold_the_loop_for_one_slice_and_one_hook(ho
 # 10. Cancellation
 
 
-async def test_promise_10_the_last_task_that_awaits_takes_the_operation_with_it(purgatory: Purgatory) -> None:
+async def test_promise_10_cancelling_the_last_waiting_task_withdraws_the_operation(
+    purgatory: Purgatory,
+) -> None:
     gate = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
 
     async def wait() -> str:
@@ -961,7 +965,7 @@ async def test_promise_11_an_exception_leaves_the_block_as_it_is_and_withdraws_w
 
 
 @pytest.mark.usefixtures("collector_off")
-async def test_promise_12_a_full_purgatory_refuses_what_would_have_to_wait_and_keeps_nothing_of_it() -> None:
+async def test_promise_12_a_full_purgatory_refuses_what_would_wait_and_keeps_nothing_of_it() -> None:
     async with Purgatory(max_pending=2) as purgatory:
         first = purgatory.try_complete_else_watch(Gate(60), ["a"])
         purgatory.try_complete_else_watch(Gate(), ["b"])
@@ -973,10 +977,10 @@ async def test_promise_12_a_full_purgatory_refuses_what_would_have_to_wait_and_k
         assert refused.state is OperationState.NEW
         assert not refused.keys
         assert not refused.scheduled
-        # What does not have to wait is welcome.
+        # An operation that need not wait is accepted.
         assert purgatory.try_complete_else_watch(Gate(opened=True), ["a"]).result() == "gate"
         assert purgatory.try_complete_else_watch(Gate(0), ["a"]).expired
-        # And the one refused can come again.
+        # The refused operation can be offered again.
         first.force_complete()
         assert purgatory.try_complete_else_watch(refused, ["a", "c"]).state is OperationState.PENDING
         assert refused.keys == ("a", "c")

@@ -1,4 +1,4 @@
-"""Offering, checking, withdrawing, rescheduling and looking."""
+"""Offering, checking, withdrawing, rescheduling and inspecting operations, and `wait_until`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def held(clock: ManualClock) -> Purgatory:
-    """A purgatory moved by hand."""
+    """A purgatory on a clock that the test moves."""
     return clock.purgatory()
 
 
 # Offering
 
 
-def test_what_is_satisfied_completes_at_once(held: Purgatory) -> None:
+def test_an_operation_whose_condition_holds_completes_at_once(held: Purgatory) -> None:
     gate = Gate(60, "at once", opened=True)
     assert held.try_complete_else_watch(gate, ["a", "b"]) is gate
     assert gate.state is OperationState.COMPLETED
@@ -43,7 +43,7 @@ def test_what_is_satisfied_completes_at_once(held: Purgatory) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0, -1, -math.inf])
-def test_without_time_it_is_tried_once_and_expires_before_the_call_returns(
+def test_an_operation_without_time_is_tried_once_and_expires_before_the_call_returns(
     held: Purgatory, timeout: float
 ) -> None:
     gate = held.try_complete_else_watch(Gate(timeout, "no time"), ["a"])
@@ -67,7 +67,9 @@ def test_a_timeout_too_small_for_the_clock_expires_before_the_call_returns(
 
 
 @pytest.mark.parametrize("timeout", [1e30, 1e300, 1.7e308])
-def test_a_timeout_beyond_all_time_never_expires(clock: ManualClock, held: Purgatory, timeout: float) -> None:
+def test_a_timeout_of_astronomical_length_never_expires(
+    clock: ManualClock, held: Purgatory, timeout: float
+) -> None:
     gate = held.try_complete_else_watch(Gate(timeout), ["a"])
     clock.advance(1e6)
     assert gate.state is OperationState.PENDING
@@ -87,13 +89,13 @@ KEYS: list[Callable[[], Iterable[Any]]] = [
 
 
 @pytest.mark.parametrize("keys", KEYS)
-def test_keys_come_in_any_collection(held: Purgatory, keys: Callable[[], Iterable[Any]]) -> None:
+def test_keys_may_be_any_iterable(held: Purgatory, keys: Callable[[], Iterable[Any]]) -> None:
     gate = held.try_complete_else_watch(Gate(), keys())
     assert gate.keys == ("a", 2)
     assert held.operations("a") == held.operations(2) == [gate]
 
 
-def test_any_hashable_is_a_key(held: Purgatory) -> None:
+def test_any_hashable_object_is_a_key(held: Purgatory) -> None:
     keys = [None, "", 0, b"x", ("topic", 3), frozenset({1}), 1.5, object(), Gate, len]
     gate = held.try_complete_else_watch(Gate(), keys)
     assert held.statistics().keys == len(keys)
@@ -114,7 +116,7 @@ def test_equal_keys_are_one_key(held: Purgatory) -> None:
     assert held.check_and_complete(1.0) == 3
 
 
-def test_keys_that_fail_to_come_are_refused_whole(held: Purgatory) -> None:
+def test_an_iterable_of_keys_that_raises_is_refused_whole(held: Purgatory) -> None:
     def broken() -> Iterable[str]:
         yield "a"
         raise OSError("no more keys")
@@ -127,7 +129,7 @@ def test_keys_that_fail_to_come_are_refused_whole(held: Purgatory) -> None:
     assert held.try_complete_else_watch(gate, ["a"]).state is OperationState.PENDING
 
 
-async def test_it_is_refused_before_start_and_after_the_end() -> None:
+async def test_offering_is_refused_before_start_and_after_close() -> None:
     purgatory = Purgatory("mine")
     gate = Gate(opened=True)
     with pytest.raises(PurgatoryClosed, match="'mine' is not open"):
@@ -143,7 +145,7 @@ async def test_it_is_refused_before_start_and_after_the_end() -> None:
 
 
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel], ids=["completed", "withdrawn"])
-def test_what_is_done_is_refused(held: Purgatory, end: Callable[[Gate], bool]) -> None:
+def test_a_done_operation_is_refused(held: Purgatory, end: Callable[[Gate], bool]) -> None:
     gate = Gate()
     end(gate)
     ran = list(gate.ran)
@@ -155,7 +157,7 @@ def test_what_is_done_is_refused(held: Purgatory, end: Callable[[Gate], bool]) -
 
 
 @pytest.mark.parametrize("where", ["same", "other"])
-def test_offered_again_from_inside_its_own_try_it_is_refused(
+def test_offering_an_operation_again_inside_its_own_try_is_refused(
     clock: ManualClock, held: Purgatory, where: str
 ) -> None:
     second = held if where == "same" else clock.purgatory("other")
@@ -176,7 +178,7 @@ def test_offered_again_from_inside_its_own_try_it_is_refused(
     assert gate.ran == ["try_complete", "try_complete"]
 
 
-def test_offered_again_from_inside_its_own_hooks_it_is_refused(held: Purgatory) -> None:
+def test_offering_an_operation_again_inside_its_own_hooks_is_refused(held: Purgatory) -> None:
     def again() -> None:
         with pytest.raises(RuntimeError, match="offered before"):
             held.try_complete_else_watch(gate, ["b"])
@@ -188,7 +190,7 @@ def test_offered_again_from_inside_its_own_hooks_it_is_refused(held: Purgatory) 
     assert held.statistics().keys == 0
 
 
-def test_withdrawn_inside_its_own_first_try_it_is_not_watched(held: Purgatory) -> None:
+def test_an_operation_withdrawn_inside_its_first_try_is_not_watched(held: Purgatory) -> None:
     gate = Gate(60)
     gate.trying = gate.cancel
     held.try_complete_else_watch(gate, ["a"])
@@ -198,7 +200,7 @@ def test_withdrawn_inside_its_own_first_try_it_is_not_watched(held: Purgatory) -
     assert held.statistics().keys == 0
 
 
-def test_its_keys_are_known_inside_its_own_first_try(held: Purgatory) -> None:
+def test_an_operation_knows_its_keys_inside_its_first_try(held: Purgatory) -> None:
     seen: list[tuple[Any, ...]] = []
     gate = Gate(60)
     gate.trying = lambda: seen.append((gate.state, gate.keys, held.operations("a")))
@@ -206,7 +208,7 @@ def test_its_keys_are_known_inside_its_own_first_try(held: Purgatory) -> None:
     assert seen == [(OperationState.NEW, ("a", "b"), [])]
 
 
-def test_each_of_many_keys_ends_it_on_all_of_them(held: Purgatory) -> None:
+def test_a_check_of_any_one_key_removes_the_operation_from_all_its_keys(held: Purgatory) -> None:
     for key in range(50):
         gate = held.try_complete_else_watch(Gate(60), range(50))
         assert held.statistics().watched == 50
@@ -219,7 +221,9 @@ def test_each_of_many_keys_ends_it_on_all_of_them(held: Purgatory) -> None:
 # Back-pressure
 
 
-def test_one_refused_for_lack_of_room_can_be_offered_again_here_or_elsewhere(clock: ManualClock) -> None:
+def test_an_operation_that_a_full_purgatory_refused_can_be_offered_again_here_or_elsewhere(
+    clock: ManualClock,
+) -> None:
     full = clock.purgatory(max_pending=1)
     first = full.try_complete_else_watch(Gate(1), ["a"])
     refused = Gate(60)
@@ -238,7 +242,7 @@ def test_one_refused_for_lack_of_room_can_be_offered_again_here_or_elsewhere(clo
 
 
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
-def test_room_is_made_before_the_hooks_of_the_one_that_leaves(
+def test_an_operation_makes_room_before_its_hooks_run(
     clock: ManualClock, end: Callable[[Gate], object]
 ) -> None:
     full = clock.purgatory(max_pending=1)
@@ -250,7 +254,7 @@ def test_room_is_made_before_the_hooks_of_the_one_that_leaves(
     assert len(replaced) == (end is not Gate.cancel)
 
 
-def test_a_check_asked_for_in_the_try_of_one_that_is_refused_is_still_made(clock: ManualClock) -> None:
+def test_a_check_made_in_the_try_of_a_refused_operation_still_runs(clock: ManualClock) -> None:
     full = clock.purgatory(max_pending=1)
     waiting = full.try_complete_else_watch(Gate(), ["a"])
     waiting.opened = True
@@ -260,7 +264,7 @@ def test_a_check_asked_for_in_the_try_of_one_that_is_refused_is_still_made(clock
     assert full.statistics().pending == 0
 
 
-def test_a_purgatory_full_raised_by_a_hook_fails_that_operation(clock: ManualClock) -> None:
+def test_a_purgatory_full_error_raised_by_a_hook_fails_that_operation(clock: ManualClock) -> None:
     full = clock.purgatory(max_pending=1)
     first = full.try_complete_else_watch(Gate(60), ["a"])
 
@@ -276,7 +280,7 @@ def test_a_purgatory_full_raised_by_a_hook_fails_that_operation(clock: ManualClo
 # Checking
 
 
-def test_a_check_completes_those_whose_condition_holds_and_counts_them(held: Purgatory) -> None:
+def test_a_check_completes_the_operations_whose_condition_holds_and_counts_them(held: Purgatory) -> None:
     gates = [held.try_complete_else_watch(Gate(60), ["a", n % 3]) for n in range(60)]
     for gate in gates[::2]:
         gate.opened = True
@@ -287,13 +291,13 @@ def test_a_check_completes_those_whose_condition_holds_and_counts_them(held: Pur
     assert held.operations("a") == gates[1::2]
 
 
-def test_a_check_of_a_key_nobody_watches_does_nothing(held: Purgatory) -> None:
+def test_a_check_of_a_key_without_watchers_does_nothing(held: Purgatory) -> None:
     held.try_complete_else_watch(Gate(60), ["a"])
     assert held.check_and_complete("b") == 0
     assert Purgatory().check_and_complete("a") == 0
 
 
-async def test_a_check_after_the_end_does_nothing() -> None:
+async def test_a_check_after_close_does_nothing() -> None:
     async with Purgatory() as purgatory:
         purgatory.try_complete_else_watch(Gate(60), ["a"])
     assert purgatory.check_and_complete("a") == 0
@@ -310,7 +314,7 @@ def test_an_unhashable_key_cannot_be_checked(held: Purgatory) -> None:
         held.operations([])  # type: ignore[arg-type]
 
 
-def test_a_check_counts_what_it_leads_to(held: Purgatory) -> None:
+def test_a_check_also_counts_the_completions_of_the_checks_its_hooks_make(held: Purgatory) -> None:
     inner = held.try_complete_else_watch(Gate(), ["inner"])
     inner.opened = True
     outer = held.try_complete_else_watch(Gate(completing=lambda: held.check_and_complete("inner")), ["outer"])
@@ -318,7 +322,7 @@ def test_a_check_counts_what_it_leads_to(held: Purgatory) -> None:
     assert held.check_and_complete("outer") == 2
 
 
-def test_a_check_asked_for_twice_before_it_has_begun_is_made_once(held: Purgatory) -> None:
+def test_a_check_queued_twice_before_it_has_begun_runs_once(held: Purgatory) -> None:
     def ask() -> None:
         for _ in range(5):
             assert held.check_and_complete("b") == 0
@@ -331,7 +335,7 @@ def test_a_check_asked_for_twice_before_it_has_begun_is_made_once(held: Purgator
     assert other.ran == ["try_complete"]
 
 
-def test_a_check_of_the_key_under_check_is_made_once_more(held: Purgatory) -> None:
+def test_a_check_of_the_key_that_is_being_checked_runs_afterwards(held: Purgatory) -> None:
     gate = held.try_complete_else_watch(Gate(), ["a"])
     again: list[Callable[[], object]] = [
         lambda: held.check_and_complete("a"),
@@ -342,14 +346,14 @@ def test_a_check_of_the_key_under_check_is_made_once_more(held: Purgatory) -> No
     assert gate.ran == ["try_complete"] * 3 + ["on_complete"]
 
 
-def test_a_check_in_the_first_try_finds_its_own_key_watched(held: Purgatory) -> None:
+def test_a_check_made_in_the_first_try_finds_the_operation_on_its_key(held: Purgatory) -> None:
     gate = Gate()
     gate.trying = lambda: gate.ran.count("try_complete") == 1 and held.check_and_complete("a")
     held.try_complete_else_watch(gate, ["a"])
     assert gate.ran == ["try_complete", "try_complete"]
 
 
-def test_one_that_ends_another_on_the_key_keeps_it_from_being_tried(held: Purgatory) -> None:
+def test_an_operation_that_is_ended_during_a_pass_is_not_tried(held: Purgatory) -> None:
     ends = [Gate.cancel, Gate.force_complete, Gate.run]
     others = [Gate() for _ in ends]
 
@@ -369,7 +373,7 @@ def test_one_that_ends_another_on_the_key_keeps_it_from_being_tried(held: Purgat
     assert held.operations("a") == [first, last]
 
 
-def test_one_that_ends_itself_and_all_before_and_behind_it(held: Purgatory) -> None:
+def test_a_pass_ends_when_a_hook_withdraws_all_operations_of_the_key(held: Purgatory) -> None:
     gates = [held.try_complete_else_watch(Gate(), ["a", "b"]) for _ in range(60)]
     gates[30].trying = lambda: held.cancel_for_key("b")
     assert held.check_and_complete("a") == 0
@@ -378,7 +382,7 @@ def test_one_that_ends_itself_and_all_before_and_behind_it(held: Purgatory) -> N
     assert held.statistics().keys == 0
 
 
-def test_a_pass_goes_on_when_all_of_the_key_leave_and_others_come(held: Purgatory) -> None:
+def test_a_pass_does_not_visit_operations_that_replace_all_others_of_the_key(held: Purgatory) -> None:
     newcomers: list[Gate] = []
 
     def replace() -> None:
@@ -392,7 +396,7 @@ def test_a_pass_goes_on_when_all_of_the_key_leave_and_others_come(held: Purgator
     assert held.operations("a") == newcomers
 
 
-def test_a_chain_across_many_keys_counts_every_link(held: Purgatory) -> None:
+def test_a_chain_of_completions_across_many_keys_is_counted_whole(held: Purgatory) -> None:
     def light(number: int) -> None:
         gates[number].opened = True
         held.check_and_complete(number)
@@ -409,7 +413,7 @@ def test_a_chain_across_many_keys_counts_every_link(held: Purgatory) -> None:
 # Withdrawing
 
 
-def test_cancel_for_key_withdraws_from_all_keys_and_gives_them_in_order(held: Purgatory) -> None:
+def test_cancel_for_key_withdraws_from_all_keys_and_returns_the_operations_in_order(held: Purgatory) -> None:
     on_both = [held.try_complete_else_watch(Gate(60), ["a", "b"]) for _ in range(20)]
     on_b = [held.try_complete_else_watch(Gate(60), ["b"]) for _ in range(3)]
     on_a = [held.try_complete_else_watch(Gate(), ["a"]) for _ in range(3)]
@@ -422,14 +426,14 @@ def test_cancel_for_key_withdraws_from_all_keys_and_gives_them_in_order(held: Pu
     assert (figures.cancelled, figures.pending, figures.watched, figures.keys) == (23, 3, 3, 1)
 
 
-def test_the_key_none_is_a_key_like_any_other_when_it_is_withdrawn(held: Purgatory) -> None:
+def test_cancel_for_key_takes_none_for_a_key_like_any_other(held: Purgatory) -> None:
     on_none = held.try_complete_else_watch(Gate(), [None])
     other = held.try_complete_else_watch(Gate(), ["a"])
     assert held.cancel_for_key(None) == [on_none]
     assert held.operations() == [other]
 
 
-async def test_withdrawing_a_key_wakes_its_waiters(purgatory: Purgatory) -> None:
+async def test_cancel_for_key_wakes_the_waiters(purgatory: Purgatory) -> None:
     async def wait() -> None:
         await purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
 
@@ -440,10 +444,10 @@ async def test_withdrawing_a_key_wakes_its_waiters(purgatory: Purgatory) -> None
     assert all(task.cancelled() for task in waits)
 
 
-# Looking
+# Inspecting
 
 
-def test_operations_are_a_snapshot(held: Purgatory) -> None:
+def test_operations_returns_a_snapshot(held: Purgatory) -> None:
     assert held.operations() == []
     assert held.operations("a") == []
     gates = [
@@ -460,7 +464,7 @@ def test_operations_are_a_snapshot(held: Purgatory) -> None:
     assert held.operations() == [gates[2]]
 
 
-def test_operations_tell_each_once_however_its_keys_came_and_went(held: Purgatory) -> None:
+def test_operations_returns_each_operation_once_whatever_keys_it_has(held: Purgatory) -> None:
     rng = random.Random(1)
     alive: list[Gate] = []
     for _ in range(500):
@@ -472,7 +476,7 @@ def test_operations_tell_each_once_however_its_keys_came_and_went(held: Purgator
         assert sorted(map(id, held.operations())) == sorted(map(id, alive))
 
 
-def test_statistics_are_frozen_and_say_everything(clock: ManualClock, held: Purgatory) -> None:
+def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory) -> None:
     counts = ["completed", "expired", "cancelled", "failed", "wakeups", "slices"]
     names = ["pending", "watched", "keys", *counts]
     assert [field.name for field in dataclasses.fields(PurgatoryStatistics)] == names
@@ -555,7 +559,7 @@ def test_rescheduling_counts_from_now(clock: ManualClock, held: Purgatory) -> No
     assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
 
 
-def test_rescheduling_to_an_earlier_time(clock: ManualClock, held: Purgatory) -> None:
+def test_rescheduling_to_an_earlier_time_expires_earlier(clock: ManualClock, held: Purgatory) -> None:
     gate = held.try_complete_else_watch(Gate(3_600), ["a"])
     held.try_complete_else_watch(Gate(1_800), ["a"])
     assert gate.reschedule(1)
@@ -565,7 +569,7 @@ def test_rescheduling_to_an_earlier_time(clock: ManualClock, held: Purgatory) ->
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -math.inf])
-def test_rescheduling_to_now_expires_it_before_the_call_returns(held: Purgatory, timeout: float) -> None:
+def test_rescheduling_to_now_expires_before_the_call_returns(held: Purgatory, timeout: float) -> None:
     gate = held.try_complete_else_watch(Gate(60), ["a", "b"])
     assert gate.reschedule(timeout)
     assert gate.expired
@@ -574,7 +578,7 @@ def test_rescheduling_to_now_expires_it_before_the_call_returns(held: Purgatory,
     assert held.statistics().keys == 0
 
 
-def test_rescheduling_to_a_time_too_near_for_the_clock_expires_it(
+def test_rescheduling_to_a_time_too_near_for_the_clock_expires_at_once(
     clock: ManualClock, held: Purgatory
 ) -> None:
     clock.advance(1_000)
@@ -584,7 +588,9 @@ def test_rescheduling_to_a_time_too_near_for_the_clock_expires_it(
 
 
 @pytest.mark.parametrize("never", [None, math.inf, 1e300])
-def test_rescheduling_to_never_and_back(clock: ManualClock, held: Purgatory, never: float | None) -> None:
+def test_rescheduling_to_never_and_back_expires_at_the_last_time(
+    clock: ManualClock, held: Purgatory, never: float | None
+) -> None:
     gate = held.try_complete_else_watch(Gate(5), ["a"])
     assert gate.reschedule(never)
     assert not gate.scheduled
@@ -596,7 +602,7 @@ def test_rescheduling_to_never_and_back(clock: ManualClock, held: Purgatory, nev
     assert gate.expired
 
 
-def test_rescheduling_what_is_new_counts_from_when_it_is_offered(clock: ManualClock, held: Purgatory) -> None:
+def test_a_timeout_set_before_offering_counts_from_offering(clock: ManualClock, held: Purgatory) -> None:
     gate = Gate(5)
     assert gate.reschedule(50)
     assert gate.state is OperationState.NEW
@@ -611,7 +617,9 @@ def test_rescheduling_what_is_new_counts_from_when_it_is_offered(clock: ManualCl
 
 
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
-def test_rescheduling_what_is_done_changes_nothing(held: Purgatory, end: Callable[[Gate], object]) -> None:
+def test_rescheduling_a_done_operation_changes_nothing(
+    held: Purgatory, end: Callable[[Gate], object]
+) -> None:
     gate = held.try_complete_else_watch(Gate(60), ["a"])
     end(gate)
     state = gate.state
@@ -623,7 +631,7 @@ def test_rescheduling_what_is_done_changes_nothing(held: Purgatory, end: Callabl
     assert not gate.scheduled
 
 
-def test_rescheduling_inside_its_own_first_try(clock: ManualClock, held: Purgatory) -> None:
+def test_an_operation_may_be_rescheduled_inside_its_first_try(clock: ManualClock, held: Purgatory) -> None:
     later, now = Gate(1), Gate(60)
     later.trying = lambda: later.reschedule(30)
     now.trying = lambda: now.reschedule(0)
@@ -633,7 +641,7 @@ def test_rescheduling_inside_its_own_first_try(clock: ManualClock, held: Purgato
     assert now.expired
 
 
-def test_rescheduling_inside_a_check(clock: ManualClock, held: Purgatory) -> None:
+def test_an_operation_may_be_rescheduled_inside_a_check(clock: ManualClock, held: Purgatory) -> None:
     later, now = (held.try_complete_else_watch(Gate(10), ["a"]) for _ in range(2))
     later.trying = lambda: later.reschedule(30)
     now.trying = lambda: now.reschedule(0)
@@ -644,7 +652,7 @@ def test_rescheduling_inside_a_check(clock: ManualClock, held: Purgatory) -> Non
     assert held.operations("a") == [later]
 
 
-def test_rescheduling_inside_its_own_last_hooks_is_too_late(held: Purgatory) -> None:
+def test_rescheduling_inside_on_complete_or_on_expiration_is_too_late(held: Purgatory) -> None:
     answers: list[bool] = []
     gate = Gate(60)
     gate.completing = gate.expiring = lambda: answers.append(gate.reschedule(60))
@@ -654,7 +662,7 @@ def test_rescheduling_inside_its_own_last_hooks_is_too_late(held: Purgatory) -> 
 
 
 @pytest.mark.parametrize("timeout", [5, None, math.inf, 1e300], ids=str)
-def test_one_due_now_that_is_rescheduled_by_another_due_now_waits(
+def test_a_due_operation_that_another_due_one_reschedules_waits_again(
     clock: ManualClock, held: Purgatory, timeout: float | None
 ) -> None:
     answers: list[bool] = []
@@ -668,7 +676,7 @@ def test_one_due_now_that_is_rescheduled_by_another_due_now_waits(
     assert second.expired == (timeout == 5)
 
 
-def test_one_due_now_that_is_ended_by_another_due_now_does_not_expire(
+def test_a_due_operation_that_another_due_one_ends_does_not_expire(
     clock: ManualClock, held: Purgatory
 ) -> None:
     gates = [Gate(1) for _ in range(3)]
@@ -680,7 +688,7 @@ def test_one_due_now_that_is_ended_by_another_due_now_does_not_expire(
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_session_lives_as_long_as_its_heart_beats(purgatory: Purgatory) -> None:
+async def test_a_session_lives_as_long_as_heartbeats_come(purgatory: Purgatory) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     session = purgatory.try_complete_else_watch(Gate(10), ["session"])
@@ -704,12 +712,12 @@ def test_a_hook_of_a_rescheduled_operation_may_raise_a_base_exception(held: Purg
 # wait_until
 
 
-async def test_wait_until_gives_a_value_that_is_there_already(purgatory: Purgatory) -> None:
+async def test_wait_until_returns_a_value_that_is_there_already(purgatory: Purgatory) -> None:
     assert await purgatory.wait_until(lambda: "there", ["a"]) == "there"
     assert purgatory.statistics().completed == 1
 
 
-async def test_wait_until_gives_the_first_truthy_value(purgatory: Purgatory) -> None:
+async def test_wait_until_returns_the_first_truthy_value(purgatory: Purgatory) -> None:
     box: list[int] = []
 
     async def fill() -> None:
@@ -774,7 +782,7 @@ async def test_wait_until_ends_when_the_purgatory_closes(
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)
     await purgatory.aclose(cancel_pending=cancel_pending)
-    # Nobody waits for "None seconds".
+    # The message names no timeout when there is none.
     assert "None seconds" not in await waiting
 
 
@@ -794,7 +802,7 @@ async def test_wait_until_refuses_what_offering_refuses(purgatory: Purgatory) ->
 
 
 @pytest.mark.usefixtures("collector_off")
-async def test_wait_until_lets_go_of_the_value(purgatory: Purgatory) -> None:
+async def test_wait_until_does_not_keep_the_value(purgatory: Purgatory) -> None:
     class Value:
         pass
 
@@ -804,7 +812,7 @@ async def test_wait_until_lets_go_of_the_value(purgatory: Purgatory) -> None:
     assert ref() is None
 
 
-def test_a_bounded_look_sees_keys_and_their_operations_and_counts_them(held: Purgatory) -> None:
+def test_bounded_inspection_returns_keys_and_their_operations_and_counts_them(held: Purgatory) -> None:
     gates = [held.try_complete_else_watch(Gate(), [number % 3, "all"]) for number in range(100)]
     assert held.watched_keys(10) == [0, "all", 1, 2]
     assert held.watched_keys(2) == [0, 2]

@@ -1,7 +1,7 @@
-"""Two purgatories on one clock, against a model so simple that it is plainly right.
+"""Two purgatories on one clock are compared with a model that is simple enough to be obviously right.
 
-The hooks of the operations follow scripts: they check, end, reschedule, open and park others, and raise. Both
-sides run the same scripts and write down what happens; after every step they must have written the same.
+The hooks of the operations follow scripts: they check, end, reschedule, open and park operations, and raise.
+Both sides run the same scripts and log what happens. After every step both logs must be equal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from purgatory.testing import ManualClock
 
 NEW, PENDING, COMPLETED, EXPIRED, CANCELLED, FAILED = OperationState
 
-# What the second purgatory holds at most; the first has no limit.
+# The max_pending of the second purgatory; the first one has no limit.
 ROOM = 3
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a hook does. It means the operation with that number, counted round."""
+    """One action of a hook, on the operation with that number, modulo the number of operations."""
 
     act: str
     number: int
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """An operation to be offered, with what its hooks do: one list of steps for each time that they run."""
+    """An operation to offer, with the script of its hooks. `trying` has a list of steps for each try."""
 
     where: int
     keys: list[str]
@@ -51,11 +51,11 @@ class Plan:
 
 
 class Bad(Exception):
-    """What a hook raises; it says whose."""
+    """The exception that a hook raises. It names the operation."""
 
 
 class Side(Protocol):
-    """What both sides can do. Operations go by their number, in the order in which they were made."""
+    """The actions of both sides. The number of an operation is its place in the order of creation."""
 
     log: list[tuple[object, ...]]
 
@@ -70,7 +70,7 @@ class Side(Protocol):
 
 
 def perform(side: Side, number: int, step: Step) -> None:
-    """Do what the script of an operation says, and write down what came of it."""
+    """Perform a step of an operation's script, and log the outcome."""
     target = step.number % side.made()
     outcome: object = None
     if step.act == "raise":
@@ -110,7 +110,7 @@ class Script:
             perform(side, self.number, step)
 
 
-# The real ones
+# The real side
 
 
 class Puppet(DelayedOperation[int]):
@@ -204,7 +204,7 @@ class ModelOperation:
         self.state = NEW
         self.where = -1
         self.keys: list[str] = []
-        # While it is pending: when it is due, in ticks, and its place among those due then.
+        # While it is pending: its deadline in ticks, and its place among the operations due at that tick.
         self.due = (math.inf, 0)
         self.deadline: float | None = None
 
@@ -218,7 +218,7 @@ class Model:
         self.now = 0.0
         self.operations: list[ModelOperation] = []
         self.log: list[tuple[object, ...]] = []
-        # Of each purgatory: key -> those that watch it, and how those that are done ended.
+        # For each purgatory: key -> the operations that watch it, and the counts of final states.
         self.watching: list[dict[str, list[ModelOperation]]] = [{}, {}]
         self.ended: list[Counter[OperationState]] = [Counter(), Counter()]
         self.depth = 0
@@ -392,10 +392,10 @@ class Model:
         return sorted(reports)
 
 
-# Side by side
+# The comparison
 
 WHERE = st.sampled_from([0, 0, 0, 1])
-# One of them is watched by most: its list is long.
+# Most operations watch "a", so its list is long.
 KEYS = st.sampled_from("aaabcd")
 NUMBERS = st.integers(0, 40)
 TIMEOUTS = st.sampled_from([None, None, None, -1, 0, 0.25, 1, 1, 1.5, 2, 2, 2, 3, 5, 17, 64, 65, 300])
@@ -419,14 +419,14 @@ PLANS = st.builds(
     keys=st.lists(KEYS, min_size=1, max_size=4),
     timeout=TIMEOUTS,
     opened=st.sampled_from([False] * 7 + [True]),
-    # Nothing at first, more often than not, or few would ever wait.
+    # The first try mostly does nothing; otherwise few operations would ever wait.
     trying=st.one_of(
         st.just([]), st.lists(STEPS, max_size=2).map(lambda turns: [[], *turns]), st.lists(STEPS)
     ),
     completing=STEPS,
     expiring=STEPS,
 )
-# Many of these make a list that is longer than the chunks that lists are made of.
+# Many of these make a watch list of several chunks.
 LINING_UP = st.builds(
     Plan,
     where=st.just(0),
@@ -444,7 +444,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
         self.model = Model()
 
     def both(self, act: str, *arguments: object) -> None:
-        """Have both sides do it; the answers, and what is raised, must be the same."""
+        """Perform an action on both sides; both must return the same, or raise the same."""
         answers: list[object] = []
         for side in (self.real, self.model):
             try:
@@ -569,7 +569,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
                 assert not purgatory.timer.armed
 
 
-# Longer than usual, because Hypothesis may take five minutes to simplify what it has found.
+# Longer than usual, because Hypothesis may take five minutes to shrink a failure.
 TestPurgatoryMachine = pytest.mark.usefixtures("untraced")(
     pytest.mark.timeout(600)(PurgatoryMachine.TestCase)
 )

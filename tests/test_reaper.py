@@ -1,4 +1,4 @@
-"""The reaper in the caller's task group, and what becomes of all who wait when it fails or its loop ends."""
+"""The reaper in the caller's task group, and what happens to waiters when it fails or its loop ends."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.purgatories import nothing_is_left, refuses
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-# run, in the caller's task group
+# `run` in the caller's task group
 
 
-async def test_run_in_an_anyio_task_group_that_is_cancelled() -> None:
+async def test_run_in_a_cancelled_anyio_task_group_closes_the_purgatory() -> None:
     purgatory = Purgatory()
     async with anyio.create_task_group() as group:
         await group.start(purgatory.run)
@@ -36,7 +36,7 @@ async def test_run_in_an_anyio_task_group_that_is_cancelled() -> None:
     assert await refuses(purgatory)
 
 
-async def test_run_in_an_anyio_task_group_that_fails() -> None:
+async def test_run_in_a_failing_anyio_task_group_closes_the_purgatory() -> None:
     purgatory = Purgatory()
     gate = Gate(60)
 
@@ -53,18 +53,18 @@ async def test_run_in_an_anyio_task_group_that_fails() -> None:
     assert nothing_is_left(purgatory)
 
 
-async def test_run_in_an_anyio_task_group_closed_from_elsewhere() -> None:
+async def test_run_in_an_anyio_task_group_returns_when_the_purgatory_is_closed() -> None:
     purgatory = Purgatory()
     async with anyio.create_task_group() as group:
         await group.start(purgatory.run)
         gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
         await purgatory.aclose()
         assert gate.expired
-    # The group ended by itself, because run did.
+    # The group has ended, because `run` has returned.
     assert nothing_is_left(purgatory)
 
 
-async def test_run_in_an_asyncio_task_group_closed_from_elsewhere() -> None:
+async def test_run_in_an_asyncio_task_group_returns_when_the_purgatory_is_closed() -> None:
     purgatory = Purgatory()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(purgatory.run())
@@ -77,7 +77,7 @@ async def test_run_in_an_asyncio_task_group_closed_from_elsewhere() -> None:
     assert nothing_is_left(purgatory)
 
 
-async def test_run_in_an_asyncio_task_group_that_fails() -> None:
+async def test_run_in_a_failing_asyncio_task_group_closes_the_purgatory() -> None:
     purgatory = Purgatory()
     gate = Gate(60)
 
@@ -96,7 +96,7 @@ async def test_run_in_an_asyncio_task_group_that_fails() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_run_cancelled_twice_while_it_closes_leaves_nobody_hanging() -> None:
+async def test_run_cancelled_twice_while_it_closes_leaves_no_waiter_hanging() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     purgatory = Purgatory(slice_seconds=0.001)
@@ -115,7 +115,7 @@ async def test_run_cancelled_twice_while_it_closes_leaves_nobody_hanging() -> No
     assert nothing_is_left(purgatory)
 
 
-async def test_run_whose_caller_does_not_want_it_any_more() -> None:
+async def test_run_closes_the_purgatory_when_task_status_started_raises() -> None:
     class Unwanted:
         def started(self, value: object = None) -> None:
             raise ValueError("too late")
@@ -131,7 +131,9 @@ async def test_run_whose_caller_does_not_want_it_any_more() -> None:
 
 
 @pytest.mark.parametrize("hook", ["completing", "expiring"])
-async def test_a_failing_reaper_is_loud(reported: list[dict[str, Any]], hook: str) -> None:
+async def test_a_failing_reaper_reports_its_error_and_closes_the_purgatory(
+    reported: list[dict[str, Any]], hook: str
+) -> None:
     stop = Stop("reaper")
     purgatory = Purgatory("loud")
     purgatory.start()
@@ -157,7 +159,9 @@ async def test_a_failing_reaper_is_loud(reported: list[dict[str, Any]], hook: st
         purgatory.start()
 
 
-async def test_a_failing_reaper_does_not_hide_what_leaves_the_block(reported: list[dict[str, Any]]) -> None:
+async def test_a_failing_reaper_does_not_hide_the_exception_that_leaves_the_block(
+    reported: list[dict[str, Any]],
+) -> None:
     async def block() -> None:
         async with Purgatory() as purgatory:
             purgatory.try_complete_else_watch(Gate(0.001, expiring=raising(Stop())), ["a"])
@@ -193,7 +197,7 @@ async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
 
 
 @pytest.mark.parametrize("structured", [False, True], ids=["start", "run"])
-async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_in_silence(
+async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_silently(
     reported: list[dict[str, Any]], structured: bool
 ) -> None:
     withdrawn = Gate()
@@ -205,7 +209,7 @@ async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_i
         await asyncio.sleep(0)
     else:
         purgatory.start()
-    # Looking at the result of something that was cancelled is all it takes.
+    # Reading the result of a cancelled operation is enough to raise CancelledError.
     bad = purgatory.try_complete_else_watch(Gate(0.001, expiring=withdrawn.result), ["a"])
     other = purgatory.try_complete_else_watch(Gate(0.02, "unharmed"), ["b"])
     try:
@@ -215,7 +219,7 @@ async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_i
     except PurgatoryClosed:
         outcome = "told"
     assert bad.state is OperationState.FAILED
-    # Either it harms only itself, or the failure of the reaper is loud.
+    # Either the hook harms only its own operation, or the failure of the reaper reaches the waiters.
     assert outcome == "told" or (outcome == "unharmed" and "open" in repr(purgatory))
     assert reported
     await purgatory.aclose()
@@ -223,10 +227,10 @@ async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_i
         await asyncio.wait([running])
 
 
-# A loop that ends first
+# A loop that ends before the purgatory is closed
 
 
-def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
+def test_a_loop_torn_down_around_an_open_purgatory_withdraws_pending_operations(
     loop_factory: LoopFactory,
 ) -> None:
     events: list[str] = []
@@ -259,7 +263,7 @@ def test_a_loop_torn_down_around_an_open_purgatory_withdraws_what_is_pending(
         runner.run(purgatory.aclose())
 
 
-def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
+def test_a_loop_torn_down_withdraws_all_operations_even_if_that_takes_long() -> None:
     class Slow:
         def operation_finished(
             self, purgatory: str, operation: DelayedOperation[Any], timing: Timing
@@ -286,7 +290,7 @@ def test_a_loop_torn_down_withdraws_everything_however_long_it_takes() -> None:
     assert nothing_is_left(purgatory)
 
 
-def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopFactory) -> None:
+def test_a_loop_that_is_dropped_without_a_close_frees_all_operations(loop_factory: LoopFactory) -> None:
     async def main() -> weakref.ref[Gate]:
         purgatory = Purgatory()
         purgatory.open_on(asyncio.get_running_loop())
@@ -300,7 +304,7 @@ def test_a_loop_that_is_simply_dropped_lets_go_of_everything(loop_factory: LoopF
 
 
 @pytest.mark.usefixtures("untraced")
-def test_a_purgatory_whose_operations_are_all_linked_is_freed_without_a_stack() -> None:
+def test_freeing_a_purgatory_with_200_000_linked_operations_does_not_recurse() -> None:
     purgatory = ManualClock().purgatory()
     for _ in range(200_000):
         purgatory.try_complete_else_watch(Gate(60), ["all"])

@@ -1,4 +1,4 @@
-"""Reports arrive, and waits go on, whatever the repr() of a user's object does."""
+"""Failures are reported and operations go on even if the repr() of a user's object raises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.operations import Gate, a_few_turns, raising
 
 
 class Nameless(Gate):
-    """One whose account of itself fails, as it may of a half-broken object."""
+    """An operation whose repr() raises, as that of a half-initialized object may."""
 
     def __repr__(self) -> NoReturn:
         raise AttributeError("name")
@@ -25,12 +25,12 @@ class Nameless(Gate):
 NO_REPR = "<Nameless, whose repr() raised AttributeError>"
 
 
-def test_an_object_is_described_by_its_repr_or_by_what_it_is() -> None:
+def test_safe_repr_is_the_repr_or_names_the_type_and_the_error() -> None:
     assert safe_repr("a") == "'a'"
     assert safe_repr(Nameless()) == NO_REPR
 
 
-def test_a_try_that_raises_after_it_completed_ends_no_check() -> None:
+def test_a_try_that_raises_after_completing_does_not_end_the_check() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
     broken = Nameless()
@@ -46,7 +46,7 @@ def test_a_try_that_raises_after_it_completed_ends_no_check() -> None:
     assert [str(error) for error in told.value.exceptions] == ["late"]
 
 
-async def test_what_ended_an_operation_is_told_to_the_loop(
+async def test_the_exception_of_a_failed_operation_is_reported_to_the_loop(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     error = ValueError("of the hook")
@@ -57,7 +57,7 @@ async def test_what_ended_an_operation_is_told_to_the_loop(
     ]
 
 
-async def test_who_awaits_a_withdrawn_operation_is_cancelled(purgatory: Purgatory) -> None:
+async def test_awaiting_a_withdrawn_operation_raises_cancelled_error(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Nameless(), ["key"])
     gate.cancel()
     with pytest.raises(asyncio.CancelledError, match="Nameless"):
@@ -66,7 +66,7 @@ async def test_who_awaits_a_withdrawn_operation_is_cancelled(purgatory: Purgator
         Nameless().exception()
 
 
-async def test_a_predicate_that_did_not_hold_in_time_is_a_timeout(purgatory: Purgatory) -> None:
+async def test_a_predicate_that_does_not_hold_in_time_raises_timeout_error(purgatory: Purgatory) -> None:
     class Never:
         def __call__(self) -> bool:
             return False
@@ -98,7 +98,7 @@ async def test_an_observer_that_raises_is_reported(
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_task_of_the_timer_that_raises_does_not_stop_the_reaper(
+async def test_a_timer_task_that_raises_does_not_stop_the_reaper(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     class Task(TimerTask):

@@ -1,4 +1,4 @@
-"""Checks asked for by other threads."""
+"""Signals: checks that other threads request through `check_and_complete_threadsafe`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_signal_from_a_thread_completes_an_operation(purgatory: Purgator
     await producing
 
 
-async def test_it_checks_later_also_from_the_loops_own_thread(purgatory: Purgatory) -> None:
+async def test_a_signal_from_the_loops_own_thread_is_checked_later_as_well(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Gate(60), ["key"])
     gate.opened = True
     purgatory.check_and_complete_threadsafe("key")
@@ -75,7 +75,7 @@ async def test_many_threads_cost_one_check_per_distinct_key() -> None:
         threads = [threading.Thread(target=signal) for _ in range(8)]
         for thread in threads:
             thread.start()
-        # The loop stands still until all of them have ended.
+        # The loop is blocked until all threads have ended.
         for thread in threads:
             thread.join()
         assert checked.keys == []
@@ -83,7 +83,7 @@ async def test_many_threads_cost_one_check_per_distinct_key() -> None:
         assert sorted(map(str, checked.keys)) == [str(n) for n in range(10)]
 
 
-def test_many_signals_cost_one_wake_up_until_the_loop_has_looked() -> None:
+def test_many_signals_cost_one_wake_up_until_the_loop_has_checked_them() -> None:
     clock = CountingClock()
     checked = CheckedKeys()
     purgatory = clock.purgatory(observers=[checked])
@@ -137,12 +137,12 @@ async def test_threads_that_signal_while_the_loop_checks_lose_nothing(purgatory:
     assert purgatory.statistics().completed == 2_000
 
 
-async def test_before_the_start_it_is_refused() -> None:
+async def test_a_signal_before_start_is_refused() -> None:
     with pytest.raises(RuntimeError, match="'early' is not open"):
         Purgatory("early").check_and_complete_threadsafe("key")
 
 
-async def test_after_the_end_nothing_happens(reported: list[dict[str, Any]]) -> None:
+async def test_a_signal_after_close_does_nothing(reported: list[dict[str, Any]]) -> None:
     checked = CheckedKeys()
     never_opened = Purgatory()
     await never_opened.aclose()
@@ -156,7 +156,7 @@ async def test_after_the_end_nothing_happens(reported: list[dict[str, Any]]) -> 
     assert reported == []
 
 
-async def test_a_signal_that_the_close_overtakes_does_nothing(purgatory: Purgatory) -> None:
+async def test_a_signal_that_is_pending_at_close_does_not_complete_twice(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Gate(60), ["key"])
     gate.opened = True
     purgatory.check_and_complete_threadsafe("key")
@@ -174,7 +174,7 @@ async def test_an_unhashable_key_is_refused_in_the_thread_that_signals(purgatory
     assert await gate == "gate"
 
 
-async def test_a_signal_after_the_loop_is_gone_is_an_error_and_no_deadlock() -> None:
+async def test_a_signal_after_the_loop_was_closed_raises_and_does_not_deadlock() -> None:
     def run() -> Purgatory:
         loop = asyncio.new_event_loop()
         purgatory = Purgatory()
@@ -188,9 +188,9 @@ async def test_a_signal_after_the_loop_is_gone_is_an_error_and_no_deadlock() -> 
             purgatory.check_and_complete_threadsafe("key")
 
 
-def test_a_signal_in_the_middle_of_a_signal_is_no_deadlock() -> None:
+def test_a_signal_made_during_a_signal_does_not_deadlock() -> None:
     class Key:
-        """Signals when it is hashed, as a finalizer might, which may be run at any moment."""
+        """A key that signals while it is hashed. A finalizer can do so, too, and may run at any moment."""
 
         def __hash__(self) -> int:
             if not inside:

@@ -1,4 +1,4 @@
-"""Checking a key that very many watch, with pauses."""
+"""`sweep` checks a key with thousands of watchers, and pauses between slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 class Checks(Observer):
-    """What observers are told of checks."""
+    """An observer that records the checks."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Hashable, int, int]] = []
@@ -25,7 +25,7 @@ class Checks(Observer):
         self.told.append((key, tried, completed))
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        """Not what is asked here."""
+        """These tests do not need it."""
 
 
 def virtual_loop() -> VirtualTimeLoop:
@@ -35,7 +35,7 @@ def virtual_loop() -> VirtualTimeLoop:
 
 
 def park(purgatory: Purgatory, many: int, *, opened: bool = True, seconds: float = 0.001) -> list[Gate]:
-    """Operations on one key, each of which takes so long to look at its condition."""
+    """Park `many` operations on one key, each of which takes `seconds` for a try."""
     gates = [purgatory.try_complete_else_watch(Gate(), ["key", n]) for n in range(many)]
     for gate in gates:
         gate.trying = partial(virtual_loop().jump, seconds)
@@ -43,7 +43,9 @@ def park(purgatory: Purgatory, many: int, *, opened: bool = True, seconds: float
     return gates
 
 
-async def test_it_completes_what_can_be_and_counts_it(purgatory: Purgatory) -> None:
+async def test_a_sweep_completes_the_operations_whose_condition_holds_and_counts_them(
+    purgatory: Purgatory,
+) -> None:
     gates = [purgatory.try_complete_else_watch(Gate(), ["key"]) for _ in range(100)]
     for gate in gates[::3]:
         gate.opened = True
@@ -53,7 +55,7 @@ async def test_it_completes_what_can_be_and_counts_it(purgatory: Purgatory) -> N
     assert await purgatory.sweep("nobody watches") == 0
 
 
-async def test_it_does_nothing_before_the_purgatory_is_open() -> None:
+async def test_a_sweep_does_nothing_before_the_purgatory_is_open() -> None:
     assert await Purgatory().sweep("key") == 0
 
 
@@ -71,7 +73,7 @@ async def test_a_small_key_is_swept_without_a_pause(purgatory: Purgatory) -> Non
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_it_pauses_when_a_slice_is_over() -> None:
+async def test_a_sweep_pauses_when_a_slice_is_over() -> None:
     async with Purgatory(slice_seconds=0.01) as purgatory:
         park(purgatory, 100)
         sweep = asyncio.create_task(purgatory.sweep("key"))
@@ -87,7 +89,7 @@ async def test_it_pauses_when_a_slice_is_over() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_operations_added_meanwhile_are_not_visited() -> None:
+async def test_operations_added_during_a_sweep_are_not_visited() -> None:
     async with Purgatory(slice_seconds=0.005) as purgatory:
         gates = park(purgatory, 100)
         sweep = asyncio.create_task(purgatory.sweep("key"))
@@ -103,7 +105,7 @@ async def test_operations_added_meanwhile_are_not_visited() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_operations_added_by_hooks_are_not_visited() -> None:
+async def test_operations_added_by_hooks_of_a_sweep_are_not_visited() -> None:
     async with Purgatory(slice_seconds=0.005) as purgatory:
         added: list[Gate] = []
 
@@ -121,7 +123,7 @@ async def test_operations_added_by_hooks_are_not_visited() -> None:
 
 @pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("where", ["ahead", "behind", "everywhere", "all"])
-async def test_the_list_may_change_between_slices(where: str) -> None:
+async def test_operations_may_leave_the_key_between_slices(where: str) -> None:
     async with Purgatory(slice_seconds=0.005) as purgatory:
         gates = park(purgatory, 200, opened=False)
         for gate in gates[::2]:
@@ -142,7 +144,7 @@ async def test_the_list_may_change_between_slices(where: str) -> None:
                 operation.cancel()
         assert sweep.result() == purgatory.statistics().completed
         assert all(gate.done for gate in gates[::2])
-        # Each was tried when it was offered, and once at most by the sweep.
+        # Each was tried when it was offered, and at most once by the sweep.
         assert {gate.ran.count("try_complete") for gate in gates} <= {1, 2}
         untouched = [gate for gate in gates[1::2] if not gate.done]
         assert all(gate.ran.count("try_complete") == 2 for gate in untouched)
@@ -151,7 +153,7 @@ async def test_the_list_may_change_between_slices(where: str) -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_a_key_that_empties_and_fills_again_while_it_pauses() -> None:
+async def test_operations_that_replace_all_others_during_a_pause_are_not_visited() -> None:
     async with Purgatory(slice_seconds=0.005) as purgatory:
         gates = park(purgatory, 60, opened=False)
         sweep = asyncio.create_task(purgatory.sweep("key"))
@@ -166,7 +168,7 @@ async def test_a_key_that_empties_and_fills_again_while_it_pauses() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_of_a_cancelled_sweep_the_rest_is_checked_in_the_next_turn() -> None:
+async def test_the_rest_of_a_cancelled_sweep_is_checked_in_the_next_turn() -> None:
     checks = Checks()
     async with Purgatory(slice_seconds=0.005, observers=[checks]) as purgatory:
         gates = park(purgatory, 100)
@@ -197,7 +199,7 @@ async def test_a_sweep_may_be_cancelled_when_the_purgatory_has_closed() -> None:
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_the_purgatory_may_close_while_it_pauses() -> None:
+async def test_the_purgatory_may_close_while_a_sweep_pauses() -> None:
     purgatory = Purgatory(slice_seconds=0.005)
     purgatory.start()
     gates = park(purgatory, 100)
@@ -218,7 +220,7 @@ async def test_two_sweeps_of_one_key_complete_each_operation_once() -> None:
         assert all(gate.ran.count("on_complete") == 1 for gate in gates)
 
 
-async def test_checks_made_by_its_hooks_are_run_and_counted(purgatory: Purgatory) -> None:
+async def test_checks_made_by_hooks_of_a_sweep_run_and_are_counted(purgatory: Purgatory) -> None:
     def light(key: str) -> None:
         others[key].opened = True
         assert purgatory.check_and_complete(key) == 0
@@ -231,7 +233,7 @@ async def test_checks_made_by_its_hooks_are_run_and_counted(purgatory: Purgatory
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_the_rest_is_checked_when_a_check_made_by_its_hooks_raises() -> None:
+async def test_the_rest_of_a_sweep_is_checked_when_a_check_made_by_its_hooks_raises() -> None:
     async with Purgatory(slice_seconds=0.005) as purgatory:
         gates = park(purgatory, 100)
         other = purgatory.try_complete_else_watch(Gate(), ["other"])
@@ -245,7 +247,7 @@ async def test_the_rest_is_checked_when_a_check_made_by_its_hooks_raises() -> No
 
 
 @pytest.mark.usefixtures("virtual_time")
-async def test_the_rest_of_one_that_is_cancelled_while_the_purgatory_closes_is_left_to_that() -> None:
+async def test_the_close_expires_the_rest_of_a_sweep_that_is_cancelled_meanwhile() -> None:
     purgatory = Purgatory(slice_seconds=0.005)
     purgatory.start()
     gates = park(purgatory, 100)
@@ -263,9 +265,9 @@ async def test_the_rest_of_one_that_is_cancelled_while_the_purgatory_closes_is_l
     assert (figures.completed, figures.expired) == (completed, 100 - completed)
 
 
-async def test_in_a_hook_it_is_left_to_the_outermost_call(purgatory: Purgatory) -> None:
+async def test_a_sweep_made_in_a_hook_is_left_to_the_outermost_call(purgatory: Purgatory) -> None:
     def sweep() -> None:
-        # As an eager task does.
+        # An eager task, too, runs the call until its first await at once.
         with pytest.raises(StopIteration) as ended:
             purgatory.sweep("key").send(None)
         swept.append(ended.value.value)

@@ -1,4 +1,4 @@
-"""The watch lists by themselves."""
+"""The watch lists, without a purgatory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def names(watchers: Watchers, key: str = "key") -> list[str]:
     return [operation.name for operation in watchers.watching(key) if isinstance(operation, Gate)]
 
 
-def test_a_key_that_nobody_watches_is_not_there() -> None:
+def test_a_key_without_watchers_is_not_there() -> None:
     watchers = Watchers()
     assert "key" not in watchers
     assert len(watchers) == 0
@@ -40,7 +40,7 @@ def test_a_key_that_nobody_watches_is_not_there() -> None:
     assert watchers.watched_keys() == []
 
 
-def test_the_last_one_to_leave_takes_the_key_along() -> None:
+def test_a_key_is_removed_with_its_last_watcher() -> None:
     watchers = Watchers()
     gate = Gate()
     watchers.watch(gate, ("key",))
@@ -53,7 +53,7 @@ def test_the_last_one_to_leave_takes_the_key_along() -> None:
 
 @pytest.mark.parametrize("many", [1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 3 * CHUNK_LENGTH, 1_000])
 @pytest.mark.parametrize("order", ["first to last", "last to first", "inside out", "at random"])
-def test_they_leave_in_any_order_and_the_others_stay_in_theirs(many: int, order: str) -> None:
+def test_operations_may_leave_in_any_order_and_the_others_keep_their_order(many: int, order: str) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, many)
     leaving = list(watched)
@@ -73,7 +73,7 @@ def test_they_leave_in_any_order_and_the_others_stay_in_theirs(many: int, order:
     assert "key" not in watchers
 
 
-def test_a_hundred_thousand_leave_from_the_head_while_others_come() -> None:
+def test_a_hundred_thousand_operations_leave_from_the_head_while_others_come() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100_000)
     for number, gate in enumerate(watched):
@@ -83,7 +83,7 @@ def test_a_hundred_thousand_leave_from_the_head_while_others_come() -> None:
     assert names(watchers) == [f"new {number}" for number in range(0, 100_000, 1_000)]
 
 
-def test_each_key_object_is_kept_once() -> None:
+def test_only_the_first_of_equal_key_objects_is_kept() -> None:
     class Key:
         def __hash__(self) -> int:
             return 7
@@ -111,7 +111,7 @@ def test_each_key_object_is_kept_once() -> None:
     assert len(watchers) == 0
 
 
-def test_alone_on_all_its_keys_an_operation_costs_nothing_but_the_entries() -> None:
+def test_an_operation_that_is_alone_on_its_keys_needs_no_list() -> None:
     watchers = Watchers()
     gate = Gate()
     keys = ("a", "b", "c")
@@ -123,7 +123,7 @@ def test_alone_on_all_its_keys_an_operation_costs_nothing_but_the_entries() -> N
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
-def test_the_second_on_a_key_makes_it_a_list_whichever_key_of_the_first_it_is() -> None:
+def test_a_second_operation_turns_any_key_of_the_first_into_a_list() -> None:
     for shared in ("a", "b", "c"):
         watchers = Watchers()
         one, other = Gate(name="one"), Gate(name="other")
@@ -141,8 +141,8 @@ def test_the_second_on_a_key_makes_it_a_list_whichever_key_of_the_first_it_is() 
         assert (len(watchers), watchers.watched) == (0, 0)
 
 
-def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
-    # Equal, but with other hashes: a dict never compares these.
+def test_the_shared_key_of_an_operation_is_found_by_the_rules_of_a_dict() -> None:
+    # These keys are equal but have different hashes, so a dict never compares them.
     class Key:
         def __init__(self, number: int) -> None:
             self.number = number
@@ -160,7 +160,7 @@ def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
     watchers.watch(one, (first, second))
     watchers.watch(other, (Key(2),))
     assert chunk_of(other).key is second
-    # By now the first of them stands on a chunk, which is not a key at all.
+    # The entry of the first operation now holds a chunk, which is not a key.
     watchers.watch(third, (Key(1),))
     assert chunk_of(third).key is first
     assert keys_at(one._watched) == (first, second)
@@ -170,7 +170,7 @@ def test_among_its_own_keys_the_shared_one_is_found_by_a_dicts_rules() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1, 2, CHUNK_LENGTH])
-def test_a_key_named_twice_is_watched_once_however_many_watch_it(before: int) -> None:
+def test_a_key_named_twice_is_watched_once_whatever_the_number_of_watchers(before: int) -> None:
     watchers = Watchers()
     others = watch_many(watchers, before)
     gate = Gate(name="twice")
@@ -188,7 +188,7 @@ def test_a_key_named_twice_is_watched_once_however_many_watch_it(before: int) ->
 
 
 @pytest.mark.parametrize("shared", [(), ("a",), ("b",), ("a", "b")])
-def test_a_key_that_cannot_be_compared_leaves_it_on_none(shared: tuple[str, ...]) -> None:
+def test_an_operation_with_a_key_that_cannot_be_compared_watches_none(shared: tuple[str, ...]) -> None:
     class Incomparable:
         def __hash__(self) -> int:
             return hash("taken")
@@ -210,7 +210,7 @@ def test_a_key_that_cannot_be_compared_leaves_it_on_none(shared: tuple[str, ...]
 
 @pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
 @pytest.mark.parametrize("many", [CHUNK_LENGTH, CHUNK_LENGTH + 1, 5 * CHUNK_LENGTH])
-def test_of_many_keys_each_has_those_that_share_it(many: int, order: int) -> None:
+def test_each_of_many_keys_has_the_operations_that_share_it(many: int, order: int) -> None:
     watchers = Watchers()
     gates = [Gate(name=str(number)) for number in range(3)]
     keys = [tuple(range(many)), tuple(range(many // 2, 2 * many)), (3, many, 3 * many)]
@@ -228,7 +228,7 @@ def test_of_many_keys_each_has_those_that_share_it(many: int, order: int) -> Non
     assert len(watchers) == 0
 
 
-def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared() -> None:
+def test_an_operation_alone_on_many_keys_stays_intact_when_one_of_them_cannot_be_compared() -> None:
     class Key:
         comparable = True
 
@@ -260,7 +260,7 @@ def test_who_is_alone_on_many_keys_is_whole_after_one_of_them_cannot_be_compared
     assert (len(watchers), watchers.watched) == (0, 0)
 
 
-def test_a_walk_that_stands_on_what_has_left_the_list_finds_on_and_not_back() -> None:
+def test_a_chunk_that_has_left_the_list_still_leads_forward_and_not_back() -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 4 * CHUNK_LENGTH)
     first, second, third, fourth = (chunk_of(watched[n * CHUNK_LENGTH]) for n in range(4))
@@ -289,7 +289,9 @@ ACTIONS = st.lists(
 
 
 @given(actions=ACTIONS)
-def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple[str, int]]) -> None:
+def test_a_walk_visits_in_order_every_operation_that_is_still_ahead_of_it(
+    actions: list[tuple[str, int]],
+) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, 100)
     walk: Chunk | None = chunk_of(watched[0])
@@ -318,13 +320,13 @@ def test_a_walk_meets_in_order_whatever_is_still_ahead_of_it(actions: list[tuple
         ahead.update(operation.name for operation in walk.operations if isinstance(operation, Gate))
         walk = walk.following
     assert all(int(name) > last for name in ahead)
-    # What was there from the start, is there still, and has not been met, lies ahead.
+    # An operation that was there from the start, is still there and has not been visited lies ahead.
     assert {gate.name for gate in watched if last < int(gate.name) < 100} <= ahead | set(met)
 
 
 @pytest.mark.parametrize("many", [0, 1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 100])
 @pytest.mark.parametrize("limit", [1, 15, 16, 17, 99, 100, 1_000])
-def test_a_bounded_look_at_a_key_sees_those_that_came_first(many: int, limit: int) -> None:
+def test_bounded_inspection_of_a_key_returns_the_first_operations(many: int, limit: int) -> None:
     watchers = Watchers()
     watched = watch_many(watchers, many)
     assert watchers.watching("key", limit) == watched[:limit]
@@ -332,7 +334,7 @@ def test_a_bounded_look_at_a_key_sees_those_that_came_first(many: int, limit: in
     assert counted == many if many < limit else limit <= counted < limit + CHUNK_LENGTH
 
 
-def test_a_bounded_look_at_the_keys_sees_the_first_and_the_last_and_each_once() -> None:
+def test_bounded_inspection_of_the_keys_returns_the_first_and_the_last_each_once() -> None:
     watchers = Watchers()
     for key in range(10):
         watchers.watch(Gate(), (key,))

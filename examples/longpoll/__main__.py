@@ -1,4 +1,4 @@
-"""``python -m examples.longpoll``."""
+"""Runs the command: ``python -m examples.longpoll``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The service as an ASGI app: its API, its page, the dashboard and the metrics."""
+"""The service as an ASGI application: the API, the chat page, the dashboard and the metrics."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fastapi.responses import Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from examples.longpoll.connection import state_for
+from examples.longpoll.connection import connection_state
 from examples.longpoll.presence_routes import presence_routes
 from examples.longpoll.service import Service
 from examples.longpoll.topic_routes import topic_routes
 from purgatory.web import dashboard
 
-# By path.
-PAGE: Final = {
+CHAT_FILES: Final = {
     "/": ("index.html", "text/html"),
     "/chat.css": ("chat.css", "text/css"),
     "/chat.js": ("chat.js", "text/javascript"),
 }
+"""Path -> file in the directory `page`, and its media type."""
 
-PAGE_HEADERS: Final = {
+CHAT_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -35,31 +35,31 @@ PAGE_HEADERS: Final = {
 
 
 def application(service: Service) -> FastAPI:
-    """`service` over HTTP. Its lifespan, which begins once, is that of the app."""
+    """Serve `service` over HTTP. The application's lifespan runs the service, and so can begin only once."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         async with service.running():
-            yield state_for(service.limits, service.connections)
+            yield connection_state(service.limits, service.connections)
 
-    # FastAPI's own pages of documentation take their scripts from elsewhere.
+    # FastAPI's documentation pages load scripts from a CDN, so they are off.
     app = FastAPI(
         title="Topics",
         version="1",
-        summary="Logs, read by long poll.",
+        summary="Logs that are read by long poll.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
     )
     app.include_router(topic_routes(service))
     app.include_router(presence_routes(service))
-    app.include_router(_metrics(service))
-    app.include_router(_page())
+    app.include_router(_metrics_routes(service))
+    app.include_router(_chat_routes())
     app.mount("/dashboard", dashboard(*service.purgatories))
     return app
 
 
-def _metrics(service: Service) -> APIRouter:
+def _metrics_routes(service: Service) -> APIRouter:
     registry = CollectorRegistry()
     registry.register(service.collector)
     routes = APIRouter(include_in_schema=False)
@@ -71,16 +71,16 @@ def _metrics(service: Service) -> APIRouter:
     return routes
 
 
-def _page() -> APIRouter:
+def _chat_routes() -> APIRouter:
     routes = APIRouter(include_in_schema=False)
-    for path, (name, media_type) in PAGE.items():
+    for path, (name, media_type) in CHAT_FILES.items():
         content = files(__package__).joinpath("page", name).read_bytes()
-        routes.add_api_route(path, _file(content, media_type))
+        routes.add_api_route(path, _file_endpoint(content, media_type))
     return routes
 
 
-def _file(content: bytes, media_type: str) -> Any:
+def _file_endpoint(content: bytes, media_type: str) -> Any:
     async def file() -> Response:
-        return Response(content, media_type=media_type, headers=PAGE_HEADERS)
+        return Response(content, media_type=media_type, headers=CHAT_HEADERS)
 
     return file

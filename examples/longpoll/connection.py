@@ -1,8 +1,11 @@
-"""uvicorn's HTTP connection, and an end to its patience with clients that do not send or do not read.
+"""uvicorn's HTTP connection, with a deadline for clients that do not send or do not read.
 
-By itself uvicorn waits for ever for the rest of a request, keeps headers of any length, and holds an answer
-until its client takes it. Of requests that are sent before the last one is answered it keeps any number, and
-reads nothing more, so that it does not learn when the client leaves; when it does, it tells the last of them.
+uvicorn by itself has these gaps:
+
+- It waits for ever for the rest of a request, and for a client to read its answer.
+- It accepts a request head of any length.
+- It keeps any number of requests that are sent before the last one is answered (pipelining). Then it stops
+  reading, and so does not notice that the client leaves. When it notices, it informs only the last request.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from examples.longpoll.limits import Limits
 from purgatory import DelayedOperation, Purgatory
 
 UNSENT_BYTES: Final = 4096
-"""What the kernel has not taken of an answer may be so much without being waited for."""
+"""An answer may leave so many bytes unsent before the server waits for the client to read."""
 
 READ_AHEAD: Final = 64 * 1024
-"""So many bytes may come behind a request that is being answered; then nothing is read until it has been."""
+"""Bytes that are read behind a request that is not answered yet. Then reading stops until it is answered."""
 
 HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -28,7 +31,7 @@ HEAD_TOO_LARGE: Final = (
 
 
 class ClientDeadline(DelayedOperation[None]):
-    """Drops a connection whose client does not do its part in time; rests while the server does its own."""
+    """Closes the connection of a client that is too slow. Stop it while the client waits for the server."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
         super().__init__(seconds)
@@ -41,16 +44,16 @@ class ClientDeadline(DelayedOperation[None]):
     def on_expiration(self) -> None:
         self.transport.abort()
 
-    def arm(self, idle: float = 0.0) -> None:
-        """From the end of `idle` seconds on, in which the client may do nothing."""
+    def restart(self, idle: float = 0.0) -> None:
+        """Give the client its full time again, after `idle` seconds in which it may do nothing."""
         self.reschedule(idle + self.seconds)
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         self.reschedule(None)
 
 
 class Connection(HttpToolsProtocol):
-    """Has the lifespan's state hold `limits`, and the purgatory of `connections`."""
+    """uvicorn's connection within `Limits`. The lifespan's state has to be that of `connection_state`."""
 
     _in_head = True
     _in_request = True
@@ -61,7 +64,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._limits: Limits = self.app_state["limits"]
         connections: Purgatory = self.app_state["connections"]
-        # Each with how many bytes had been received by the end of its head.
+        # Requests in order, each with the number of bytes received until the end of its head.
         self._unanswered: deque[tuple[RequestResponseCycle, int]] = deque()
         self._deadline = ClientDeadline(transport, self._limits.client_timeout)
         if len(self.connections) > self._limits.connections:
@@ -79,14 +82,14 @@ class Connection(HttpToolsProtocol):
 
     def eof_received(self) -> None:
         super().eof_received()
-        # The transport closes, once the client has taken what it has been sent.
-        self._deadline.arm()
+        # The transport closes as soon as the client has read everything that was sent.
+        self._deadline.restart()
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         super().data_received(data)
         if self._in_head:
-            # Without the requests before it: within a head there is no blank line.
+            # A head ends with a blank line, so the unfinished head is what follows the last blank line.
             self._head_bytes += len(data.rpartition(b"\r\n\r\n")[2])
             if self._head_bytes > self._limits.head_bytes and not self.transport.is_closing():
                 self.transport.write(HEAD_TOO_LARGE)
@@ -99,12 +102,12 @@ class Connection(HttpToolsProtocol):
         self._in_head = self._in_request = True
         self._head_bytes = 0
         if not self.flow.write_paused:
-            self._deadline.arm()
+            self._deadline.restart()
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         if len(self._unanswered) == self._limits.unanswered:
-            # uvicorn answers 400 to what the parser cannot go on with, and closes.
+            # When a parser callback raises, uvicorn answers 400 and closes the connection.
             raise ValueError(f"{len(self._unanswered)} requests of this connection are unanswered")
         super().on_headers_complete()
         self._unanswered.append((self.cycle, self._received))
@@ -112,38 +115,39 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_request = False
-        self._pass_turn()
+        self._update_deadline()
 
     def on_response_complete(self) -> None:
         self._unanswered.popleft()
         super().on_response_complete()
-        self._pass_turn()
+        self._update_deadline()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._deadline.arm()
+        self._deadline.restart()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._in_request:
-            self._deadline.arm()
+            self._deadline.restart()
         else:
-            self._pass_turn()
+            self._update_deadline()
 
-    def _pass_turn(self) -> None:
-        """To the client, whose deadline begins to run, or to the server, while which it rests."""
+    def _update_deadline(self) -> None:
+        """Stop the deadline while the client waits for the server, and run it while the server waits."""
         if self._in_request or self.flow.write_paused:
-            # It is the client's already, and gets no longer by what the server has done meanwhile.
+            # The deadline runs already, and nothing that the server does extends it.
             return
         if self.transport.is_closing():
-            self._deadline.arm()
+            self._deadline.restart()
         elif self._unanswered:
-            self._deadline.rest()
+            self._deadline.stop()
         else:
-            # uvicorn closes idle connections itself, unless anything comes; and closing has no end by itself.
-            self._deadline.arm(idle=self.timeout_keep_alive)
+            # uvicorn closes an idle connection after this timeout, but not once any byte has arrived;
+            # and a connection that it closes stays open until the client has read everything.
+            self._deadline.restart(idle=self.timeout_keep_alive)
 
 
-def state_for(limits: Limits, connections: Purgatory) -> dict[str, Any]:
-    """What the lifespan's state has to hold for `Connection`."""
+def connection_state(limits: Limits, connections: Purgatory) -> dict[str, Any]:
+    """The entries that `Connection` needs in the lifespan's state."""
     return {"limits": limits, "connections": connections}

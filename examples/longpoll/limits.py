@@ -1,4 +1,4 @@
-"""What clients may ask of the service. Whatever it keeps for them is bounded by one of these."""
+"""The limits of the service. Each kind of thing that it keeps for its clients is bounded by one of them."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """With these defaults records take 64 MiB and sessions a few, whatever clients send.
+    """How much clients may ask for, and how much the service keeps for them.
 
-    On top of that, clients that do not take their answers hold one of 256 KiB each, and the next one if they
-    have asked for it already, until `client_timeout`: 5 GiB if all that may be connected do so at a time.
-    What they send behind a poll can be as much, until `wait`.
+    With the defaults, all records together take at most 64 MiB, and all sessions a few MiB.
 
-    Raises ValueError when there may be as many polls as connections. Each poll takes one of its own, so the
-    next client could not even be told to come again, nor anybody record what all of them wait for.
+    A client that does not read its answers makes the service hold one answer of up to 256 KiB, and a second
+    one if the client has asked for it already, until `client_timeout`: at most 5 GiB if every possible
+    connection does so at the same time. Requests that are sent behind a pending poll can take as much, until
+    the poll's `wait` is over.
+
+    Raises ValueError when `pending` is not less than `connections`. Each poll occupies a connection, so with
+    as many polls as connections no client could get a 503, or append the record that all the polls wait for.
     """
 
     pending: int = 8_000
-    """Polls that may wait at a time; the next one is a 503. Fewer than there may be connections."""
+    """Polls that may be pending at a time; one more gets a 503. It has to be less than `connections`."""
     wait: float = 60.0
-    """The longest wait, in seconds, that a poll may ask for."""
+    """The longest wait that a poll may ask for, in seconds."""
     topics: int = 256
-    """Topics; a record for one more is a 403."""
+    """The number of topics; a record for one more topic gets a 403."""
     record_bytes: int = 16 * 1024
-    """Of one record; a longer one is a 413."""
+    """The bytes of one record; a longer record gets a 413."""
     log_records: int = 1_000
-    """What a topic keeps; the oldest go first, and who asks for them later gets a 410."""
+    """Records that a topic keeps. The oldest are dropped; a request for dropped records gets a 410."""
     log_bytes: int = 256 * 1024
-    """The same in bytes."""
+    """Bytes of records that a topic keeps, likewise."""
     answer_records: int = 100
     """Records in one answer."""
     sessions: int = 1_000
-    """People who may be online at a time; the next one is a 503."""
+    """Sessions at a time; the heartbeat that would open one more gets a 503."""
     session_timeout: float = 15.0
-    """Seconds without a heartbeat after which somebody is offline."""
+    """Seconds without a heartbeat after which a session ends."""
     connections: int = 10_000
-    """Open connections; the next one is closed at once."""
+    """Open connections; one more is closed at once."""
     client_timeout: float = 10.0
-    """Seconds in which a client has to send a request it has begun, or to take an answer."""
+    """Seconds in which a client has to finish sending a request, or to read an answer."""
     head_bytes: int = 32 * 1024
-    """Of a request's line and headers; a longer one is a 431."""
+    """Bytes of a request's line and headers; a longer head gets a 431."""
     unanswered: int = 16
-    """Requests of one connection that may wait for their answers; one more closes it with a 400."""
+    """Requests of one connection that may be unanswered; one more gets a 400 and closes the connection."""
 
     def __post_init__(self) -> None:
         if self.pending >= self.connections:
             raise ValueError(
-                f"{self.pending:,} polls would leave none of {self.connections:,} connections to anybody else"
+                f"{self.pending:,} pending polls would occupy all of the {self.connections:,} connections, "
+                "and leave none for other requests"
             )

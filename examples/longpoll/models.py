@@ -1,4 +1,4 @@
-"""The answers' shapes, for the OpenAPI document."""
+"""The shapes of the responses, for the OpenAPI document."""
 
 from typing import Any
 
@@ -6,46 +6,52 @@ from pydantic import BaseModel, Field, JsonValue
 
 
 class Records(BaseModel):
-    """Some records of a topic, in order."""
+    """Consecutive records of a topic."""
 
     topic: str
-    log: str = Field(description="Another one when the service was started anew and offsets start over.")
-    offset: int = Field(description="Of the first record.")
-    next: int = Field(description="The offset to go on from. So does the Link with rel=next.")
+    log: str = Field(
+        description="The id of the log. It changes when the service restarts and offsets begin at 0."
+    )
+    offset: int = Field(description="The offset of the first record.")
+    next: int = Field(description="The offset to ask for next. The Link with rel=next names it, too.")
     records: list[JsonValue]
 
 
-class Recorded(BaseModel):
-    """Where a record went."""
+class Appended(BaseModel):
+    """The place of a record that was appended."""
 
     topic: str
     offset: int
 
 
 class WhoIsOnline(BaseModel):
-    version: str = Field(description="Another one after each change.")
+    version: str = Field(description="It changes with every change of who is online.")
     online: list[str]
 
 
-class Beat(BaseModel):
-    """What a heartbeat is good for."""
+class Heartbeat(BaseModel):
+    """The effect of a heartbeat."""
 
     name: str
-    timeout: float = Field(description="Seconds within which the next one is due.")
+    timeout: float = Field(description="The seconds within which the next heartbeat is due.")
 
 
 class Problem(BaseModel):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     detail: str
 
 
-def problem(why: str) -> dict[str, Any]:
-    return {"model": Problem, "description": why}
+def problem(reason: str) -> dict[str, Any]:
+    return {"model": Problem, "description": reason}
 
 
-NOT_MODIFIED: dict[str, Any] = {"description": "The client has it already, and it has not changed in time."}
+NOT_MODIFIED: dict[str, Any] = {
+    "description": "The client has the latest version, and none came during the wait."
+}
 BUSY: dict[str, Any] = {
-    **problem("As many wait as may wait, or the service is being stopped."),
-    "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+    **problem("The limit of pending requests or of sessions is reached, or the service is stopping."),
+    "headers": {
+        "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait before a retry."}
+    },
 }

@@ -1,4 +1,4 @@
-"""Who is online: whoever has sent a heartbeat lately."""
+"""Presence: the people who have sent a heartbeat lately are online."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from examples.longpoll.limits import Limits
 from purgatory import DelayedOperation, Purgatory
 
 PRESENCE_KEY: Final = "presence"
-"""What those wait on who want to know of the next change."""
+"""The key, in the purgatory of polls, of the operations that wait for a change of presence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Online:
-    """Who was online, from one change to the next."""
+    """The people who were online between two changes."""
 
     version: str
     names: tuple[str, ...]
-    # Made once, however many clients it is sent to.
+    # Encoded once for all the clients that get it.
     json: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class Online:
 
 
 class Presence:
-    """Sessions, each an operation that every heartbeat gives a new timeout, and that nothing completes."""
+    """A session for everybody who is online. Heartbeats renew it; without them it expires."""
 
     def __init__(self, sessions: Purgatory, polls: Purgatory, limits: Limits) -> None:
         self.timeout = limits.session_timeout
@@ -44,8 +44,11 @@ class Presence:
         self._changes = 0
         self.now = Online(f"{self._id}-0", ())
 
-    def beat(self, name: str) -> None:
-        """`name` is online for another `timeout` seconds. Raises PurgatoryFull when too many are."""
+    def heartbeat(self, name: str) -> None:
+        """Make `name` online until `timeout` seconds from now.
+
+        Raises PurgatoryFull when this would open more sessions than the limit allows.
+        """
         session = self._online.get(name)
         if session is None:
             session = Session(self, name)
@@ -56,7 +59,7 @@ class Presence:
             session.reschedule(self.timeout)
 
     def leave(self, name: str) -> None:
-        """`name` is offline now, if it was not before."""
+        """Make `name` offline. Harmless if it is offline already."""
         session = self._online.pop(name, None)
         if session is not None:
             session.cancel()
@@ -69,7 +72,7 @@ class Presence:
 
 
 class Session(DelayedOperation[None]):
-    """One person's; the expiry of the operation is the end of it."""
+    """One person's session. No check completes it; when it expires, the person is offline."""
 
     def __init__(self, presence: Presence, name: str) -> None:
         super().__init__(presence.timeout)
@@ -84,7 +87,7 @@ class Session(DelayedOperation[None]):
 
 
 class DelayedOnline(DelayedOperation[Online]):
-    """Waits until who is online is no longer what it was at `version`."""
+    """Waits until the version of presence is no longer `version`, and returns who is online."""
 
     def __init__(self, presence: Presence, version: str | None, wait: float) -> None:
         super().__init__(wait)

@@ -1,11 +1,11 @@
-"""Heartbeats, and who is online by long poll."""
+"""The HTTP routes of presence: heartbeats, and a long poll for who is online."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 
-from examples.longpoll.conditional import answer, client_has
-from examples.longpoll.models import BUSY, NOT_MODIFIED, Beat, WhoIsOnline
+from examples.longpoll.conditional import client_has, json_or_not_modified
+from examples.longpoll.models import BUSY, NOT_MODIFIED, Heartbeat, WhoIsOnline
 from examples.longpoll.presence import PRESENCE_KEY, DelayedOnline
 from examples.longpoll.service import Service
 from purgatory import PurgatoryFull
@@ -15,7 +15,7 @@ Name = Annotated[
     str,
     Path(
         pattern=r"^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_ .'-]{0,31}$",
-        description="Anything short; nobody checks whose it is.",
+        description="A name of up to 32 characters. The service does not check who uses it.",
     ),
 ]
 
@@ -25,33 +25,38 @@ def presence_routes(service: Service) -> APIRouter:
     presence, polls, limits = service.presence, service.polls, service.limits
 
     @routes.post("/presence/{name}", responses={503: BUSY})
-    async def beat(name: Name) -> Beat:
-        """Be online until `timeout` seconds from now."""
+    async def heartbeat(name: Name) -> Heartbeat:
+        """Be online for another `timeout` seconds."""
         try:
-            presence.beat(name)
+            presence.heartbeat(name)
         except PurgatoryFull as error:
-            raise HTTPException(503, "too many are online", {"Retry-After": "1"}) from error
-        return Beat(name=name, timeout=presence.timeout)
+            raise HTTPException(503, "too many people are online", {"Retry-After": "1"}) from error
+        return Heartbeat(name=name, timeout=presence.timeout)
 
     @routes.delete("/presence/{name}", status_code=204)
     async def leave(name: Name) -> None:
-        """Be offline."""
+        """Be offline at once."""
         presence.leave(name)
 
     @routes.get("/presence", response_model=WhoIsOnline, responses={304: NOT_MODIFIED, 503: BUSY})
     async def online(
         request: Request,
-        version: Annotated[str | None, Query(max_length=64, description="As it was answered before.")] = None,
+        version: Annotated[
+            str | None,
+            Query(max_length=64, description="The version of the last response: wait for another one."),
+        ] = None,
         wait: Annotated[
             float,
-            Query(ge=0, le=limits.wait, allow_inf_nan=False, description="For so many seconds at most."),
+            Query(ge=0, le=limits.wait, allow_inf_nan=False, description="The longest wait, in seconds."),
         ] = 0.0,
-        if_none_match: Annotated[str | None, Header(description="Wait for another version.")] = None,
+        if_none_match: Annotated[
+            str | None, Header(description="The entity tag of the last response: wait for another one.")
+        ] = None,
     ) -> Response:
-        """Who is online: as soon as it is not what it was at `version`, or when the wait is over."""
+        """Return who is online, as soon as it has changed since `version`, or after `wait` seconds."""
         if client_has(request, presence.now.etag):
             version = presence.now.version
         online = await long_poll(request, polls, DelayedOnline(presence, version, wait), [PRESENCE_KEY])
-        return answer(request, online.json, online.etag)
+        return json_or_not_modified(request, online.json, online.etag)
 
     return routes

@@ -1,4 +1,4 @@
-"""What one running service consists of."""
+"""The parts of one running service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from purgatory.web import close_on_signal
 
 
 class Service:
-    """Its purgatories, open while it is `running`, which it is once, and what is waited for in them."""
+    """The topics, the presence, and the purgatories behind them.
+
+    The purgatories are open inside `running`, which can be entered once.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -31,6 +34,6 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        # At a signal the polls alone are closed: heartbeats and connections go on until the last answer.
+        # A signal closes the polls alone. Connections and sessions are needed until the last answer is sent.
         async with self.connections, self.polls, self.sessions, close_on_signal(self.polls):
             yield

@@ -1,4 +1,4 @@
-"""The records of one topic: appended at the end, dropped at the start when there are too many."""
+"""The log of one topic: records are appended at the end and, beyond the limits, dropped at the start."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from examples.longpoll.limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A stretch of a log, as it is answered to a client."""
+    """Consecutive records of a log, as one answer carries them."""
 
     topic: str
     log: str
+    """The id of the log."""
     offset: int
+    """The offset of the first record."""
     records: tuple[bytes, ...]
 
     @property
     def next(self) -> int:
-        """The offset to go on from."""
+        """The offset at which the next page begins."""
         return self.offset + len(self.records)
 
     @property
     def etag(self) -> str:
-        """The same for the same records, now and later; another one when there are more of them."""
+        """The entity tag. It is the same for the same records at any time, and differs for any others."""
         return f'"{self.log}-{self.offset}-{self.next}"'
 
     def json(self) -> bytes:
@@ -36,9 +38,9 @@ class Page:
 
 
 class TopicLog:
-    """An append-only log that keeps as many records, and as many bytes of them, as `limits` say.
+    """An append-only log that keeps the latest records, within `limits.log_records` and `limits.log_bytes`.
 
-    A record is JSON, and kept as it is sent. Its offset is how many came before it.
+    A record is the bytes of a JSON value. Its offset is the number of records that were appended before it.
     """
 
     __slots__ = ("_bytes", "_limits", "_records", "id", "name", "start")
@@ -46,9 +48,9 @@ class TopicLog:
     def __init__(self, name: str, id: str, limits: Limits) -> None:
         self.name: Final = name
         self.id: Final = id
-        """Another one whenever the offsets start over."""
+        """Distinguishes this log from an earlier one of the same name, whose offsets mean other records."""
         self.start = 0
-        """The offset of the oldest record that is still there."""
+        """The offset of the oldest record that the log still has."""
         self._limits = limits
         self._records: deque[bytes] = deque()
         self._bytes = 0
@@ -58,11 +60,11 @@ class TopicLog:
 
     @property
     def end(self) -> int:
-        """The offset that the next record will have."""
+        """The offset that the next record will get."""
         return self.start + len(self._records)
 
     def append(self, record: bytes) -> int:
-        """The offset that `record` has got."""
+        """Append `record` and return its offset."""
         offset = self.end
         self._records.append(record)
         self._bytes += len(record)
@@ -73,8 +75,9 @@ class TopicLog:
         return offset
 
     def read(self, offset: int) -> Page:
-        """The records from `offset` on, as many as go into one answer. O(log) at worst.
+        """Return the records from `offset` on, at most `limits.answer_records` of them.
 
+        The cost grows with the length of the log, because a deque is walked to reach an index.
         Raises LookupError when `offset` is not between `start` and `end`.
         """
         if not self.start <= offset <= self.end:

@@ -1,4 +1,4 @@
-"""Recording, and reading by long poll."""
+"""The HTTP routes of topics: append a record, and read records by long poll."""
 
 import json
 from typing import Annotated, Any, NoReturn
@@ -6,20 +6,24 @@ from typing import Annotated, Any, NoReturn
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from examples.longpoll.conditional import answer, client_has
-from examples.longpoll.models import BUSY, NOT_MODIFIED, Recorded, Records, problem
+from examples.longpoll.conditional import client_has, json_or_not_modified
+from examples.longpoll.models import BUSY, NOT_MODIFIED, Appended, Records, problem
 from examples.longpoll.service import Service
-from examples.longpoll.topics import DelayedRead, TooManyTopics, key_of
+from examples.longpoll.topic_log import TopicLog
+from examples.longpoll.topics import DelayedRead, TooManyTopics, topic_key
 from purgatory.web import long_poll
 
 MAX_OFFSET = 2**53 - 1
-"""What every client's JSON can hold exactly."""
+"""The largest whole number that JSON carries exactly to every client (RFC 8259, section 6)."""
 
 Topic = Annotated[
-    str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Begins with its first record.")
+    str,
+    Path(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="The topic. Its first record creates it."),
 ]
 
-RECORD: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": {}}}}}
+RECORD_BODY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}}
+}
 
 
 def topic_routes(service: Service) -> APIRouter:
@@ -29,19 +33,19 @@ def topic_routes(service: Service) -> APIRouter:
     @routes.post(
         "/topics/{topic}",
         status_code=201,
-        openapi_extra=RECORD,
+        openapi_extra=RECORD_BODY,
         responses={
-            400: problem("The body is no JSON, or has not arrived."),
-            403: problem("There are as many topics as there may be."),
+            400: problem("The body is not valid JSON, or is incomplete."),
+            403: problem("The record would create more topics than the service allows."),
             413: problem(f"The record has more than {limits.record_bytes} bytes."),
-            415: problem("The body is not application/json."),
+            415: problem("The content type is not application/json."),
         },
     )
-    async def record(topic: Topic, request: Request) -> Recorded:
-        """Append a record, which is any JSON, and answer whoever waits for it."""
-        record = await _record_in(request, limits.record_bytes)
+    async def append(topic: Topic, request: Request) -> Appended:
+        """Append a record, which is any JSON value, and answer the polls that wait for it."""
+        record = await _read_record(request, limits.record_bytes)
         try:
-            return Recorded(topic=topic, offset=await topics.append(topic, record))
+            return Appended(topic=topic, offset=await topics.append(topic, record))
         except TooManyTopics as error:
             raise HTTPException(403, str(error)) from error
 
@@ -50,8 +54,8 @@ def topic_routes(service: Service) -> APIRouter:
         response_model=Records,
         responses={
             304: NOT_MODIFIED,
-            404: problem("There is no such offset yet."),
-            410: problem("The records there have been dropped, or the service was started anew."),
+            404: problem("The offset is beyond the end of the log."),
+            410: problem("The records at the offset have been dropped, or the service has restarted."),
             503: BUSY,
         },
     )
@@ -59,62 +63,81 @@ def topic_routes(service: Service) -> APIRouter:
         topic: Topic,
         request: Request,
         offset: Annotated[
-            int | None, Query(ge=0, le=MAX_OFFSET, description="Where to begin; the oldest record if absent.")
+            int | None,
+            Query(
+                ge=0,
+                le=MAX_OFFSET,
+                description="The first offset to read; by default that of the oldest record.",
+            ),
         ] = None,
-        least: Annotated[
-            int, Query(alias="min", ge=1, le=limits.answer_records, description="Wait for so many records.")
+        min_records: Annotated[
+            int,
+            Query(
+                alias="min", ge=1, le=limits.answer_records, description="The number of records to wait for."
+            ),
         ] = 1,
         wait: Annotated[
             float,
-            Query(ge=0, le=limits.wait, allow_inf_nan=False, description="For so many seconds at most."),
+            Query(ge=0, le=limits.wait, allow_inf_nan=False, description="The longest wait, in seconds."),
         ] = 0.0,
-        log: Annotated[str | None, Query(max_length=64, description="As it was answered before.")] = None,
-        if_none_match: Annotated[str | None, Header(description="Wait for other records than these.")] = None,
+        log: Annotated[
+            str | None,
+            Query(
+                max_length=64,
+                description="The log of the last response. If it is gone, the response is a 410.",
+            ),
+        ] = None,
+        if_none_match: Annotated[
+            str | None, Header(description="The entity tag of the last response: wait for more records.")
+        ] = None,
     ) -> Response:
-        """The records from an offset on: as soon as there are enough, or what there is when the wait is over.
+        """Return the records from `offset` on, as soon as there are `min` of them, or after `wait` seconds.
 
-        To follow a topic, ask for what the Link with rel=next names, again and again.
+        To follow a topic, request the Link with rel=next of each response.
         """
         known = topics.log(topic)
         if log not in (None, known.id):
-            _gone(known.start, known.end)
+            _raise_gone(known)
         if offset is None:
             offset = known.start
         if offset > known.end:
-            raise HTTPException(404, f"there is no offset {offset} yet; the next one is {known.end}")
+            raise HTTPException(404, f"there is no offset {offset} yet; the next record gets {known.end}")
         end = offset
         if offset >= known.start and client_has(request, known.read(offset).etag):
             end = known.end
-        operation = DelayedRead(topics, topic, offset, end + least, wait)
-        page = await long_poll(request, polls, operation, [key_of(topic)])
+        operation = DelayedRead(topics, topic, offset, end + min_records, wait)
+        page = await long_poll(request, polls, operation, [topic_key(topic)])
         if page is None:
-            _gone(topics.log(topic).start, topics.log(topic).end)
-        # Relative to this URL, so that it holds behind any proxy.
-        link = f'<{topic}?log={page.log}&offset={page.next}&min={least}&wait={wait:g}>; rel="next"'
-        return answer(request, page.json(), page.etag, Link=link)
+            _raise_gone(topics.log(topic))
+        # Relative to this URL, so that it is right behind any proxy.
+        link = f'<{topic}?log={page.log}&offset={page.next}&min={min_records}&wait={wait:g}>; rel="next"'
+        return json_or_not_modified(request, page.json(), page.etag, Link=link)
 
     return routes
 
 
-def _gone(start: int, end: int) -> NoReturn:
-    raise HTTPException(410, f"these records are gone; there are those from offset {start} to {end}")
+def _raise_gone(log: TopicLog) -> NoReturn:
+    raise HTTPException(
+        410,
+        f"these records are gone; the log has offsets {log.start} to {log.end}; ask again without an offset",
+    )
 
 
-async def _record_in(request: Request, limit: int) -> bytes:
-    """The request's body: one JSON value, written the short way."""
+async def _read_record(request: Request, max_bytes: int) -> bytes:
+    """Return the request's body, which has to be one JSON value, without insignificant whitespace."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "a record is application/json")
+        raise HTTPException(415, "a record has to be application/json")
     body = bytearray()
     try:
         async for part in request.stream():
             body += part
-            if len(body) > limit:
-                raise HTTPException(413, f"a record has {limit} bytes at most")
+            if len(body) > max_bytes:
+                raise HTTPException(413, f"a record may have at most {max_bytes} bytes")
     except ClientDisconnect as error:
-        raise HTTPException(400, "the client has left") from error
+        raise HTTPException(400, "the client has disconnected") from error
     try:
-        # Python reads NaN, 1e999 and halves of surrogate pairs, which are no JSON that could be sent on.
+        # Python's json reads NaN, 1e999 and lone surrogates, but they cannot be sent on as JSON.
         value = json.loads(body)
         return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {type(error).__name__}") from error
+        raise HTTPException(400, f"the body is not valid JSON: {type(error).__name__}") from error

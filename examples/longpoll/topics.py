@@ -1,4 +1,4 @@
-"""All topics, and the read that waits for more records in one."""
+"""All topics, and the operation that waits for more records of one topic."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from purgatory import DelayedOperation, Purgatory
 
 
 class TooManyTopics(Exception):
-    """Raised when a record would begin one topic more than there may be."""
+    """Raised when a record would create more topics than the limit allows."""
 
 
 class Topics:
-    """The log of every topic. A topic begins with its first record; before that its log is empty.
+    """The log of every topic. The first record creates a topic; until then its log is empty.
 
-    They are kept in memory: with the service they start over, under another `id`.
+    Logs are kept in memory. After a restart of the service they are empty and have another `id`.
     """
 
     def __init__(self, polls: Purgatory, limits: Limits) -> None:
@@ -26,25 +26,29 @@ class Topics:
         self._logs: dict[str, TopicLog] = {}
 
     def log(self, topic: str) -> TopicLog:
+        """Return the log of `topic`. Asking does not create the topic."""
         return self._logs.get(topic) or TopicLog(topic, self.id, self._limits)
 
     async def append(self, topic: str, record: bytes) -> int:
-        """The offset of `record`; everybody who waited for it has been answered, or is about to be."""
+        """Append `record`, complete the reads that waited for it, and return its offset.
+
+        Raises TooManyTopics.
+        """
         log = self.log(topic)
         if topic not in self._logs:
             if len(self._logs) >= self._limits.topics:
-                raise TooManyTopics(f"there are {len(self._logs)} topics already")
+                raise TooManyTopics(f"there are {len(self._logs)} topics already, which is the limit")
             self._logs[topic] = log
         offset = log.append(record)
-        # Thousands may wait for one topic, and the loop has others to serve meanwhile.
-        await self._polls.sweep(key_of(topic))
+        # Thousands of polls may watch one topic: `sweep` lets the loop serve others in between.
+        await self._polls.sweep(topic_key(topic))
         return offset
 
 
 class DelayedRead(DelayedOperation[Page | None]):
-    """Waits until the log of `topic` ends at `end` or later; gives what there is from `offset` on by then.
+    """Waits until the log of `topic` reaches the offset `end`, and returns the records from `offset` on.
 
-    None if that has been dropped meanwhile.
+    Returns None if the record at `offset` has been dropped in the meantime.
     """
 
     def __init__(self, topics: Topics, topic: str, offset: int, end: int, wait: float) -> None:
@@ -63,6 +67,6 @@ class DelayedRead(DelayedOperation[Page | None]):
         return log.read(self.offset) if log.start <= self.offset else None
 
 
-def key_of(topic: str) -> str:
-    """Its key in the purgatory of polls; that of "who is online" is there, too."""
+def topic_key(topic: str) -> str:
+    """The topic's key in the purgatory of polls. The prefix keeps it apart from the key of presence."""
     return f"topics/{topic}"

@@ -1,4 +1,4 @@
-"""What users may do with `TimerTask`: subclass it in every way that a Python class allows."""
+"""`TimerTask` can be subclassed in every way that Python allows for a class."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Runnable(ABC):
 
 
 class WithEqualityOfItsOwn(TimerTask):
-    """All of them are equal, and none of them can be hashed."""
+    """A class whose objects are all equal, and none of them hashable."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -135,7 +135,7 @@ WEAKLY_REFERABLE: list[type[Any]] = [
 
 @pytest.fixture
 def without_collector() -> Iterator[None]:
-    """Nothing is freed by the garbage collector while the test runs."""
+    """Turns the garbage collector off, so that only reference counts free objects during the test."""
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -232,7 +232,7 @@ def test_an_expired_task_is_freed_by_its_reference_count(kind: type[Any], withou
     assert reference() is None
 
 
-def test_a_task_taken_out_keeps_none_of_its_former_neighbours_alive(without_collector: None) -> None:
+def test_a_removed_task_does_not_keep_its_former_neighbours_alive(without_collector: None) -> None:
     wheel = TimingWheel(20)
     first, middle, last = WithDictionary(), WithDictionary(), WithDictionary()
     for task in (first, middle, last):
@@ -251,7 +251,7 @@ def test_a_new_task_is_not_scheduled_and_has_no_deadline() -> None:
     assert task.deadline is None
 
 
-def test_running_a_task_whose_class_does_not_override_run_says_which_class_that_is() -> None:
+def test_running_a_task_without_run_raises_an_error_that_names_its_class() -> None:
     class Forgetful(TimerTask):
         pass
 

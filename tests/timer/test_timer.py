@@ -1,4 +1,4 @@
-"""The timer: seconds, one armed timer of the loop, and a reaper that works in slices."""
+"""The timer: delays in seconds, a single armed timer of the loop, and a reaper that works in slices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Task(TimerTask):
-    """Writes down when it was run, and then does what it was made for."""
+    """A task that records the times at which it runs, and then calls `action`."""
 
     __slots__ = ("action", "loop", "name", "ran_at")
 
@@ -49,14 +49,14 @@ class Task(TimerTask):
 
 
 if TYPE_CHECKING:
-    # What an abstract loop lacks is not needed here, but a type checker wants it all.
+    # The tests need no more than the abstract class, but a type checker wants a concrete one.
     Loop = asyncio.SelectorEventLoop
 else:
     Loop = asyncio.AbstractEventLoop
 
 
 class Clock(Loop):
-    """An event loop as far as a timer knows one; its time stands still until somebody moves it."""
+    """The part of an event loop that a timer uses. Its time stands still until the test moves it."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -80,19 +80,19 @@ class Clock(Loop):
         return False
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Expected by TimerHandle."""
+        """TimerHandle calls this method of its loop."""
 
     @property
     def armed(self) -> list[float]:
-        """The times of the handles that are neither cancelled nor over."""
+        """The times of the handles that have neither run nor been cancelled."""
         return [handle.when() for handle in self.handles if not handle.cancelled()]
 
     def spend(self, seconds: float) -> None:
-        """What code that takes long does."""
+        """Let time pass as slow code does, without running any timer."""
         self.now += seconds
 
     def advance_to(self, now: float, timer: Timer) -> None:
-        """Let time pass, waking `timer` whenever it wants to be woken."""
+        """Let time pass until `now`, and wake `timer` at each time that it has armed."""
         while self.armed and min(self.armed) <= now:
             handle = min((h for h in self.handles if not h.cancelled()), key=lambda h: h.when())
             self.handles.remove(handle)
@@ -109,7 +109,7 @@ def started(clock: Clock, **options: Any) -> Timer:
 
 
 def scheduled(timer: Timer, clock: Clock, *delays: float) -> list[Task]:
-    """New tasks in `timer`, one for each delay."""
+    """Add new tasks to `timer`, one for each delay, and return them."""
     tasks = [Task(clock, name=f"after {delay}") for delay in delays]
     for task, delay in zip(tasks, delays, strict=True):
         assert timer.add(task, delay)
@@ -118,7 +118,7 @@ def scheduled(timer: Timer, clock: Clock, *delays: float) -> list[Task]:
 
 @asynccontextmanager
 async def running(timer: Timer) -> AsyncIterator[asyncio.Task[None]]:
-    """The timer's reaper, already waiting; it is stopped in the end."""
+    """Run the timer's reaper in a task, and stop it at the end."""
     reaper = asyncio.create_task(reap(timer))
     await asyncio.sleep(0)
     try:
@@ -144,7 +144,7 @@ DELAYS = st.one_of(
     wheel_size=st.sampled_from([2, 3, 20, 64]),
     plan=st.lists(st.tuples(PAUSES, DELAYS), min_size=1, max_size=15),
 )
-def test_nothing_runs_before_its_deadline_nor_a_tick_after_it(
+def test_a_task_runs_never_before_its_deadline_and_less_than_a_tick_after_it(
     tick: float, wheel_size: int, plan: list[tuple[float, float]]
 ) -> None:
     async def main() -> None:
@@ -168,10 +168,10 @@ def test_nothing_runs_before_its_deadline_nor_a_tick_after_it(
         for task, deadline in expected:
             (ran_at,) = task.ran_at
             assert deadline <= ran_at < deadline + tick + 1e-9
-        # Of those that ran at the same time the one added first comes first.
+        # Of the tasks that ran at the same time, the one added first comes first.
         order = {task: number for number, (task, _) in enumerate(expected)}
         assert ran == sorted(ran, key=lambda task: (task.ran_at, order[task]))
-        # A task on a higher level occupies, one after the other, a slot of every level below.
+        # A task on a higher level later occupies a slot on each lower level.
         assert timer.wakeups <= slots
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -194,11 +194,11 @@ def test_deadlines_round_up_to_a_tick_wherever_the_clock_starts(
     (task,) = scheduled(timer, clock, delay)
     clock.advance_to(deadline + tick + 1, timer)
     (ran_at,) = task.ran_at
-    # A clock that shows a million seconds no longer shows a tenth of a nanosecond.
+    # At a million seconds, a float no longer resolves a tenth of a nanosecond.
     assert deadline <= ran_at < deadline + tick + 1e-9
 
 
-def test_ten_tasks_a_tick_apart_run_at_ten_times_a_tick_apart() -> None:
+def test_tasks_that_are_a_tick_apart_run_a_tick_apart() -> None:
     clock = Clock()
     timer = started(clock, tick=0.1)
     tasks = scheduled(timer, clock, *[n / 10 for n in range(1, 11)])
@@ -207,8 +207,8 @@ def test_ten_tasks_a_tick_apart_run_at_ten_times_a_tick_apart() -> None:
 
 
 @pytest.mark.parametrize("spent", [0.002, 0.05, 1.0])
-def test_a_task_that_takes_long_and_then_adds_another_does_not_make_that_one_run_early(spent: float) -> None:
-    # The wheel's time may catch up when the others are added; it must not fall back again after that.
+def test_a_task_added_by_a_slow_task_does_not_run_early(spent: float) -> None:
+    # The wheel's time may catch up when the other tasks are added, but must not go back after that.
     clock = Clock()
     timer = started(clock, wheel_size=64)
     others = [Task(clock) for _ in range(40)]
@@ -228,7 +228,7 @@ def test_a_task_that_takes_long_and_then_adds_another_does_not_make_that_one_run
     assert max(late) < 0.001 + 1e-9
 
 
-def test_an_operation_due_soon_is_put_on_the_lowest_level_however_long_nothing_has_expired() -> None:
+def test_a_task_due_soon_goes_to_the_lowest_level_even_if_nothing_has_expired_for_long() -> None:
     clock = Clock()
     timer = started(clock)
     scheduled(timer, clock, 3600.0)
@@ -252,7 +252,7 @@ def test_tasks_due_at_the_same_instant_run_in_the_order_in_which_they_were_added
 # Nothing pending, nothing running
 
 
-def test_an_idle_timer_has_armed_nothing() -> None:
+def test_an_idle_timer_arms_nothing() -> None:
     clock = Clock()
     timer = started(clock)
     timer.drive()
@@ -266,7 +266,7 @@ def test_an_idle_timer_has_armed_nothing() -> None:
     assert clock.armed == []
 
 
-def test_when_its_last_task_has_run_a_timer_has_armed_nothing() -> None:
+def test_a_timer_arms_nothing_after_its_last_task_has_run() -> None:
     clock = Clock()
     timer = started(clock)
     scheduled(timer, clock, 1.0, 2.0)
@@ -277,7 +277,7 @@ def test_when_its_last_task_has_run_a_timer_has_armed_nothing() -> None:
 
 
 @pytest.mark.parametrize("delay", [math.inf, 1e300, 0.0, -1.0])
-def test_when_its_last_task_has_been_put_off_for_ever_a_timer_has_armed_nothing(delay: float) -> None:
+def test_a_timer_disarms_when_its_last_task_is_rescheduled_to_now_or_never(delay: float) -> None:
     clock = Clock()
     timer = started(clock)
     (task,) = scheduled(timer, clock, 1.0)
@@ -287,7 +287,7 @@ def test_when_its_last_task_has_been_put_off_for_ever_a_timer_has_armed_nothing(
     assert clock.armed == []
 
 
-def test_a_busy_timer_has_armed_a_single_handle_for_the_next_occupied_slot() -> None:
+def test_a_busy_timer_arms_a_single_handle_for_the_next_occupied_slot() -> None:
     clock = Clock()
     timer = started(clock)
     for number in range(200):
@@ -322,7 +322,7 @@ def test_there_is_one_wake_up_for_each_occupied_slot() -> None:
     assert timer.wakeups == 11
 
 
-def test_slots_emptied_by_removal_cost_no_wake_up_but_the_one_that_was_armed() -> None:
+def test_slots_emptied_by_removal_cost_no_wake_up_beyond_the_armed_one() -> None:
     clock = Clock()
     timer = started(clock, wheel_size=64)
     *withdrawn, last = scheduled(timer, clock, *[slot / 1000 for slot in range(1, 61)])
@@ -333,7 +333,7 @@ def test_slots_emptied_by_removal_cost_no_wake_up_but_the_one_that_was_armed() -
     assert timer.wakeups == 2
 
 
-async def test_on_a_loop_there_is_one_wake_up_for_each_slot_and_none_while_idle(
+async def test_on_a_loop_there_is_one_wake_up_per_slot_and_none_while_idle(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     timer = Timer(wheel_size=64)
@@ -396,7 +396,7 @@ def test_rescheduling_a_task_that_is_not_scheduled_adds_it() -> None:
     assert task.ran_at == [1.0, 2.0]
 
 
-def test_a_task_kept_alive_by_rescheduling_never_runs_and_wakes_the_timer_once_a_timeout_at_most() -> None:
+def test_a_task_that_is_always_rescheduled_never_runs_and_rarely_wakes_the_timer() -> None:
     clock = Clock()
     timer = started(clock)
     (session,) = scheduled(timer, clock, 10.0)
@@ -404,13 +404,13 @@ def test_a_task_kept_alive_by_rescheduling_never_runs_and_wakes_the_timer_once_a
         clock.advance_to(float(beat), timer)
         assert timer.reschedule(session, 10.0)
     assert session.ran_at == []
-    # One for the slot it was in, and then one for each slot on the way down: the deadline is never reached.
+    # One for its slot, and one for each slot on the way down; the deadline is never reached.
     assert timer.wakeups <= 999 / 10 * timer.wheel.levels + 1
     clock.advance_to(1010.0, timer)
     assert session.ran_at == [1009.0]
 
 
-def test_a_removed_task_does_not_run_and_is_removed_but_once() -> None:
+def test_a_removed_task_does_not_run_and_cannot_be_removed_again() -> None:
     clock = Clock()
     timer = started(clock)
     task, other = scheduled(timer, clock, 1.0, 1.0)
@@ -422,7 +422,7 @@ def test_a_removed_task_does_not_run_and_is_removed_but_once() -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0005, 5.0, math.inf, 1e300])
-def test_a_task_rescheduled_by_one_that_is_due_before_it_at_the_same_instant_waits_anew(delay: float) -> None:
+def test_a_due_task_that_an_earlier_due_one_reschedules_waits_again(delay: float) -> None:
     clock = Clock()
     timer = started(clock)
     second = Task(clock, name="second")
@@ -437,7 +437,7 @@ def test_a_task_rescheduled_by_one_that_is_due_before_it_at_the_same_instant_wai
     assert [round(at, 9) for at in second.ran_at] == expected
 
 
-def test_a_task_removed_by_one_that_is_due_before_it_at_the_same_instant_does_not_run() -> None:
+def test_a_due_task_that_an_earlier_due_one_removes_does_not_run() -> None:
     clock = Clock()
     timer = started(clock)
     second = Task(clock, name="second")
@@ -461,11 +461,11 @@ def test_a_task_can_add_itself_again_while_it_runs() -> None:
     assert len(clock.armed) == 1
 
 
-# What is due already, and what never is
+# Deadlines in the past and beyond all time
 
 
 @pytest.mark.parametrize("delay", [0, 0.0, -0.001, -1e300, -math.inf])
-def test_what_is_due_already_is_not_kept(delay: float) -> None:
+def test_a_task_that_is_due_already_is_not_kept(delay: float) -> None:
     clock = Clock(5.0)
     timer = started(clock)
     clock.now = 7.0
@@ -477,7 +477,7 @@ def test_what_is_due_already_is_not_kept(delay: float) -> None:
     assert task.ran_at == []
 
 
-def test_a_delay_too_short_for_the_clock_to_tell_is_due_already_when_a_tick_has_just_begun() -> None:
+def test_a_delay_below_the_resolution_of_the_clock_is_due_already_at_the_start_of_a_tick() -> None:
     clock = Clock(5.0)
     timer = started(clock)
     task = Task(clock)
@@ -491,7 +491,7 @@ def test_a_delay_too_short_for_the_clock_to_tell_is_due_already_when_a_tick_has_
 
 
 @pytest.mark.parametrize(("delay", "deadline"), [(math.inf, None), (1e300, 1e300), (2.0**53, 2.0**53)])
-def test_what_is_too_far_away_is_never_due_and_not_kept(delay: float, deadline: float | None) -> None:
+def test_a_task_that_is_too_far_away_is_never_due_and_not_kept(delay: float, deadline: float | None) -> None:
     clock = Clock()
     timer = started(clock)
     task = Task(clock)
@@ -516,7 +516,7 @@ def test_a_deadline_a_hundred_thousand_years_away_is_kept() -> None:
 # Slices
 
 
-def test_what_is_due_at_one_instant_is_run_in_slices() -> None:
+def test_tasks_due_at_one_instant_run_in_slices() -> None:
     clock = Clock()
     timer = started(clock, slice_seconds=0.005)
     ran: list[int] = []
@@ -535,14 +535,14 @@ def test_what_is_due_at_one_instant_is_run_in_slices() -> None:
         more = timer.run_due()
         slices.append(clock.now - before)
     assert ran == list(range(500))
-    # 500 tasks of a tenth of a millisecond, in slices of 5 ms. The clock need not be read after each of them.
+    # 500 tasks of 0.1 ms each, in slices of 5 ms. The clock need not be read after each of them.
     assert 5 <= len(slices) <= 12
     assert max(slices) < 0.010
 
 
-def test_moving_many_tasks_to_a_lower_level_is_done_in_slices_too() -> None:
+def test_moving_many_tasks_to_a_lower_level_also_happens_in_slices() -> None:
     class SlowClock(Clock):
-        """Every look at it takes a millisecond."""
+        """A clock on which each reading takes a millisecond."""
 
         def time(self) -> float:
             self.now += 0.001
@@ -558,11 +558,11 @@ def test_moving_many_tasks_to_a_lower_level_is_done_in_slices_too() -> None:
     assert len(timer) == 1000
     assert not any(task.ran_at for task in tasks)
     levels = [timer.wheel.locate(task)[0] for task in tasks]
-    # Some have moved, the rest waits for the next slice.
+    # Some tasks have moved, and the rest wait for the next slice.
     assert min(levels) < max(levels)
 
 
-def test_driving_a_timer_by_hand_runs_everything_that_is_due_and_arms_for_the_next() -> None:
+def test_drive_runs_every_due_task_and_arms_for_the_next_one() -> None:
     clock = Clock()
     timer = started(clock, slice_seconds=0.005)
     due = [Task(clock, action=lambda: clock.spend(0.0001)) for _ in range(500)]
@@ -579,7 +579,7 @@ def test_driving_a_timer_by_hand_runs_everything_that_is_due_and_arms_for_the_ne
 
 def test_the_reaper_lets_the_loop_run_other_things_between_slices() -> None:
     class BusyLoop(VirtualTimeLoop):
-        """Virtual time that passes also while code runs, as much as that says."""
+        """Virtual time that also passes while code runs, by the seconds that the code names."""
 
         spent = 0.0
 
@@ -635,7 +635,7 @@ def test_an_exception_goes_to_the_loops_exception_handler_and_the_others_run() -
     assert timer.armed
 
 
-def test_a_task_that_looks_at_something_cancelled_stops_nothing_else() -> None:
+def test_a_task_that_raises_cancelled_error_stops_no_other_task() -> None:
     clock = Clock()
     timer = started(clock)
 
@@ -670,14 +670,14 @@ async def test_on_a_loop_an_exception_of_a_task_does_not_end_the_reaper(
 
 
 class Stop(BaseException):
-    """Not an Exception, so nobody may keep it back."""
+    """A BaseException, which has to propagate."""
 
 
 def stop() -> None:
     raise Stop
 
 
-def test_a_base_exception_goes_up_and_none_of_the_others_due_is_lost() -> None:
+def test_a_base_exception_propagates_and_no_other_due_task_is_lost() -> None:
     clock = Clock()
     timer = started(clock)
     tasks = [Task(clock, action=stop if n == 2 else None) for n in range(40)]
@@ -686,7 +686,7 @@ def test_a_base_exception_goes_up_and_none_of_the_others_due_is_lost() -> None:
     with pytest.raises(Stop):
         clock.advance_to(1.0, timer)
     assert clock.reported == []
-    # It is armed for those that are left.
+    # The timer is armed for the remaining tasks.
     assert clock.armed == [1.0]
     clock.advance_to(1.0, timer)
     assert [task.ran_at for task in tasks] == [[1.0]] * 40
@@ -710,7 +710,7 @@ async def test_a_base_exception_ends_the_reaper_which_can_be_run_again(virtual_t
 # Starting and stopping
 
 
-def test_a_timer_that_was_not_started_says_so() -> None:
+def test_a_timer_that_was_not_started_refuses_tasks_and_says_so() -> None:
     timer = Timer()
     task = Task(Clock())
     add, reschedule = partial(timer.add, task, 1.0), partial(timer.reschedule, task, 1.0)
@@ -721,13 +721,13 @@ def test_a_timer_that_was_not_started_says_so() -> None:
     assert (len(timer), timer.armed, task.deadline) == (0, False, None)
 
 
-async def test_running_a_timer_that_was_not_started_says_so() -> None:
+async def test_running_a_timer_that_was_not_started_is_refused() -> None:
     timer = Timer()
     with pytest.raises(RuntimeError, match=r"is not started"):
         await reap(timer)
 
 
-def test_a_timer_is_started_once() -> None:
+def test_a_timer_can_be_started_only_once() -> None:
     clock = Clock(3.0)
     timer = started(clock)
     with pytest.raises(RuntimeError, match="was started before"):
@@ -749,7 +749,7 @@ async def test_a_timer_is_run_by_one_reaper_at_a_time(virtual_time: VirtualTimeL
     assert task.ran_at == [1.0]
 
 
-async def test_stopping_a_timer_ends_its_reaper_and_leaves_the_tasks_where_they_are(
+async def test_stopping_a_timer_ends_its_reaper_and_keeps_the_tasks(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     timer = Timer()
@@ -769,7 +769,9 @@ async def test_stopping_a_timer_ends_its_reaper_and_leaves_the_tasks_where_they_
     assert (task.ran_at, late.ran_at, timer.wakeups) == ([], [], 0)
 
 
-async def test_stopping_it_twice_or_after_the_end_is_harmless(virtual_time: VirtualTimeLoop) -> None:
+async def test_stopping_a_timer_twice_or_after_its_reaper_ended_is_harmless(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     timer = Timer()
     timer.start(virtual_time)
     async with running(timer) as reaper:
@@ -780,7 +782,7 @@ async def test_stopping_it_twice_or_after_the_end_is_harmless(virtual_time: Virt
     assert not timer.armed
 
 
-async def test_a_timer_stopped_before_it_is_run_returns_at_once(virtual_time: VirtualTimeLoop) -> None:
+async def test_the_reaper_of_a_stopped_timer_returns_at_once(virtual_time: VirtualTimeLoop) -> None:
     timer = Timer()
     timer.start(virtual_time)
     task = Task(virtual_time)
@@ -790,7 +792,7 @@ async def test_a_timer_stopped_before_it_is_run_returns_at_once(virtual_time: Vi
     assert (virtual_time.time(), timer.armed, task.ran_at) == (0.0, False, [])
 
 
-async def test_a_timer_stopped_by_one_of_its_tasks_arms_nothing_any_more(
+async def test_a_timer_that_one_of_its_tasks_stops_arms_nothing_any_more(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     timer = Timer()
@@ -829,7 +831,7 @@ async def test_a_cancelled_reaper_leaves_no_timer_armed_and_can_be_run_again(
     assert task.ran_at == [1.0]
 
 
-async def test_what_is_added_while_the_reaper_sleeps_wakes_it_in_time(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_task_added_while_the_reaper_sleeps_wakes_it_in_time(virtual_time: VirtualTimeLoop) -> None:
     timer = Timer()
     timer.start(virtual_time)
     far, near = Task(virtual_time), Task(virtual_time)
@@ -841,7 +843,7 @@ async def test_what_is_added_while_the_reaper_sleeps_wakes_it_in_time(virtual_ti
         assert (near.ran_at, far.ran_at) == ([2.0], [])
 
 
-async def test_time_that_passes_before_the_reaper_first_runs_makes_nothing_early_or_lost(
+async def test_time_that_passes_before_the_reaper_first_runs_makes_no_task_early_or_lost(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     timer = Timer()
@@ -860,13 +862,13 @@ async def test_time_that_passes_before_the_reaper_first_runs_makes_nothing_early
 
 
 @pytest.mark.parametrize("seconds", [0, 0.0, -0.001, math.inf, -math.inf, math.nan])
-def test_a_tick_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
+def test_a_tick_that_is_not_a_positive_number_of_seconds_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="tick must be a positive number of seconds"):
         Timer(tick=seconds)
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan])
-def test_a_slice_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
+def test_a_slice_that_is_not_a_positive_number_of_seconds_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="slice_seconds must be a positive number of seconds"):
         Timer(slice_seconds=seconds)
 
@@ -885,7 +887,7 @@ def test_a_delay_that_is_not_a_number_is_refused_and_nothing_is_kept() -> None:
     assert (len(timer), timer.armed, task.scheduled, task.deadline) == (0, False, False, None)
 
 
-def test_rescheduling_by_what_is_not_a_number_is_refused_and_the_task_stays_where_it_was() -> None:
+def test_rescheduling_by_a_delay_that_is_not_a_number_is_refused_and_the_task_keeps_its_time() -> None:
     clock = Clock()
     timer = started(clock)
     (task,) = scheduled(timer, clock, 1.0)
@@ -897,7 +899,7 @@ def test_rescheduling_by_what_is_not_a_number_is_refused_and_the_task_stays_wher
 
 
 @pytest.mark.parametrize("delay", [0.5, 5.0, 0.0, math.inf, 1e300])
-def test_adding_a_scheduled_task_again_is_refused_and_changes_nothing_of_it(delay: float) -> None:
+def test_adding_a_scheduled_task_again_is_refused_and_does_not_change_it(delay: float) -> None:
     clock = Clock()
     timer = started(clock)
     (task,) = scheduled(timer, clock, 1.0)
@@ -924,10 +926,10 @@ def test_a_task_of_another_timer_is_refused_and_stays_there(method: str) -> None
     assert task.ran_at == [1.0]
 
 
-# For inspection
+# Inspection
 
 
-def test_it_shows_its_wheel_its_length_and_itself_in_one_line() -> None:
+def test_a_timer_has_a_wheel_a_length_and_a_repr_of_one_line() -> None:
     clock = Clock()
     timer = started(clock, wheel_size=20)
     (task,) = scheduled(timer, clock, 0.350)
@@ -936,16 +938,16 @@ def test_it_shows_its_wheel_its_length_and_itself_in_one_line() -> None:
     assert repr(timer) == "<Timer tick=0.001 tasks=1 wakeups=0>"
 
 
-# Loops whose time() is cut to milliseconds, as uvloop's is
+# Loops whose time() is truncated to milliseconds, as uvloop's is
 
 
 class MillisecondClock(Clock):
-    """A loop whose time() is the monotonic clock, cut to whole milliseconds."""
+    """A loop whose time() is the monotonic clock, truncated to whole milliseconds."""
 
     def __init__(self, exact: float) -> None:
         super().__init__(exact)
         self.looks = 0
-        # The instant that the clock jumps to while it is being read for the n-th time.
+        # n -> the time to which the clock jumps while it is read for the n-th time.
         self.jumps: dict[int, float] = {}
 
     def monotonic(self) -> float:
@@ -964,7 +966,7 @@ def monotonic_time_of(clock: MillisecondClock) -> Iterator[None]:
         yield
 
 
-def test_on_a_loop_with_a_cut_clock_timeouts_count_from_the_exact_time_and_end_by_the_loops() -> None:
+def test_on_a_loop_with_a_truncated_clock_a_timeout_begins_at_the_exact_time() -> None:
     clock = MillisecondClock(1000.0009)
     with monotonic_time_of(clock):
         timer = started(clock)
@@ -979,7 +981,7 @@ def test_on_a_loop_with_a_cut_clock_timeouts_count_from_the_exact_time_and_end_b
 
 
 @pytest.mark.parametrize("look", [0, 1, 2])
-def test_timeouts_count_from_the_exact_time_even_if_the_millisecond_turned_during_start(look: int) -> None:
+def test_timeouts_begin_at_the_exact_time_even_if_a_millisecond_passes_during_start(look: int) -> None:
     clock = MillisecondClock(1000.0009999)
     clock.jumps = {look: 1000.0010001}
     with monotonic_time_of(clock):
@@ -989,10 +991,12 @@ def test_timeouts_count_from_the_exact_time_even_if_the_millisecond_turned_durin
         assert task.deadline == pytest.approx(1000.0079, abs=1e-9)
 
 
-# Counted from the second start, every other whole millisecond is a rounding error before the tick it begins.
+# From the second start, every other millisecond is a rounding error earlier than the tick that it begins.
 @pytest.mark.parametrize("start", [1000.0, 3456.789])
 @pytest.mark.parametrize("tick", [0.001, 0.0001, 0.0007, 1 / 3000])
-def test_the_reaper_bears_a_loops_clock_that_lags_behind_the_exact_one(tick: float, start: float) -> None:
+def test_the_reaper_works_with_a_clock_of_the_loop_that_lags_behind_the_exact_one(
+    tick: float, start: float
+) -> None:
     clock = MillisecondClock(start)
     with monotonic_time_of(clock):
         timer = started(clock, tick=tick)
@@ -1009,7 +1013,7 @@ def test_the_reaper_bears_a_loops_clock_that_lags_behind_the_exact_one(tick: flo
         assert min(task.ran_at[0] - deadline for deadline, task in tasks) > -1e-9
 
 
-# Real time, on asyncio's loop and on uvloop: the one thing that virtual time cannot show
+# Real time on asyncio's loop and on uvloop, which virtual time cannot show
 
 
 class Waiting(TimerTask):
@@ -1026,7 +1030,7 @@ class Waiting(TimerTask):
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("tick", [0.001, 0.0007, 0.0001])
-async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keeps_the_loop_spinning(
+async def test_by_the_monotonic_clock_no_task_is_early_and_no_slot_wakes_the_loop_repeatedly(
     tick: float,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -1037,7 +1041,7 @@ async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keep
     slots = 0
     async with running(timer):
         for number in range(25):
-            # Spread over the millisecond, so that a clock that is cut shows.
+            # The starts are spread over the millisecond, so that a truncated clock makes a difference.
             begun = time.monotonic()
             while time.monotonic() < begun + 0.00037:
                 pass
@@ -1050,11 +1054,11 @@ async def test_measured_by_the_monotonic_clock_nothing_is_early_and_no_slot_keep
         async with asyncio.timeout(10):
             await done.wait()
     assert min(task.ran_at - deadline for deadline, task in expected) >= 0
-    # And one for the last; a rounding error of the loop may double one or the other.
+    # One more is for the last task; a rounding error of the loop may double a few.
     assert timer.wakeups <= slots + 5
 
 
-def test_it_says_when_it_will_wake_and_what_a_tick_is() -> None:
+def test_a_timer_has_its_tick_its_origin_and_its_next_wakeup() -> None:
     clock = Clock(100.25)
     timer = started(clock, tick=0.5)
     assert (timer.tick, timer.origin, timer.next_wakeup) == (0.5, 100.25, None)

@@ -1,4 +1,4 @@
-"""The timing wheel, case by case. test_wheel_machine.py compares it with a sorted list."""
+"""The timing wheel, case by case. `test_wheel_machine` compares it with a sorted list."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Task(TimerTask):
 
 
 def added(wheel: TimingWheel, *expirations: int) -> list[Task]:
-    """New tasks in `wheel`, one for each expiration, named after it."""
+    """Add new tasks to `wheel`, one for each expiration and named after it, and return them."""
     tasks = [Task(str(expiration)) for expiration in expirations]
     for task, expiration in zip(tasks, expirations, strict=True):
         assert wheel.add(task, expiration)
@@ -37,7 +37,7 @@ def added(wheel: TimingWheel, *expirations: int) -> list[Task]:
 
 
 def in_steps(wheel: TimingWheel, now: int, limit: int) -> list[list[TimerTask]]:
-    """What each call of `advance` with that limit returns, until the wheel has reached `now`."""
+    """Advance with that limit until the wheel reaches `now`, and return the result of each call."""
     steps = []
     while wheel.now < now or (wheel.next_expiration() or now + 1) <= now:
         steps.append(wheel.advance(now, limit))
@@ -70,7 +70,7 @@ def test_worked_case_of_a_wheel_of_20_slots(now: int, expiration: int, location:
     assert wheel.advance(expiration) == [task]
 
 
-def test_worked_case_in_one_wheel_a_passed_slot_is_used_again_beside_those_still_ahead() -> None:
+def test_worked_case_a_passed_slot_is_used_again_beside_slots_still_ahead() -> None:
     wheel = TimingWheel(20)
     (two,) = added(wheel, 2)
     assert wheel.advance(2) == [two]
@@ -107,7 +107,7 @@ def test_one_long_jump_returns_the_worked_case_of_level_2_in_order_of_expiration
     assert wheel.now == 10_000
 
 
-# Adding, removing, looking
+# Adding, removing, inspecting
 
 
 def test_a_new_wheel_is_empty_has_one_level_and_starts_at_tick_zero() -> None:
@@ -137,7 +137,7 @@ def test_a_task_that_is_due_already_is_not_stored(expiration: int) -> None:
     assert wheel.add(task, 11) is True
 
 
-def test_its_length_is_the_number_of_tasks_stored() -> None:
+def test_the_length_of_a_wheel_is_the_number_of_stored_tasks() -> None:
     wheel = TimingWheel(20)
     first, *_ = added(wheel, 5, 5, 900)
     assert len(wheel) == 3
@@ -169,7 +169,7 @@ def test_a_task_can_be_removed_from_anywhere_in_its_slot(position: int) -> None:
     assert wheel.advance(7) == tasks
 
 
-def test_levels_are_added_when_an_expiration_lies_beyond_them_all_and_stay() -> None:
+def test_an_expiration_beyond_all_levels_adds_levels_which_stay() -> None:
     wheel = TimingWheel(20)
     levels = []
     for expiration in (19, 20, 399, 400, 7999, 8000):
@@ -180,8 +180,8 @@ def test_levels_are_added_when_an_expiration_lies_beyond_them_all_and_stay() -> 
     assert wheel.levels == 4
 
 
-def test_from_the_middle_of_a_slot_the_last_slot_of_a_level_is_not_used_twice() -> None:
-    # 409 is within 400 ticks of 10, but in the slot of level 1 in which 10 itself lies.
+def test_in_the_middle_of_a_slot_the_slot_of_the_present_is_not_used_again() -> None:
+    # 409 is less than 400 ticks after 10, but its slot of level 1 is the one in which 10 itself lies.
     wheel = TimingWheel(20, 10)
     before, beyond = added(wheel, 399, 409)
     assert wheel.locate(before) == (1, 19)
@@ -190,7 +190,7 @@ def test_from_the_middle_of_a_slot_the_last_slot_of_a_level_is_not_used_twice() 
     assert wheel.advance(409) == [beyond]
 
 
-def test_next_expiration_is_where_the_next_occupied_slot_starts_and_follows_what_is_removed() -> None:
+def test_next_expiration_is_the_start_of_the_next_occupied_slot_also_after_removals() -> None:
     wheel = TimingWheel(20)
     near, middle, far = added(wheel, 7, 25, 450)
     assert wheel.next_expiration() == 7
@@ -220,7 +220,7 @@ def test_advancing_to_the_present_is_harmless() -> None:
     assert wheel.advance(4) == []
 
 
-def test_it_says_in_one_line_what_it_holds() -> None:
+def test_the_repr_of_a_wheel_is_one_line() -> None:
     wheel = TimingWheel(20, 5)
     added(wheel, 6, 900)
     assert repr(wheel) == "<TimingWheel now=5 tasks=2 levels=3>"
@@ -239,7 +239,7 @@ def test_tasks_are_returned_by_expiration_and_first_in_first_out_among_equals(si
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 3])
-def test_an_earlier_task_on_a_higher_level_goes_before_a_later_one_on_a_lower_level(
+def test_of_equal_expirations_an_earlier_task_on_a_higher_level_goes_first(
     limit: int | None,
 ) -> None:
     wheel = TimingWheel(20)
@@ -274,14 +274,14 @@ def test_slots_of_all_levels_that_start_at_one_instant_are_taken_together(limit:
         assert [*chain(*in_steps(wheel, 1000, limit))] == expected
 
 
-# Advancing in parts
+# Partial advances
 
 
-def test_with_a_limit_every_move_to_a_lower_level_counts_like_a_task_returned() -> None:
+def test_a_move_to_a_lower_level_counts_towards_the_limit_like_a_returned_task() -> None:
     wheel = TimingWheel(20)
     a450, a446, a455, a473 = added(wheel, 450, 446, 455, 473)
     steps = in_steps(wheel, 500, 1)
-    # Each of the four moves from level 2 to level 1, from there to level 0, and is returned.
+    # Each of the four tasks moves from level 2 to level 1, then to level 0, and is returned.
     assert len([step for step in steps if step]) == 4
     assert len(steps) in (12, 13)
     assert [*chain(*steps)] == [a446, a450, a455, a473]
@@ -289,7 +289,7 @@ def test_with_a_limit_every_move_to_a_lower_level_counts_like_a_task_returned() 
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 11, 12, 13, 100])
-def test_whatever_the_limit_the_parts_together_are_what_one_call_returns(limit: int) -> None:
+def test_partial_advances_together_return_what_one_call_returns(limit: int) -> None:
     expirations = [450, 446, 20, 455, 19, 473, 450, 20, 8000, 1]
     whole, parted = TimingWheel(20), TimingWheel(20)
     added(whole, *expirations)
@@ -300,7 +300,7 @@ def test_whatever_the_limit_the_parts_together_are_what_one_call_returns(limit: 
     assert (parted.now, len(parted)) == (8000, 0)
 
 
-def test_a_partial_advance_stays_where_the_work_stopped_and_shows_that_something_is_left() -> None:
+def test_a_partial_advance_stops_at_the_tick_whose_tasks_are_left() -> None:
     wheel = TimingWheel(20)
     first, second, later = added(wheel, 5, 5, 9)
     assert wheel.advance(12, 1) == [first]
@@ -311,22 +311,22 @@ def test_a_partial_advance_stays_where_the_work_stopped_and_shows_that_something
     assert (wheel.now, wheel.next_expiration()) == (12, None)
 
 
-def test_between_the_parts_of_an_advance_tasks_can_be_added_removed_and_added_again() -> None:
+def test_tasks_can_be_added_and_removed_between_partial_advances() -> None:
     wheel = TimingWheel(20)
     a, b, c, d = added(wheel, 5, 5, 5, 25)
     assert wheel.advance(30, 1) == [a]
-    # At tick 5 still: what is due by then is refused, what is due before 30 is not.
+    # The wheel is still at tick 5: a task due by then is refused, a task due before 30 is not.
     assert not wheel.add(a, 5)
     assert wheel.add(a, 25)
     assert wheel.remove(b)
     assert not wheel.add(b, 5)
     (e,) = added(wheel, 6)
     assert wheel.advance(30, 2) == [c, e]
-    # d has been on a higher level since before a came.
+    # d was added before a was added again, although on a higher level.
     assert wheel.advance(30) == [d, a]
 
 
-def test_when_a_slot_is_half_moved_down_the_order_among_equals_is_kept() -> None:
+def test_the_order_among_equals_is_kept_when_a_slot_is_half_moved_down() -> None:
     wheel = TimingWheel(20)
     tasks = added(wheel, 45, 45, 45, 45)
     assert wheel.advance(45, 2) == []
@@ -339,7 +339,7 @@ def test_when_a_slot_is_half_moved_down_the_order_among_equals_is_kept() -> None
     assert wheel.advance(45) == tasks
 
 
-def test_limit_zero_lets_time_pass_until_something_would_have_to_move() -> None:
+def test_limit_zero_advances_until_a_task_would_have_to_move() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 450)
     assert wheel.advance(399, 0) == []
@@ -351,7 +351,7 @@ def test_limit_zero_lets_time_pass_until_something_would_have_to_move() -> None:
     assert wheel.advance(1000) == [task]
 
 
-def test_limit_zero_returns_nothing_that_is_due() -> None:
+def test_limit_zero_returns_no_due_task() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 5)
     assert wheel.advance(5, 0) == []
@@ -359,13 +359,13 @@ def test_limit_zero_returns_nothing_that_is_due() -> None:
     assert wheel.advance(5, 1) == [task]
 
 
-def test_on_an_empty_wheel_limit_zero_goes_all_the_way() -> None:
+def test_limit_zero_advances_an_empty_wheel_to_the_end() -> None:
     wheel = TimingWheel(20)
     assert wheel.advance(10**15, 0) == []
     assert wheel.now == 10**15
 
 
-def test_the_steps_of_an_advance_taken_one_by_one_return_the_same() -> None:
+def test_the_single_steps_of_an_advance_return_the_same_tasks() -> None:
     wheel = TimingWheel(20)
     late, early, equal = added(wheel, 450, 446, 450)
     assert not wheel.reach(399)
@@ -379,14 +379,14 @@ def test_the_steps_of_an_advance_taken_one_by_one_return_the_same() -> None:
     assert (wheel.now, wheel.sink(9), wheel.pop(), wheel.pop()) == (446, 0, early, None)
     assert wheel.reach(500)
     assert (wheel.now, wheel.pop()) == (450, late)
-    # Until the slot is empty that is where it stays.
+    # The wheel stays at this tick until the slot is empty.
     assert wheel.reach(500)
     assert (wheel.now, wheel.pop(), wheel.pop()) == (450, equal, None)
     assert not wheel.reach(500)
     assert (wheel.now, len(wheel)) == (500, 0)
 
 
-def test_a_step_to_the_past_leaves_time_where_it_is() -> None:
+def test_a_step_to_the_past_does_not_change_the_time() -> None:
     wheel = TimingWheel(20, 100)
     (task,) = added(wheel, 119)
     assert not wheel.reach(90)
@@ -398,7 +398,7 @@ def test_a_step_to_the_past_leaves_time_where_it_is() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("expiration", FAR)
-def test_a_task_however_far_away_is_returned_at_its_own_tick(size: int, expiration: int) -> None:
+def test_a_task_is_returned_at_its_own_tick_whatever_its_distance(size: int, expiration: int) -> None:
     wheel = TimingWheel(size)
     (task,) = added(wheel, expiration)
     assert wheel.levels == wheel.locate(task)[0] + 1
@@ -423,10 +423,10 @@ def test_empty_slots_are_never_visited(size: int) -> None:
         returned += wheel.advance(10**12, 1)
         visited.add(wheel.now)
         calls += 1
-        # One move or return a call: a task sinks at most once from every level.
+        # Each call moves or returns one task, and a task sinks at most once from each level.
         assert calls <= 3 * wheel.levels
     assert returned == tasks[::-1]
-    # Time has stood still only where the slot of a task starts.
+    # Time stops only where the slot of a task starts.
     assert visited <= starts
 
 
@@ -449,14 +449,14 @@ def test_a_wheel_of_fewer_than_two_slots_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [2.5, 20.0, "20", None])
-def test_a_number_of_slots_that_is_no_integer_is_refused(size: object) -> None:
-    # The compiled build checks the type before the first line runs, and says so in its own words.
+def test_a_number_of_slots_that_is_not_an_integer_is_refused(size: object) -> None:
+    # The compiled build checks the type before the first line runs, and words the message differently.
     with pytest.raises((ValueError, TypeError), match=r"wheel_size must be an integer|int object expected"):
         TimingWheel(cast(Any, size))
 
 
 @pytest.mark.parametrize("expiration", [2.5, 700.0, float("inf"), float("nan"), "7", None])
-def test_an_expiration_that_is_no_integer_is_refused_and_nothing_is_stored(expiration: object) -> None:
+def test_an_expiration_that_is_not_an_integer_is_refused_and_nothing_is_stored(expiration: object) -> None:
     wheel = TimingWheel(20)
     task = Task()
     with pytest.raises(TypeError):
@@ -475,7 +475,7 @@ def test_time_cannot_go_back() -> None:
 
 
 @pytest.mark.parametrize("now", [12.0, float("inf"), float("nan"), "12", None])
-def test_a_time_that_is_no_integer_is_refused_and_no_time_passes(now: object) -> None:
+def test_a_time_that_is_not_an_integer_is_refused_and_no_time_passes(now: object) -> None:
     wheel = TimingWheel(20, 10)
     (task,) = added(wheel, 12)
     with pytest.raises(TypeError, match=r"whole number of ticks|int object expected"):
@@ -523,7 +523,7 @@ def test_a_task_that_is_not_stored_cannot_be_located() -> None:
             wheel.locate(task)
 
 
-def test_removing_what_is_not_stored_changes_nothing() -> None:
+def test_removing_a_task_that_is_not_stored_changes_nothing() -> None:
     wheel, other = TimingWheel(20), TimingWheel(20)
     (here,) = added(wheel, 7)
     (there,) = added(other, 7)
@@ -538,7 +538,7 @@ def test_removing_what_is_not_stored_changes_nothing() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("most", [1, 3, 1_000])
-def test_the_loads_of_the_slots_are_how_many_are_located_there_up_to_a_most(size: int, most: int) -> None:
+def test_the_loads_are_the_numbers_of_tasks_per_slot_up_to_a_maximum(size: int, most: int) -> None:
     wheel = TimingWheel(size)
     tasks = added(wheel, *[1 + number * number % 977 for number in range(300)], 10**6)
     for now in (0, 1, 40, 500, 10**6):

@@ -1,4 +1,4 @@
-"""The timing wheel against a sorted list, in random histories."""
+"""The timing wheel is compared with a sorted list over random sequences of calls."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from purgatory import TimerTask, TimingWheel
 
 SIZES = [2, 3, 5, 20, 64]
 
-# Ways to choose an instant, worked out when the wheel and its tasks are known. Numbers drawn at random hardly
-# ever meet the edge of a slot or each other, and that is where an order can go wrong.
+# Kinds of instants, resolved when the wheel and its tasks are known. Numbers drawn at random hardly ever meet
+# the edge of a slot or each other, and that is where the order can go wrong.
 Choice: TypeAlias = tuple[str, int, int]
 CHOICES: st.SearchStrategy[Choice] = st.one_of(
     # A few ticks from now.
     st.tuples(st.just("ahead"), st.integers(0, 30), st.just(0)),
-    # On the start of a slot of some level, or next to it.
+    # At the start of a slot of some level, or next to it.
     st.tuples(st.just("edge of level 1"), st.integers(1, 6), st.integers(-1, 1)),
     st.tuples(st.just("edge of level 2"), st.integers(1, 3), st.integers(-1, 1)),
     st.tuples(st.just("edge of level 3"), st.integers(1, 2), st.integers(-1, 1)),
-    # When a task that is stored is due, or next to it.
+    # At the expiration of a stored task, or next to it.
     st.tuples(st.just("task"), st.integers(0, 50), st.sampled_from([0, 0, 0, -1, 1])),
 )
 
@@ -40,7 +40,7 @@ class Task(TimerTask):
 
 
 class WheelMachine(RuleBasedStateMachine):
-    """`stored` is the naive model: every task with its expiration and its place in the order of adding."""
+    """`stored` is the naive model: each task with its expiration and its place in the order of adding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class WheelMachine(RuleBasedStateMachine):
         self.stored: dict[Task, tuple[int, int]] = {}
         self.removed: list[Task] = []
         self.adds = 0
-        # How far a call of advance, whose limit has stopped it, was to go.
+        # The target of a call of `advance` that its limit has stopped.
         self.unreached: int | None = None
 
     @initialize(size=st.sampled_from(SIZES), start=st.sampled_from([0, 0, 7, 399, 10**15]))
@@ -57,7 +57,7 @@ class WheelMachine(RuleBasedStateMachine):
         self.size = size
         self.wheel = TimingWheel(size, start)
 
-    # What can happen
+    # Rules
 
     @rule(choice=CHOICES)
     def add(self, choice: Choice) -> None:
@@ -112,7 +112,7 @@ class WheelMachine(RuleBasedStateMachine):
         assert self.wheel.now == now
         self.unreached = None
 
-    # What must hold after each of them
+    # Invariants
 
     @invariant()
     def its_own_invariants_hold(self) -> None:
@@ -132,8 +132,8 @@ class WheelMachine(RuleBasedStateMachine):
             width = self.size**level
             position = expiration // width
             assert slot == position % self.size
-            # Within the window that starts with the slot of now; that one has been emptied, unless a limit
-            # has stopped just there.
+            # The slot lies in the window that starts with the slot of the present. That slot itself is empty,
+            # unless a limit has stopped the advance there.
             ahead = position - self.wheel.now // width
             assert ahead < self.size
             assert ahead > 0 or (self.unreached is not None and position * width == self.wheel.now)
@@ -150,7 +150,7 @@ class WheelMachine(RuleBasedStateMachine):
             assert next_expiration <= min(expiration for expiration, _ in self.stored.values())
             assert next_expiration > self.wheel.now or self.unreached is not None
 
-    # How the model does it
+    # The model
 
     def _instant(self, choice: Choice) -> int:
         kind, number, offset = choice
@@ -171,7 +171,7 @@ class WheelMachine(RuleBasedStateMachine):
             level = 0
             while expiration // self.size**level - self.wheel.now // self.size**level >= self.size:
                 level += 1
-            # The lowest level whose window reaches it.
+            # It is the lowest level whose window reaches the expiration.
             assert self.wheel.locate(task)[0] == level
         else:
             assert not task.scheduled
@@ -203,7 +203,7 @@ class WheelMachine(RuleBasedStateMachine):
             assert count == len(due)
             self.unreached = None
         else:
-            # It stopped because of the limit, and not a move earlier. (One move may span several levels.)
+            # It stopped because of the limit, and not one move earlier. (One move may span several levels.)
             assert limit <= sum(levels[task] + 1 for task in due[:count]) + sum(sunk.values())
             self.unreached = now
 

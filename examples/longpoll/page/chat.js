@@ -1,9 +1,10 @@
-// A topic's feed and who is online, each followed by a long poll: ask, wait for the answer, ask again from there.
+// The page follows the feed of a topic and the list of people online, each by a long poll: it sends a request,
+// waits for the response, and sends the next request from where the response ended.
 
-const WAIT = 25; // Seconds; proxies often give up on an answer after 30 or 60.
-const BEAT = 5; // The same for presence: after each answer, and so at least so often, there is a heartbeat.
-const PATIENCE = WAIT + 10; // After so long without an answer the connection is lost, even if nobody says so.
-const KEPT = 500; // Records on the page.
+const FEED_WAIT = 25; // Seconds. Proxies often give up on a response after 30 or 60.
+const PRESENCE_WAIT = 5; // Seconds. A heartbeat follows each response, so this is the longest time between two.
+const REQUEST_TIMEOUT = FEED_WAIT + 10; // Seconds. A connection can break without any sign of it.
+const MAX_RECORDS = 500; // On the page; older ones are removed.
 const LOBBY = "lobby";
 
 const at = (id) => document.getElementById(id);
@@ -11,17 +12,17 @@ const [feed, online, status, problem] = ["feed", "online", "status", "problem"].
 const [nameField, topicField] = ["name", "topic"].map(at);
 
 nameField.value = sessionStorage.getItem("name") ?? `guest-${Math.floor(Math.random() * 9000 + 1000)}`;
-let topic; // The one that is open, whatever has been typed since.
-let following = new AbortController();
-const present = new AbortController();
+let topic; // The open topic, which is not always the one in the field.
+let feedPoll = new AbortController();
+const presencePoll = new AbortController();
 
-function show(text, kind) {
-  // Only what is new, or a screen reader would say it at every poll.
+function showStatus(text, kind) {
+  // A screen reader announces every assignment, also of the same text.
   if (status.textContent !== text) status.textContent = text;
   status.className = kind;
 }
 
-/** Resolves after some seconds; rejects at once when nobody waits any more. */
+/** Resolves after `seconds`, or rejects at once when `signal` aborts. */
 function pause(seconds, signal) {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -30,69 +31,68 @@ function pause(seconds, signal) {
   });
 }
 
-/** Aborted when nobody waits any more, or nothing comes of it in time. */
-const patience = (signal) => AbortSignal.any([signal, AbortSignal.timeout(PATIENCE * 1000)]);
+/** A signal that aborts when `signal` does, or after REQUEST_TIMEOUT. */
+const withTimeout = (signal) => AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT * 1000)]);
 
-/** Why there is no answer but a refusal: a sentence, or a list of what is wrong with the request. */
-async function refusal(response) {
+/** The reason in an error response. Its `detail` is a sentence, or a list of what is wrong with the request. */
+async function reasonOf(response) {
   const { detail } = await response.json().catch(() => ({}));
-  const why = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : detail;
-  return why ? `${why} (status ${response.status})` : `status ${response.status}`;
+  const reason = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : detail;
+  return reason ? `${reason} (status ${response.status})` : `status ${response.status}`;
 }
 
-/** Hands every answer of `url` to `take`, which says what to ask for next; tries again when there is none.
- *  Ends when what it asks for makes no sense. */
-async function follow(url, signal, take, every = 0) {
+/** Requests `url`, calls `handle` with the response, and goes on with the URL that `handle` returns.
+ *  It retries after failures. It ends when `signal` aborts, or when the service rejects the request for good. */
+async function follow(url, signal, handle) {
   let failures = 0;
-  let from = url;
+  let next = url;
   while (!signal.aborted) {
     try {
-      // Not by the browser's cache: it would name what it has by itself, and the service would wait for more.
-      const response = await fetch(from, { signal: patience(signal), cache: "no-store" });
+      // With its cache, the browser would send If-None-Match by itself, and the service would wait for a change.
+      const response = await fetch(next, { signal: withTimeout(signal), cache: "no-store" });
       if (response.status === 503) {
-        show("busy; waiting", "trouble");
+        showStatus("the service is busy; trying again", "trouble");
         await pause(Number(response.headers.get("Retry-After") ?? 1) + Math.random(), signal);
         continue;
       }
-      if (response.status === 410 || (response.status === 404 && from !== url)) {
-        // These records are gone, or the service was started anew: begin with the oldest that there is.
-        from = url;
+      if (response.status === 410 || (response.status === 404 && next !== url)) {
+        // The records were dropped, or the service has restarted: begin again with the oldest record.
+        next = url;
         await pause(0.2, signal);
         continue;
       }
       if (response.status >= 400 && response.status < 500) {
-        const why = await refusal(response);
-        if (!signal.aborted) problem.textContent = `Not asking for ${url} any more: ${why}`;
+        const reason = await reasonOf(response);
+        if (!signal.aborted) problem.textContent = `The service refuses ${url}: ${reason}`;
         return;
       }
       if (!response.ok && response.status !== 304) throw new Error(`status ${response.status}`);
       failures = 0;
-      show("live", "live");
-      from = (await take(response)) ?? from;
-      if (every) await pause(every, signal);
+      showStatus("live", "live");
+      next = (await handle(response)) ?? next;
     } catch (error) {
       if (signal.aborted) return;
-      // Twice as long each time, up to half a minute; not everybody at once.
+      // Exponential backoff up to half a minute, with jitter so that clients do not all come at once.
       failures += 1;
-      show("not connected; trying again", "trouble");
+      showStatus("not connected; trying again", "trouble");
       await pause(Math.min(2 ** failures, 30) * (0.5 + Math.random() / 2), signal).catch(() => {});
     }
   }
 }
 
-function next(response) {
+function nextLink(response) {
   const link = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "");
   return link ? new URL(link[1], response.url).href : null;
 }
 
-function append(record) {
+function appendRecord(record) {
   const item = document.createElement("p");
   if (typeof record?.from === "string" && typeof record?.text === "string") {
     const who = document.createElement("b");
     who.textContent = record.from;
     item.append(who, record.text);
   } else {
-    // Recorded by something else than this page.
+    // Some other client appended this record.
     const code = document.createElement("code");
     code.textContent = JSON.stringify(record);
     item.append(code);
@@ -100,18 +100,18 @@ function append(record) {
   feed.append(item);
 }
 
-async function takeRecords(response) {
+async function handleRecords(response) {
   if (response.status === 200) {
     const page = await response.json();
     const atEnd = feed.scrollHeight - feed.scrollTop - feed.clientHeight < 40;
-    page.records.forEach(append);
-    while (feed.childElementCount > KEPT) feed.firstElementChild.remove();
+    page.records.forEach(appendRecord);
+    while (feed.childElementCount > MAX_RECORDS) feed.firstElementChild.remove();
     if (atEnd) feed.scrollTop = feed.scrollHeight;
   }
-  return next(response);
+  return nextLink(response);
 }
 
-async function takeOnline(response) {
+async function handlePresence(response) {
   const { version, online: names } = await response.json();
   online.replaceChildren(...names.map((name) => {
     const item = document.createElement("li");
@@ -120,46 +120,46 @@ async function takeOnline(response) {
     return item;
   }));
   at("count").textContent = `(${names.length})`;
-  await beat();
-  return `presence?wait=${BEAT}&version=${encodeURIComponent(version)}`;
+  await sendHeartbeat();
+  return `presence?wait=${PRESENCE_WAIT}&version=${encodeURIComponent(version)}`;
 }
 
-async function beat() {
+async function sendHeartbeat() {
   if (nameField.validity.valid) {
-    const signal = patience(present.signal);
+    const signal = withTimeout(presencePoll.signal);
     await fetch(`presence/${encodeURIComponent(nameField.value)}`, { method: "POST", signal });
   }
 }
 
 function leave(name) {
-  // Also when the page is being left.
+  // `keepalive` lets the request outlive the page.
   fetch(`presence/${encodeURIComponent(name)}`, { method: "DELETE", keepalive: true }).catch(() => {});
 }
 
-/** Fills in the topic that the address names: the lobby when it names none, or what can be none. */
+/** Fills in the topic that the address names, or the lobby if it names none or no valid one. */
 function fillInTopic() {
   let named = location.hash.slice(1);
   try {
     named = decodeURIComponent(named);
   } catch {
-    // It stays as it is, which is no topic's name with a percent sign in it.
+    // Not decoded, it still contains a percent sign, and is refused below.
   }
   topicField.value = named || LOBBY;
   problem.textContent = "";
   if (!topicField.validity.valid) {
-    problem.textContent = `No topic can be named ${named}; this is the ${LOBBY}`;
+    problem.textContent = `${named} is not a valid topic name; this is the ${LOBBY}`;
     topicField.value = LOBBY;
   }
 }
 
-function open() {
+function openTopic() {
   fillInTopic();
   topic = topicField.value;
-  following.abort();
-  following = new AbortController();
+  feedPoll.abort();
+  feedPoll = new AbortController();
   document.title = `${topic} \u2013 Topics`;
   feed.replaceChildren();
-  follow(`topics/${topic}?wait=${WAIT}`, following.signal, takeRecords);
+  follow(`topics/${topic}?wait=${FEED_WAIT}`, feedPoll.signal, handleRecords);
 }
 
 at("choose").addEventListener("submit", (event) => {
@@ -177,7 +177,7 @@ at("send").addEventListener("submit", async (event) => {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ from: nameField.value, text: text.value }),
     });
-    if (!response.ok) throw new Error(await refusal(response));
+    if (!response.ok) throw new Error(await reasonOf(response));
     text.value = "";
   } catch (error) {
     problem.textContent = `Not sent: ${error.message}`;
@@ -191,19 +191,19 @@ nameField.addEventListener("change", () => {
   leave(lastName);
   lastName = nameField.value;
   sessionStorage.setItem("name", lastName);
-  beat().catch(() => {});
+  sendHeartbeat().catch(() => {});
 });
 
-window.addEventListener("hashchange", open);
+window.addEventListener("hashchange", openTopic);
 window.addEventListener("pagehide", () => {
-  // Or the answer that this one is offline would be followed by a heartbeat.
-  present.abort();
+  // Otherwise the response that this name is offline would be followed by a heartbeat.
+  presencePoll.abort();
   leave(lastName);
 });
 
-// A page that comes back from the browser's cache of pages has lost its polls.
+// A page that returns from the browser's back/forward cache has lost its polls.
 window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-open();
-beat().catch(() => {});
-follow("presence", present.signal, takeOnline);
+openTopic();
+sendHeartbeat().catch(() => {});
+follow("presence", presencePoll.signal, handlePresence);

@@ -1,4 +1,4 @@
-"""The service as a process of its own, and what one can see of that from outside."""
+"""The service in a process of its own, as its users run it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, slots=True)
-class LiveService:
-    """A running one."""
+class ServiceProcess:
+    """A running service."""
 
     process: subprocess.Popen[str]
     url: str
@@ -31,34 +31,35 @@ class LiveService:
 
     @property
     def memory(self) -> int:
-        """Bytes resident now."""
+        """The bytes of the process that are resident now."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         resident = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert resident is not None
         return int(resident[1]) * 1024
 
     def pending(self, purgatory: str) -> int:
-        return self._figure(rf'purgatory_pending\w*{{purgatory="{purgatory}"}}')
+        return self._metric(rf'purgatory_pending\w*{{purgatory="{purgatory}"}}')
 
-    def ended(self, purgatory: str, outcome: str) -> int:
-        return self._figure(rf'purgatory_operations_total{{outcome="{outcome}",purgatory="{purgatory}"}}')
+    def finished(self, purgatory: str, outcome: str) -> int:
+        return self._metric(rf'purgatory_operations_total{{outcome="{outcome}",purgatory="{purgatory}"}}')
 
-    def _figure(self, series: str) -> int:
-        metrics = httpx.get(f"{self.url}/metrics").text
-        figure = re.search(rf"^{series} (\d+)", metrics, re.MULTILINE)
-        assert figure is not None, metrics
-        return int(figure[1])
+    def _metric(self, series: str) -> int:
+        metrics = httpx.get(f"{self.url}/metrics", timeout=30).text
+        value = re.search(rf"^{series} (\d+)", metrics, re.MULTILINE)
+        assert value is not None, metrics
+        return int(value[1])
 
-    def until(self, condition: Callable[[], object], seconds: float = 30.0) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
+        """Wait for a condition that has to become true; the limit is for a hang alone."""
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, "it does not come true"
+            assert time.monotonic() < deadline, "the condition did not become true"
             time.sleep(0.02)
 
 
 @contextmanager
-def live_service(*arguments: str) -> Iterator[LiveService]:
-    """Run it on any port, with these arguments. It is killed at the end if it has not ended by then."""
+def service_process(*arguments: str) -> Iterator[ServiceProcess]:
+    """Run the service on a free port with these arguments. It is killed at the end if it still runs."""
     command = [sys.executable, "-m", "examples.longpoll", "--port", "0", *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
@@ -69,8 +70,8 @@ def live_service(*arguments: str) -> Iterator[LiveService]:
             first = process.stdout.readline()
             address = re.search(r"http://[^/\s]+", first)
             assert address is not None, first + process.stdout.read()
-            yield LiveService(process, address[0])
+            yield ServiceProcess(process, address[0])
         finally:
             process.kill()
-        # A test may have read it itself.
+        # Empty if the test has read it.
         assert "Traceback" not in process.stdout.read()

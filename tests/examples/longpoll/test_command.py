@@ -1,4 +1,4 @@
-"""What cannot be served is refused in a sentence that says what to choose instead."""
+"""Impossible options are refused in one sentence, which names the option to change."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from examples.longpoll.command import main
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1"])
-def test_a_host_that_is_not_here_is_said(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_that_is_not_an_address_of_this_machine_is_refused(
+    host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--host", host, "--port", "0"]) == 1
     assert capsys.readouterr().err.endswith("choose another --host\n")
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit, match="2"):
-        # Nothing would be served there if it were not.
+        # If the arguments were accepted, this host would still keep the service from starting.
         main([*arguments, "--host", "192.0.2.1"])
     return capsys.readouterr().err.splitlines()[-1]
 
 
-def test_ports_end_at_65535(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(["--port", "65536"], capsys).endswith("--port: must be 65535 or less, not 65536")
+def test_a_port_beyond_65535_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refusal(["--port", "65536"], capsys).endswith("--port: must be 65535 or less, not 65536")
 
 
 @pytest.mark.parametrize(
     "arguments", [["--max-pending", "10000"], ["--max-connections", "5"], ["--max-pending", "20000"]]
 )
-def test_some_connections_have_to_be_left_by_polls(
+def test_as_many_polls_as_connections_are_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(arguments, capsys)
-    assert "polls would leave none of" in said
-    assert said.endswith("choose a lower --max-pending, or a higher --max-connections")
+    message = refusal(arguments, capsys)
+    assert "pending polls would occupy all of the" in message
+    assert message.endswith("choose a lower --max-pending or a higher --max-connections")
+
+
+def test_the_help_shows_how_to_append_and_to_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    printed = capsys.readouterr().out
+    assert "curl -d" in printed
+    assert "&wait=30" in printed

@@ -1,4 +1,4 @@
-"""Who beats is online, who falls silent is not, and those who wait for a change learn of both."""
+"""A heartbeat makes its sender online, silence ends that, and a poll is answered by either change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def online(client: httpx.AsyncClient) -> list[str]:
     return names
 
 
-async def test_who_beats_stays_online(
+async def test_heartbeats_keep_a_session_alive(
     virtual_time: VirtualTimeLoop, client: httpx.AsyncClient, service: Service
 ) -> None:
     assert (await client.post("/presence/ada")).json() == {"name": "ada", "timeout": 15.0}
@@ -30,13 +30,13 @@ async def test_who_beats_stays_online(
     assert await online(client) == []
 
 
-async def test_a_poll_is_answered_by_the_next_change(
+async def test_the_next_change_answers_a_poll(
     virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
 ) -> None:
     await client.post("/presence/ada")
     version = (await client.get("/presence")).json()["version"]
     poll = asyncio.create_task(client.get(f"/presence?wait=60&version={version}"))
-    # A beat of somebody who is online already is no change.
+    # The heartbeat of somebody who is online is no change; the end of the session is one.
     await asyncio.sleep(10)
     await client.post("/presence/ada")
     answer = await poll
@@ -44,7 +44,7 @@ async def test_a_poll_is_answered_by_the_next_change(
     assert virtual_time.time() == pytest.approx(25, abs=0.01)
 
 
-async def test_without_a_change_the_answer_is_the_same_after_the_wait(
+async def test_without_a_change_a_poll_gets_the_same_answer_after_its_wait(
     virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
 ) -> None:
     first = await client.get("/presence?wait=60")
@@ -56,7 +56,7 @@ async def test_without_a_change_the_answer_is_the_same_after_the_wait(
     assert virtual_time.time() == pytest.approx(10, abs=0.01)
 
 
-async def test_who_leaves_is_offline_at_once(client: httpx.AsyncClient, service: Service) -> None:
+async def test_leaving_makes_offline_at_once(client: httpx.AsyncClient, service: Service) -> None:
     await client.post("/presence/ada")
     for _ in range(2):
         assert (await client.delete("/presence/ada")).status_code == 204
@@ -64,18 +64,20 @@ async def test_who_leaves_is_offline_at_once(client: httpx.AsyncClient, service:
     assert service.sessions.statistics().pending == 0
 
 
-async def test_names_are_short_and_may_be_foreign(client: httpx.AsyncClient) -> None:
+async def test_a_name_may_have_letters_of_any_script_and_up_to_32_characters(
+    client: httpx.AsyncClient,
+) -> None:
     assert (await client.post("/presence/Zoë O'Neill-2")).status_code == 200
     for name in ("%00", "x" * 33, "<b>", "a%0Ab", "-"):
         assert (await client.post(f"/presence/{name}")).status_code == 422
     assert await online(client) == ["Zoë O'Neill-2"]
 
 
-async def test_so_many_are_online_and_no_more(client: httpx.AsyncClient) -> None:
+async def test_one_session_too_many_is_a_503(client: httpx.AsyncClient) -> None:
     for name in ("a", "b", "c"):
         assert (await client.post(f"/presence/{name}")).status_code == 200
     refused = await client.post("/presence/d")
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-    # Those who are online stay so.
+    # Heartbeats of the others still work.
     assert (await client.post("/presence/a")).status_code == 200
     assert await online(client) == ["a", "b", "c"]

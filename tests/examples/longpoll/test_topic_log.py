@@ -1,4 +1,4 @@
-"""The log keeps the latest records within its limits, and reads what a list of them all would give."""
+"""A topic's log keeps the latest records within its limits, and reads as a list of all records does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMITS = Limits(log_records=5, log_bytes=40, answer_records=3)
 
 
 @given(st.lists(st.integers(1, 40)), st.integers(0, 60))
-def test_it_reads_as_the_list_of_all_records_does(sizes: list[int], offset: int) -> None:
+def test_a_log_reads_as_the_list_of_all_records_does(sizes: list[int], offset: int) -> None:
     log = TopicLog("t", "id", LIMITS)
     records = [b'"%s"' % (b"x" * (size - 2)) if size > 2 else b"1" * size for size in sizes]
     assert [log.append(record) for record in records] == list(range(len(records)))
@@ -23,7 +23,7 @@ def test_it_reads_as_the_list_of_all_records_does(sizes: list[int], offset: int)
     kept = records[log.start :]
     assert len(kept) <= 5
     assert sum(map(len, kept)) <= 40
-    # With one more it would be too many.
+    # No record is dropped too early: one more would exceed a limit.
     if log.start:
         assert len(kept) == 5 or sum(map(len, records[log.start - 1 :])) > 40
     if log.start <= offset <= log.end:
@@ -37,7 +37,7 @@ def test_it_reads_as_the_list_of_all_records_does(sizes: list[int], offset: int)
             log.read(offset)
 
 
-def test_the_tag_changes_with_the_records_and_with_nothing_else() -> None:
+def test_the_entity_tag_changes_with_the_records_and_with_nothing_else() -> None:
     log = TopicLog("t", "id", LIMITS)
     log.append(b"1")
     tag = log.read(0).etag
@@ -48,5 +48,5 @@ def test_the_tag_changes_with_the_records_and_with_nothing_else() -> None:
     assert TopicLog("t", "another", LIMITS).read(0).etag != TopicLog("t", "id", LIMITS).read(0).etag
 
 
-def test_its_repr_is_one_line() -> None:
+def test_the_repr_of_a_log_shows_its_name_and_offsets() -> None:
     assert repr(TopicLog("t", "id", LIMITS)) == "<TopicLog 't' start=0 end=0>"
