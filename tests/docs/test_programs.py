@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,6 @@ from tests.docs.programs import PROGRAMS, ROOT, Program
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
 WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
-# These start a JVM.
-WITH_SPARK = {"docs/journal.md", "docs/pipeline.md"}
 # Test modules and their conftest.py, which test_virtual_time_page.py runs by pytest.
 RUN_BY_PYTEST = {"docs/how-to/virtual-time.md"}
 
@@ -29,20 +29,20 @@ def needs_pytest(program: Program) -> bool:
     return page_of(program) in RUN_BY_PYTEST and "pytest" in program.code
 
 
-def needs_spark(program: Program) -> bool:
-    return "spark" in program.code and page_of(program) in WITH_SPARK
-
-
 STANDALONE = [program for program in PROGRAMS if not needs_pytest(program)]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(program, marks=pytest.mark.slow if needs_spark(program) else (), id=program.name)
-        for program in STANDALONE
-    ],
-)
+@pytest.fixture(autouse=True)
+def _logging_stays_as_it_is() -> Iterator[None]:
+    """Takes away the handlers that a program has added."""
+    logger = logging.getLogger("purgatory")
+    handlers, level = logger.handlers[:], logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize("program", STANDALONE, ids=lambda program: program.name)
 def test_a_program_prints_what_its_page_says(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
