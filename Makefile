@@ -58,7 +58,7 @@ lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
 
-SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet -d build/doctrees docs
+SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet --fresh-env -d build/doctrees docs
 
 docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly, and run its programs
 	$(SPHINX) -b html build/docs

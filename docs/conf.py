@@ -55,18 +55,18 @@ python_display_short_literal_types = True
 
 nitpicky = True
 nitpick_ignore_regex = [
-    # Single backticks also name parameters and attributes of values, which have no entry of their own.
-    ("py:obj", r"[A-Za-z_]\w*(\.\w+)*"),
+    # Single backticks also mark code of any other kind: parameters, commands, values.
+    ("py:obj", r".*"),
     # Type variables in signatures.
     ("py:.*", r"(.*\.)?(Op|R|T|Ts)"),
+    # Protocols of a single parameter, which its function describes.
+    ("py:class", r"purgatory\.metrics\.\w+|purgatory\.web\.\w+\.\w+"),
     # Other projects' names are links where their inventories can be fetched, and plain text offline.
-    ("py:.*", r"(anyio|asyncio|collections|concurrent|contextvars|os|prometheus_client|starlette|types)\..*"),
-    ("py:.*", r"(BaseException|Exception|bool|bytes|dict|float|frozenset|int|list|object|str|tuple|type)"),
-    ("py:.*", r"(Any|Awaitable|Callable|Generator|Hashable|Iterable|Iterator|Self|TaskStatus)"),
+    ("py:.*", r"(anyio|asyncio|collections|os|prometheus_client|starlette)\..*|TaskStatus"),
 ]
 
-# Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next location,
-# an empty inventory: so the strict build passes offline, without these links.
+# Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next
+# location, an empty inventory: so the strict build passes offline, without these links.
 EMPTY_INVENTORY = Path(__file__).parents[1] / "build" / "empty.inv"
 EMPTY_INVENTORY.parent.mkdir(exist_ok=True)
 EMPTY_INVENTORY.write_bytes(
@@ -80,24 +80,29 @@ intersphinx_mapping = {
 }
 
 
-def link_to_public_class(
+def link_to_public_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: TextElement
 ) -> Element | None:
-    """Find a class by its last name, because signatures name the private module that defines it."""
-    name = node["reftarget"].rpartition(".")[2]
-    python = env.domains.python_domain
-    matches = [
-        full
-        for full, entry in python.objects.items()
-        if full.rpartition(".")[2] == name and entry.objtype in ("class", "exception")
-    ]
-    if node.get("refdomain") != "py" or len(matches) != 1:
+    """Find a public name that a docstring shortens, or a class that a signature names by its module."""
+    if node.get("refdomain") != "py":
         return None
-    return python.resolve_xref(env, node["refdoc"], app.builder, "obj", matches[0], node, content)
+    python = env.domains.python_domain
+    name = f"purgatory.{node['reftarget']}"
+    if name not in python.objects:
+        last = node["reftarget"].rpartition(".")[2]
+        matches = [
+            full
+            for full, entry in python.objects.items()
+            if full.rpartition(".")[2] == last and entry.objtype in ("class", "exception")
+        ]
+        if len(matches) != 1:
+            return None
+        [name] = matches
+    return python.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
 
 
 def setup(app: Sphinx) -> None:
     """Refuse the compiled core, whose functions have no signatures."""
     if purgatory.COMPILED:
         raise RuntimeError("the reference needs the interpreted core: set PYTHONPATH to the checkout")
-    app.connect("missing-reference", link_to_public_class)
+    app.connect("missing-reference", link_to_public_name)

@@ -13,7 +13,9 @@ DOCS = ROOT / "docs"
 # docs/benchmarks is generated.
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "benchmarks" not in page.parts)]
 
-_BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)

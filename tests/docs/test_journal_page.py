@@ -62,5 +62,5 @@ def test_pyarrow_and_duckdb_leave_out_unfinished_files(
 
     assert ds.dataset("journal/operations", format="parquet").count_rows() == 1
     query = PAGE.partition("DuckDB:\n\n```sql\n")[2].partition("```")[0]
-    [(kind, outcome, count, _)] = duckdb.sql(query).fetchall()
+    [(kind, outcome, count, _)] = duckdb.execute(query).fetchall()
     assert (kind, outcome, count) == ("Gate", "completed", 1)
