@@ -51,6 +51,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 python_display_short_literal_types = True
 
 nitpicky = True
