@@ -58,14 +58,14 @@ lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
 
-SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet --fresh-env -d build/doctrees docs
+SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 
 docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly, and run its programs
-	$(SPHINX) -b html build/docs
+	$(SPHINX) -b html docs build/docs
 	$(INTERPRETED) $(BIN)/python -m pytest -q tests/docs
 
 docs-links: $(VENV)/.docs ## Check the documentation's links to other sites (needs the internet)
-	$(SPHINX) -b linkcheck build/docs-links
+	$(SPHINX) -b linkcheck docs build/docs-links
 
 bench: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure against what people use instead, in some minutes (ARGS='--json run.json')
 	$(COMPILED) $(BIN)/python -m benchmarks $(ARGS)
