@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -64,3 +66,8 @@ def test_pyarrow_and_duckdb_leave_out_unfinished_files(
     query = PAGE.partition("DuckDB:\n\n```sql\n")[2].partition("```")[0]
     [(kind, outcome, count, _)] = duckdb.execute(query).fetchall()
     assert (kind, outcome, count) == ("Gate", "completed", 1)
+
+
+def test_purgatory_does_not_need_the_extra() -> None:
+    code = "import sys, purgatory, purgatory.testing; raise SystemExit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
