@@ -9,7 +9,7 @@ INTERPRETED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -r pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker test test-interpreted test-compiled test-examples lint types bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker test test-interpreted test-compiled test-examples lint types docs docs-links bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,15 @@ lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
 
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
+
+SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
+
+docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly, and run its programs
+	$(SPHINX) -b html docs build/docs
+	$(INTERPRETED) $(BIN)/python -m pytest -q tests/docs
+
+docs-links: $(VENV)/.docs ## Check the documentation's links to other sites (needs the internet)
+	$(SPHINX) -b linkcheck docs build/docs-links
 
 bench: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure against what people use instead, in some minutes (ARGS='--json run.json')
 	$(COMPILED) $(BIN)/python -m benchmarks $(ARGS)
@@ -116,6 +125,10 @@ $(VENV)/.bench: $(VENV)/.demo
 
 $(VENV)/.java: $(VENV)/.dev
 	$(INSTALL) --group java
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(INSTALL) --group docs
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

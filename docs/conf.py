@@ -1,0 +1,109 @@
+"""Configuration of the documentation site. `make docs` builds it."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import purgatory
+
+if TYPE_CHECKING:
+    from docutils.nodes import Element, TextElement
+    from sphinx.addnodes import pending_xref
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+project = "Purgatory"
+author = "the Purgatory contributors"
+project_copyright = author
+version = release = purgatory.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx_copybutton",
+]
+
+# Pages
+
+exclude_patterns = ["benchmarks/runs"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+# A link may name a heading of another page, `page.md#heading`; the strict build fails when there is none.
+myst_heading_anchors = 3
+# The pages of docs/benchmarks are generated, and nest headings as their tables need it.
+suppress_warnings = ["myst.header"]
+
+html_theme = "furo"
+html_title = f"Purgatory {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+copybutton_prompt_text = r"\$ "
+copybutton_prompt_is_regexp = True
+
+# Reference
+
+# The package's docstrings put names into single backticks: a link where the name is known, code elsewhere.
+default_role = "py:obj"
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+python_display_short_literal_types = True
+
+nitpicky = True
+nitpick_ignore_regex = [
+    # Single backticks also mark code of any other kind: parameters, commands, values.
+    ("py:obj", r".*"),
+    # Type variables in signatures.
+    ("py:.*", r"(.*\.)?(Op|R|T|Ts)"),
+    # Protocols of a single parameter, which its function describes.
+    ("py:class", r"purgatory\.metrics\.\w+|purgatory\.web\.\w+\.\w+"),
+    # Other projects' names are links where their inventories can be fetched, and plain text offline.
+    ("py:.*", r"(anyio|asyncio|collections|os|prometheus_client|starlette)\..*|TaskStatus"),
+]
+
+# Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next
+# location, an empty inventory: so the strict build passes offline, without these links.
+EMPTY_INVENTORY = Path(__file__).parents[1] / "build" / "empty.inv"
+EMPTY_INVENTORY.parent.mkdir(exist_ok=True)
+EMPTY_INVENTORY.write_bytes(
+    b"# Sphinx inventory version 2\n# Project: none\n# Version: 0\n"
+    b"# The remainder of this file is compressed using zlib.\n" + zlib.compress(b"")
+)
+intersphinx_timeout = 3
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", (None, str(EMPTY_INVENTORY))),
+    "anyio": ("https://anyio.readthedocs.io/en/stable", (None, str(EMPTY_INVENTORY))),
+}
+
+
+def link_to_public_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: TextElement
+) -> Element | None:
+    """Find a public name that a docstring shortens, or a class that a signature names by its module."""
+    if node.get("refdomain") != "py":
+        return None
+    python = env.domains.python_domain
+    name = f"purgatory.{node['reftarget']}"
+    if name not in python.objects:
+        last = node["reftarget"].rpartition(".")[2]
+        matches = [
+            full
+            for full, entry in python.objects.items()
+            if full.rpartition(".")[2] == last and entry.objtype in ("class", "exception")
+        ]
+        if len(matches) != 1:
+            return None
+        [name] = matches
+    return python.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
+
+
+def setup(app: Sphinx) -> None:
+    """Refuse the compiled core, whose functions have no signatures."""
+    if purgatory.COMPILED:
+        raise RuntimeError("the reference needs the interpreted core: set PYTHONPATH to the checkout")
+    app.connect("missing-reference", link_to_public_name)

@@ -1,0 +1,45 @@
+"""The programs in README.md and docs/: each Python block, and the text block after it with what it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+# docs/benchmarks is generated.
+PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "benchmarks" not in page.parts)]
+
+_BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A Python block of a page."""
+
+    page: Path
+    line: int
+    code: str
+    printed: str | None
+    """What the page says it prints; None where no text block follows."""
+
+    @property
+    def name(self) -> str:
+        """The page and the line, as file names of modules can have them."""
+        page = self.page.relative_to(ROOT).with_suffix("").as_posix()
+        return re.sub(r"\W", "_", f"{page}_line_{self.line}")
+
+
+def programs_of(page: Path) -> Iterator[Program]:
+    text = page.read_text()
+    for block in _BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start()) + 2
+        yield Program(page, line, block["code"], block["printed"])
+
+
+PROGRAMS = [program for page in PAGES for program in programs_of(page)]

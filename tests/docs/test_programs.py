@@ -1,0 +1,90 @@
+"""Every program of the documentation runs as it is, and prints what its page says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from purgatory.testing import VirtualTimeLoop
+from tests.docs.programs import PROGRAMS, ROOT, Program
+
+# Virtual time passes while data is on its way through a socket, so these run in real time.
+WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
+# Test modules and their conftest.py, which test_virtual_time_page.py runs by pytest.
+RUN_BY_PYTEST = {"docs/how-to/virtual-time.md"}
+
+
+def page_of(program: Program) -> str:
+    return program.page.relative_to(ROOT).as_posix()
+
+
+def needs_pytest(program: Program) -> bool:
+    return page_of(program) in RUN_BY_PYTEST and "pytest" in program.code
+
+
+STANDALONE = [program for program in PROGRAMS if not needs_pytest(program)]
+
+
+@pytest.fixture(autouse=True)
+def _logging_stays_as_it_is() -> Iterator[None]:
+    """Takes away the handlers that a program has added."""
+    logger = logging.getLogger("purgatory")
+    handlers, level = logger.handlers[:], logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize("program", STANDALONE, ids=lambda program: program.name)
+def test_a_program_prints_what_its_page_says(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.printed is not None, "a text block with what the program prints must follow it"
+    path = tmp_path / f"{program.name}.py"
+    path.write_text(program.code)
+    monkeypatch.chdir(tmp_path)
+    if page_of(program) not in WITH_SOCKETS:
+        # So that no timing decides, and nobody waits.
+        monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualTimeLoop)
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr() == (program.printed, "")
+
+
+def test_a_program_runs_on_its_own_in_real_time(tmp_path: Path) -> None:
+    """The first program of the README, as a reader runs it."""
+    readme = next(program for program in PROGRAMS if page_of(program) == "README.md")
+    path = tmp_path / "example.py"
+    path.write_text(readme.code)
+    done = subprocess.run([sys.executable, "-W", "error", path], text=True, capture_output=True, check=False)
+    assert (done.stdout, done.stderr) == (readme.printed, "")
+
+
+def check_all(command: Sequence[str | Path], directory: Path) -> None:
+    """Run a checker on all programs, with the project's own settings."""
+    for program in PROGRAMS:
+        (directory / f"{program.name}.py").write_text(program.code)
+    paths = sorted(directory.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *paths], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_programs_pass_strict_type_checks(tmp_path: Path) -> None:
+    check_all(["mypy", "--config-file", "pyproject.toml"], tmp_path)
+
+
+def test_the_programs_pass_the_linter(tmp_path: Path) -> None:
+    check_all(["ruff", "check", "--config", "pyproject.toml", "--no-cache"], tmp_path)
+
+
+def test_the_programs_are_formatted(tmp_path: Path) -> None:
+    check_all(["ruff", "format", "--diff", "--config", "pyproject.toml", "--no-cache"], tmp_path)
