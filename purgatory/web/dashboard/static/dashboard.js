@@ -61,7 +61,7 @@ function show(snapshot) {
   const wakeups = Math.round((snapshot.statistics.wakeups - before.statistics.wakeups) / (snapshot.now - before.now || 1));
   latest = snapshot;
   arrived = performance.now();
-  const { statistics, tabs, crowd } = snapshot;
+  const { statistics, tabs, pending_sample: pendingSample } = snapshot;
   const name = tabs[shown].name;
   byId("name").textContent = name;
   document.title = `${number.format(statistics.pending)} pending · ${name}`;
@@ -72,8 +72,8 @@ function show(snapshot) {
   showHistogram("waits", snapshot.waits, "ended");
   showHistogram("lateness", snapshot.lateness, "expired");
   showStalls(snapshot.stalls);
-  showHottest(crowd);
-  showOldest(crowd);
+  showHottest(pendingSample);
+  showOldest(pendingSample);
   showFailures(snapshot);
 }
 
