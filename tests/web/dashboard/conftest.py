@@ -1,4 +1,4 @@
-"""A browser, and a host for it to talk to."""
+"""A host of the dashboard, for a browser to open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import browser as browser
 from tests.web.dashboard.host import Host
 
 
