@@ -1,4 +1,4 @@
-"""What docs/long-polling.md shows works."""
+"""The first example of docs/long-polling.md works."""
 
 from __future__ import annotations
 
