@@ -160,11 +160,11 @@ async def test_virtual_time_stands_still_while_a_thread_works(virtual_time: Virt
         for _ in range(3):
             seen = threading.Event()
 
-            def look(seen: threading.Event = seen) -> None:
+            def note_time(seen: threading.Event = seen) -> None:
                 times.append(virtual_time.time())
                 seen.set()
 
-            virtual_time.call_soon_threadsafe(look)
+            virtual_time.call_soon_threadsafe(note_time)
             assert seen.wait(30)
         return 42
 

@@ -20,7 +20,7 @@ class BoundedRepr(Repr):
     repr_bytes = Repr.repr_str
 
     def repr1(self, x: Any, level: int) -> str:
-        # reprlib looks at the name of a type alone, which a user's class may share.
+        # reprlib decides by the name of a type alone, and a user's class may have the same name.
         return super().repr1(x, level) if type(x) in _BOUNDED else self.repr_instance(x, level)
 
     def repr_frozenset(self, x: frozenset[Any], level: int) -> str:

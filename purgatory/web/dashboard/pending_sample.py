@@ -1,4 +1,4 @@
-"""A sample of what is pending: the keys with the most watchers, and the operations that wait for longest.
+"""A sample of the pending operations: the keys with the most watchers, and the operations that wait for longest.
 
 Of a million operations it reads a bounded number, which takes a few milliseconds.
 """
@@ -32,7 +32,7 @@ ROUNDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key, and how many operations watch it. When `more` is true, at least so many."""
+    """A key, and how many operations watch it. When `more` is true, there are more of them."""
 
     key: str
     watchers: int

@@ -61,7 +61,7 @@ class FailedOperation:
 class Recorder:
     """An observer that counts by the second and forgets after a minute.
 
-    It costs the loop half a microsecond an operation and keeps some 50 KB, whatever happens. It also holds
+    It costs the loop half a microsecond an operation and keeps at most some 50 KB. It also holds
     the busiest key of each second. It releases that a minute later, when something happens or a viewer
     looks. Times are in seconds, by the clock of a `Timing`.
     """
@@ -134,7 +134,7 @@ class Recorder:
         return second
 
     def _recent(self, now: float) -> Iterator[Second]:
-        # When nothing happens, a viewer's look begins the next second.
+        # While no operation ends, the call of a viewer begins the next second.
         if now >= self._until:
             self._begin(now)
         return iter(self._seconds)

@@ -7,7 +7,7 @@ import { fillTable } from "./tables.js";
 const SHADES = [1, 10, 100, 1000];
 // A hand that needs fewer seconds for a turn is drawn as a blurred ring.
 const BLURRED = 1;
-// The hands go on for so many seconds after a snapshot. A page that receives no more snapshots stops them.
+// The hands go on for this many seconds after a snapshot. A page that receives no more snapshots stops them.
 const FRESH = 3;
 
 const CENTRE = 220;
