@@ -17,7 +17,7 @@ from purgatory.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory.journal import JournalWriter
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
 from purgatory.observer import Observer
-from purgatory.statistics import OUTCOMES
+from purgatory.statistics import FIGURES, OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 from tests.scrape import LossyJournal, Scrape
@@ -208,7 +208,8 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(polls: Purga
     assert scrape.series() == before
     labels = {label for series in before.values() for labels in series for label, _ in labels}
     assert labels == {"purgatory", "outcome", "le"}
-    assert sum(map(len, before.values())) == 9 + 4 * (len(WAIT_BOUNDS) + 3) + len(LATENESS_BOUNDS) + 3
+    histograms = len(OUTCOMES) * (len(WAIT_BOUNDS) + 3) + len(LATENESS_BOUNDS) + 3
+    assert sum(map(len, before.values())) == len(FIGURES) + histograms
 
 
 def test_observing_takes_no_memory_between_two_scrapes(polls: Purgatory) -> None:
