@@ -60,9 +60,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return timers[0].when() - self._now
 
     def jump(self, seconds: float | None) -> bool:
-        """Let `seconds` pass, in which nothing can run; None stands for ever, which raises WouldWaitForever.
+        """Let `seconds` pass, in which no code can run. False when time stands still for a thread at work.
 
-        False when time has to stand still, because a thread is at work.
+        Raises WouldWaitForever for None, which means that no timer will ever be due.
         """
         if self._threads:
             return False
@@ -72,11 +72,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         # The loop runs timers that are due before now plus this. After some months, adding the usual 1e-9
         # changes nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
-        # The sum may miss the timer's time by a rounding error, and the timer would run too early or too
-        # late.
-        error = self.idle_for()
-        if error is not None and abs(error) <= self._clock_resolution:
-            self._now += error
+        # The sum may miss the timer's time by a rounding error, by which the timer would run early or late.
+        rounding_error = self.idle_for()
+        if rounding_error is not None and abs(rounding_error) <= self._clock_resolution:
+            self._now += rounding_error
         return True
 
     def run_in_executor(

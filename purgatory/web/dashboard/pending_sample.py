@@ -1,4 +1,4 @@
-"""A sample of the pending operations: the keys with the most watchers, and the operations that wait for longest.
+"""A sample of the pending operations: the keys with the most watchers, and the oldest operations.
 
 Of a million operations it reads a bounded number, which takes a few milliseconds.
 """
