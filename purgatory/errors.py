@@ -1,4 +1,4 @@
-"""What the library raises of its own. Wrong arguments raise ValueError, TypeError or RuntimeError."""
+"""The library's own errors. Wrong arguments raise ValueError, TypeError or RuntimeError."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ class PurgatoryClosed(PurgatoryError):
 
 
 class PurgatoryNotOpen(PurgatoryClosed):
-    """It has not been started: no use to try again, until somebody does that."""
+    """Raised when an operation is offered to a purgatory that was never started.
+
+    Offering it again fails until somebody starts the purgatory.
+    """
 
 
 class PurgatoryFull(PurgatoryError):
-    """Raised when `max_pending` operations wait already; the one refused can be offered again later."""
+    """Raised when `max_pending` operations wait already. The refused operation can be offered again later."""

@@ -12,17 +12,18 @@ __all__ = ["Observer", "Timing"]
 
 
 class Observer(Protocol):
-    """Is told what a purgatory does, at once and on the loop: be quick, and do not block.
+    """Called by a purgatory for every operation that ends and every check of a key.
 
-    `purgatory` is the name of the one it happened in, since one observer may be given to several. What an
-    observer raises goes to the loop's exception handler. A purgatory without observers pays nothing.
+    The calls come at once and on the event loop, so an observer has to be quick and must not block.
+    `purgatory` is the name of the purgatory, since one observer may observe several. An exception of an
+    observer goes to the loop's exception handler. A purgatory without observers pays nothing.
     """
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        """`operation` has ended, in whichever way; its hooks have run."""
+        """`operation` has ended, with any outcome, and its hooks have run."""
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
-        """A check of `key` tried so many of its operations and completed so many of those.
+        """A check of `key` has tried `tried` operations and completed `completed` of them.
 
-        It was over `at` this time, in seconds, by the clock of a `Timing`.
+        The check was over at the time `at`, in seconds by the clock of a `Timing`.
         """

@@ -1,7 +1,7 @@
 """Virtual time for pytest-asyncio: ``pytest_plugins = ["purgatory.pytest_plugin"]`` in your conftest.py.
 
-A test (or one of its fixtures) that asks for `virtual_time` runs, with all its async fixtures, on a
-`purgatory.testing.VirtualTimeLoop`; the others run on the loop that they would have had.
+A test runs on a `purgatory.testing.VirtualTimeLoop`, with all its async fixtures, when it or one of its
+fixtures requests `virtual_time`. All other tests keep their loops.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 @pytest_asyncio.fixture
 async def virtual_time(request: pytest.FixtureRequest) -> VirtualTimeLoop:
-    """The virtual-time loop that the test runs on; `time()` tells its seconds."""
+    """The virtual-time loop that the test runs on; its `time()` is in virtual seconds."""
     loop = asyncio.get_running_loop()
     marker = request.node.get_closest_marker("asyncio")
     scope = marker and marker.kwargs.get("loop_scope")
     shared = (scope or request.config.getini("asyncio_default_test_loop_scope")) != "function"
     if shared or not isinstance(loop, VirtualTimeLoop):
         pytest.fail(
-            "virtual_time needs a loop of the test's own: make the test async, and loop_scope 'function'"
+            "virtual_time needs a loop that serves one test: make the test async, with loop_scope 'function'"
         )
     return loop
 
@@ -36,5 +36,5 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
     factories = yield
     if "virtual_time" in getattr(item, "fixturenames", ()):
         return {"virtual": VirtualTimeLoop}
-    # Without a mapping from somebody, pytest-asyncio would refuse; this is what it does without the hook.
+    # Where no plugin gives a mapping, pytest-asyncio refuses None. This is its behaviour without the hook.
     return factories or {"default": asyncio.new_event_loop}

@@ -1,8 +1,9 @@
-"""What a purgatory counts."""
+"""What a purgatory counts, and where each figure is shown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,16 +15,66 @@ class PurgatoryStatistics:
     watched: int
     """Operation-key pairs on the watch lists now: an operation on three keys counts three times."""
     keys: int
-    """Keys that somebody watches now."""
+    """Keys that at least one operation watches now."""
     completed: int
     """Operations whose condition held, since the start."""
     expired: int
     """Operations that their timeout, or closing, ended."""
     cancelled: int
-    """Operations withdrawn."""
+    """Operations that were withdrawn."""
     failed: int
     """Operations that an exception in one of their hooks ended."""
     wakeups: int
     """How often the event loop's timer has woken the reaper."""
     slices: int
-    """How often work in bulk (expiring, sweeping, closing) has paused, because its slice was over."""
+    """How often bulk work (expiring, sweeping, closing) has paused because its time slice was over."""
+
+
+OUTCOMES: Final = ("completed", "expired", "cancelled", "failed")
+"""The ways in which an operation ends: values of `OperationState`, and fields of `PurgatoryStatistics`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of Prometheus, without the suffix that its kind adds to the name."""
+
+    name: str
+    help: str
+    counter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Where a field of `PurgatoryStatistics` is shown: its title on the dashboard, and its metric.
+
+    The figures of the outcomes share one metric, which has a label `outcome`.
+    """
+
+    field: str
+    title: str
+    metric: Metric
+
+
+OPERATIONS: Final = Metric("purgatory_operations", "Operations that have ended.", counter=True)
+
+FIGURES: Final = (
+    Figure("pending", "Pending", Metric("purgatory_pending", "Operations that wait.")),
+    Figure(
+        "watched",
+        "Watched",
+        Metric("purgatory_watched", "Pairs of a waiting operation and a key it watches."),
+    ),
+    Figure("keys", "Keys", Metric("purgatory_keys", "Keys that at least one operation watches.")),
+    *(Figure(outcome, outcome.capitalize(), OPERATIONS) for outcome in OUTCOMES),
+    Figure(
+        "wakeups",
+        "Wake-ups",
+        Metric("purgatory_timer_wakeups", "Wake-ups of the reaper by the event loop's timer.", counter=True),
+    ),
+    Figure(
+        "slices",
+        "Slices",
+        Metric("purgatory_slices", "Pauses of bulk work because its time slice was over.", counter=True),
+    ),
+)
+"""One for each field, in the order of the dashboard."""

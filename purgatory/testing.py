@@ -1,8 +1,8 @@
-"""For tests of code that waits: time that passes at once, and time moved by hand. No sleeping, no flaking.
+"""Test code that waits, without sleeping: an event loop with virtual time, and a clock that tests advance.
 
-With pytest-asyncio, load the plugin `purgatory.pytest_plugin` and ask for its fixture `virtual_time`; without
-it, run the test on a `VirtualTimeLoop`, say by ``asyncio.Runner(loop_factory=VirtualTimeLoop)``. Code that
-needs no event loop is tested with the purgatories of a `ManualClock`.
+With pytest-asyncio, load the plugin `purgatory.pytest_plugin` and request its fixture `virtual_time`. Without
+it, run the test on a `VirtualTimeLoop`, for instance by ``asyncio.Runner(loop_factory=VirtualTimeLoop)``. For
+code that needs no event loop, use the purgatories of a `ManualClock`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ class WouldWaitForever(PurgatoryError):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer as soon as there is nothing else to do.
 
-    An hour of timeouts passes in milliseconds, always in the same order. Time starts at 0 and stands still
-    while code runs, in the loop or in `run_in_executor`, whose threads are waited for in real time. When
-    nothing is left to wait for, `WouldWaitForever` names the tasks that wait nevertheless, at once.
+    An hour of timeouts passes in milliseconds, always in the same order. Time starts at 0. It stands still
+    while code runs, in the loop or in a thread of `run_in_executor`, for which the loop waits in real time.
+    When no timer is left, a test that would hang fails at once: `WouldWaitForever` names the tasks that wait.
 
-    Sockets and pipes are served, but time does not wait for them: talk to other processes on a real loop.
+    The loop serves sockets and pipes, but time does not wait for them. Use a real loop to talk to other
+    processes.
 
-    (looptime, made for the same end, lets its time run for the test function alone: a purgatory opened by
-    a fixture would see the time jump back. And it meets a hang with a limit in real time.)
+    (looptime has the same purpose, but its time runs for the test function alone: a purgatory opened by a
+    fixture would see the time jump back. And it ends a test that hangs by a limit in real time.)
     """
 
     def __init__(self) -> None:
@@ -52,25 +53,29 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def idle_for(self) -> float | None:
-        """The seconds until the next timer rings; None when there is none, or it never will."""
+        """The seconds until the next timer is due; None when no timer will ever be due."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # BaseEventLoop's
         if not timers or timers[0].when() == math.inf:
             return None
         return timers[0].when() - self._now
 
     def jump(self, seconds: float | None) -> bool:
-        """Nothing can run for so many seconds, or ever: let them pass. False when a thread will see to it."""
+        """Let `seconds` pass, in which no code can run. False when time stands still for a thread at work.
+
+        Raises WouldWaitForever for None, which means that no timer will ever be due.
+        """
         if self._threads:
             return False
         if seconds is None:
-            raise WouldWaitForever(_where_they_wait(self))
+            raise WouldWaitForever(_describe_waiting_tasks(self))
         self._now += seconds
-        # A timer rings when it is due before now and this; after some months the usual 1e-9 adds nothing.
+        # The loop runs timers that are due before now plus this. After some months, adding the usual 1e-9
+        # changes nothing.
         self._clock_resolution = max(1e-9, math.ulp(self._now))
-        # The sum may miss the timer by a rounding error, and it would ring that much too early or too late.
-        short_of_it = self.idle_for()
-        if short_of_it is not None and abs(short_of_it) <= self._clock_resolution:
-            self._now += short_of_it
+        # The sum may miss the timer's time by a rounding error, by which the timer would run early or late.
+        rounding_error = self.idle_for()
+        if rounding_error is not None and abs(rounding_error) <= self._clock_resolution:
+            self._now += rounding_error
         return True
 
     def run_in_executor(
@@ -78,10 +83,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self._threads += 1
-        future.add_done_callback(self._thread_is_done)
+        future.add_done_callback(self._thread_done)
         return future
 
-    def _thread_is_done(self, _: asyncio.Future[Any]) -> None:
+    def _thread_done(self, _: asyncio.Future[Any]) -> None:
         self._threads -= 1
 
     async def shutdown_default_executor(self, *timeout: Any) -> None:
@@ -93,7 +98,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Where an event loop would sleep, this lets the virtual time pass instead."""
+    """Lets virtual time pass where an event loop would sleep."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
@@ -101,14 +106,14 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        # Not for `timeout`, which is a day at most.
+        # Not `timeout` seconds, since the loop limits that to a day.
         if ready or timeout == 0 or self._loop.jump(self._loop.idle_for()):
             return ready
         return super().select(None)
 
 
-def _where_they_wait(loop: asyncio.AbstractEventLoop) -> str:
-    lines = ["nothing is left to run, and no timer to wait for; these tasks would wait for ever:"]
+def _describe_waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
+    lines = ["nothing is left to run and no timer is armed; these tasks would wait forever:"]
     for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
         for frame in task.get_stack(limit=1):
             code = frame.f_code
@@ -117,15 +122,15 @@ def _where_they_wait(loop: asyncio.AbstractEventLoop) -> str:
 
 
 class ManualClock:
-    """Time that stands still until `advance` moves it, for purgatories without an event loop.
+    """A clock that stands still until `advance` moves it, for purgatories without an event loop.
 
-    To its purgatories it is the loop: they take the time from it and arm their timers on it, over the same
-    wheel and by the same rules as ever. What else a loop can do, it cannot.
+    Its purgatories use it as their loop: they read the time from it and arm their timers on it. Timing wheel
+    and rules are the same as on a real loop. The clock has no other methods of a loop.
     """
 
     def __init__(self) -> None:
         self._now = 0.0
-        # What the steps add up to, in whole nanoseconds, so that ten of 0.1 make 1.0.
+        # The sum of the steps in whole nanoseconds, so that ten steps of 0.1 s make 1.0 s.
         self._nanoseconds = 0
         self._advancing = False
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -143,7 +148,7 @@ class ManualClock:
         max_pending: int | None = None,
         observers: Iterable[Observer] = (),
     ) -> Purgatory:
-        """An open purgatory (see its class for the options) on this clock."""
+        """An open purgatory on this clock. `Purgatory` describes the options."""
         purgatory = Purgatory(
             name, tick=tick, wheel_size=wheel_size, max_pending=max_pending, observers=observers
         )
@@ -152,16 +157,16 @@ class ManualClock:
         return purgatory
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass, expiring what is due on the way, each at its time.
+        """Let `seconds` pass, and expire each operation that becomes due at its own time.
 
-        Raises ValueError for a negative number, RuntimeError within a hook, and an ExceptionGroup of what a
-        loop's exception handler would have got: hooks that failed with nobody awaiting the operation,
-        observers that raised.
+        Raises ValueError for a negative number, and RuntimeError when a hook calls it. Raises an
+        ExceptionGroup of the exceptions that a loop's exception handler would have received: those of hooks
+        whose operation nobody awaits, and those of observers.
         """
         if seconds < 0:
-            raise ValueError(f"time cannot go back by {-seconds} seconds")
+            raise ValueError(f"time cannot go back by {-seconds} seconds: advance by zero or more")
         if self._advancing:
-            raise RuntimeError("time passes already: a hook cannot advance the clock that called it")
+            raise RuntimeError("the clock is being advanced: a hook that it runs cannot advance it, too")
         self._nanoseconds += round(seconds * 1e9)
         self._advancing = True
         try:
@@ -200,7 +205,7 @@ class ManualClock:
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """Have it called at the next `advance`."""
+        """Call `callback` at the next `advance`."""
         handle = asyncio.Handle(callback, args, self._as_loop, context)
         self._ready.append(handle)
         return handle
@@ -214,7 +219,7 @@ class ManualClock:
         return False
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Part of what a TimerHandle expects of its loop; `advance` leaves out the cancelled ones."""
+        """A TimerHandle calls it on its loop. There is nothing to do: `advance` skips cancelled handles."""
 
     @property
     def _as_loop(self) -> asyncio.AbstractEventLoop:

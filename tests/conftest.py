@@ -25,7 +25,7 @@ except ImportError:
 else:
     LOOPS["uvloop"] = uvloop.new_event_loop
 
-pytest_plugins = ["purgatory.pytest_plugin", "pytester"]
+pytest_plugins = ["purgatory.pytest_plugin", "pytester", "tests.browser"]
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("purgatory", deadline=None)

@@ -1,4 +1,4 @@
-"""What docs/ has for Prometheus and Grafana, and the names of the metrics: by promtool's own rules."""
+"""The files for Prometheus and Grafana in docs/, and the names of the metrics, checked by promtool."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from purgatory.metrics import PurgatoryCollector
+from purgatory.statistics import OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate
-from tests.shown import Losses, Shown
+from tests.scrape import LossyJournal, Scrape
 
 DOCS = Path(__file__).parent.parent / "docs"
 DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
@@ -25,7 +26,7 @@ PAGE = (DOCS / "metrics.md").read_text()
 
 
 def promtool(*arguments: str, text: str = "") -> str:
-    """What it says to that, and that it has no fault to find."""
+    """Run promtool, which has to find no error, and return its output."""
     program = shutil.which("promtool")
     if program is None:
         if os.environ.get("CI"):
@@ -43,20 +44,20 @@ def promtool(*arguments: str, text: str = "") -> str:
     return done.stdout
 
 
-def everything() -> CollectorRegistry:
-    """All metrics there are, of a purgatory whose name needs escaping."""
-    collector = PurgatoryCollector(journal=Losses())
+def all_metrics() -> CollectorRegistry:
+    """The registry of a collector with all metrics, for a purgatory whose name needs escaping."""
+    collector = PurgatoryCollector(journal=LossyJournal())
     purgatory = ManualClock().purgatory('<"polls"\\\n>')
     collector.add(purgatory)
     purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
-    return Shown(collector).registry
+    return Scrape(collector).registry
 
 
-def test_names_units_and_help_are_as_prometheus_wants_them() -> None:
-    assert promtool("check", "metrics", text=generate_latest(everything()).decode()) == ""
+def test_names_units_and_help_follow_the_rules_of_prometheus() -> None:
+    assert promtool("check", "metrics", text=generate_latest(all_metrics()).decode()) == ""
 
 
-def test_the_example_configuration_is_one() -> None:
+def test_the_example_configuration_is_valid() -> None:
     assert "SUCCESS" in promtool("check", "config", str(DOCS / "prometheus.yml"))
 
 
@@ -66,40 +67,44 @@ def expressions(panels: list[dict[str, Any]]) -> Iterator[str]:
             yield target["expr"]
 
 
-def test_the_dashboard_asks_for_what_there_is_and_for_all_of_it() -> None:
-    there = {sample.name for metric in everything().collect() for sample in metric.samples}
-    asked = {name for text in expressions(DASHBOARD["panels"]) for name in re.findall(r"purgatory_\w+", text)}
+def test_the_dashboard_queries_all_metrics_and_no_unknown_ones() -> None:
+    exported = {sample.name for metric in all_metrics().collect() for sample in metric.samples}
+    queried = {
+        name for text in expressions(DASHBOARD["panels"]) for name in re.findall(r"purgatory_\w+", text)
+    }
     variables = {
         name
         for variable in DASHBOARD["templating"]["list"]
         for name in re.findall(r"purgatory_\w+", variable.get("definition", ""))
     }
-    assert asked | variables <= there
-    # Sums and counts are in the buckets.
-    assert asked == {name for name in there if not name.endswith(("_sum", "_count"))}
+    assert queried | variables <= exported
+    # The buckets contain sums and counts.
+    assert queried == {name for name in exported if not name.endswith(("_sum", "_count"))}
     outcomes = {
-        found for text in expressions(DASHBOARD["panels"]) for found in re.findall(r'outcome="(\w+)"', text)
+        outcome
+        for text in expressions(DASHBOARD["panels"])
+        for outcome in re.findall(r'outcome="(\w+)"', text)
     }
-    assert outcomes <= {"completed", "expired", "cancelled", "failed"}
+    assert outcomes <= set(OUTCOMES)
 
 
-def test_the_dashboards_questions_can_be_asked(tmp_path: Path) -> None:
+def test_the_queries_of_the_dashboard_are_valid(tmp_path: Path) -> None:
     texts = expressions(DASHBOARD["panels"])
-    assert_can_be_asked([re.sub(r"\$__(rate_interval|range)", "5m", text) for text in texts], tmp_path)
+    assert_valid_queries([re.sub(r"\$__(rate_interval|range)", "5m", text) for text in texts], tmp_path)
 
 
-def assert_can_be_asked(questions: Sequence[str], directory: Path) -> None:
-    rules = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(questions)]
-    # What is JSON is YAML.
+def assert_valid_queries(queries: Sequence[str], directory: Path) -> None:
+    rules = [{"record": f"query:{number}", "expr": text} for number, text in enumerate(queries)]
+    # JSON is valid YAML.
     file = directory / "rules.yml"
-    file.write_text(json.dumps({"groups": [{"name": "asked", "rules": rules}]}))
+    file.write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
     assert f"{len(rules)} rules found" in promtool("check", "rules", str(file))
 
 
-def test_the_dashboards_panels_are_told_apart_and_do_not_overlap() -> None:
+def test_the_panels_of_the_dashboard_have_ids_of_their_own_and_do_not_overlap() -> None:
     panels = DASHBOARD["panels"]
-    for what in ("id", "gridPos"):
-        assert len({json.dumps(panel[what]) for panel in panels}) == len(panels)
+    for field in ("id", "gridPos"):
+        assert len({json.dumps(panel[field]) for panel in panels}) == len(panels)
     cells = [
         (x, y)
         for place in (panel["gridPos"] for panel in panels)
@@ -113,21 +118,21 @@ def test_the_dashboards_panels_are_told_apart_and_do_not_overlap() -> None:
     assert used == defined
 
 
-def test_the_page_names_every_metric_with_its_type_and_labels() -> None:
+def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
     rows = re.findall(r"^\| `(purgatory_\w+)` \| (\w+) \| (.+?) \|", PAGE, flags=re.MULTILINE)
-    shown = {
+    exported = {
         (
             metric.name + ("_total" if metric.type == "counter" else ""),
             metric.type,
             ", ".join(f"`{label}`" for label in metric.samples[0].labels if label != "le"),
         )
-        for metric in everything().collect()
+        for metric in all_metrics().collect()
     }
-    assert set(rows) == shown
+    assert set(rows) == exported
 
 
-def test_the_pages_alerts_can_be_asked(tmp_path: Path) -> None:
+def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
     [block] = re.findall(r"```promql\n(.*?)```", PAGE, flags=re.DOTALL)
     alerts = block.split("\n\n")
     assert len(alerts) == 4
-    assert_can_be_asked(alerts, tmp_path)
+    assert_valid_queries(alerts, tmp_path)

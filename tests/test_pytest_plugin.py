@@ -1,9 +1,8 @@
-"""The pytest plugin, as its users meet it: in test suites of their own, run by pytest inside pytest."""
+"""The pytest plugin in test suites like those of its users, which pytest runs inside pytest."""
 
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -19,7 +18,7 @@ CONFTEST = 'pytest_plugins = ["purgatory.pytest_plugin"]\n'
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A test suite that has nothing but the plugin."""
+    """A test suite that loads only the plugin."""
     pytester.makefile(".ini", pytest=INI)
     pytester.makeconftest(CONFTEST)
     return pytester
@@ -30,7 +29,7 @@ def run(suite: pytest.Pytester, tests: str) -> pytest.RunResult:
     return suite.runpytest_inprocess("-p", "no:cacheprovider")
 
 
-def test_a_test_that_asks_for_virtual_time_runs_on_a_virtual_time_loop(suite: pytest.Pytester) -> None:
+def test_a_test_that_requests_virtual_time_runs_on_a_virtual_time_loop(suite: pytest.Pytester) -> None:
     result = run(
         suite,
         """
@@ -58,7 +57,7 @@ def test_a_test_that_asks_for_virtual_time_runs_on_a_virtual_time_loop(suite: py
     result.assert_outcomes(passed=4)
 
 
-def test_a_test_that_does_not_ask_for_it_runs_on_the_loop_that_it_would_have_had(
+def test_a_test_that_does_not_request_it_keeps_its_loop(
     suite: pytest.Pytester,
 ) -> None:
     result = run(
@@ -71,7 +70,7 @@ def test_a_test_that_does_not_ask_for_it_runs_on_the_loop_that_it_would_have_had
             loop = asyncio.get_running_loop()
             assert not isinstance(loop, VirtualTimeLoop)
             assert loop.time() > 0
-            # Nothing was added to its name either.
+            # Its name is unchanged, too.
             assert request.node.name == "test_ordinary"
 
         def test_without_a_loop():
@@ -81,7 +80,7 @@ def test_a_test_that_does_not_ask_for_it_runs_on_the_loop_that_it_would_have_had
     result.assert_outcomes(passed=2)
 
 
-def test_the_loops_of_a_suite_with_loop_factories_of_its_own_stay_as_they_are(suite: pytest.Pytester) -> None:
+def test_a_suite_with_loop_factories_of_its_own_keeps_its_loops(suite: pytest.Pytester) -> None:
     suite.makeconftest(
         CONFTEST
         + """
@@ -107,16 +106,16 @@ def pytest_asyncio_loop_factories():
         async def test_virtual(virtual_time, request):
             await asyncio.sleep(3600)
             assert virtual_time.time() == 3600
-            # Once, whatever loops there are.
+            # It runs once, whatever the number of loops.
             assert request.node.name == "test_virtual"
         """,
     )
     result.assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("fixture_asks", [True, False])
+@pytest.mark.parametrize("requested_by_fixture", [True, False])
 def test_a_purgatory_opened_by_a_fixture_that_yields_shares_the_virtual_time_of_the_test(
-    suite: pytest.Pytester, fixture_asks: bool
+    suite: pytest.Pytester, requested_by_fixture: bool
 ) -> None:
     result = run(
         suite,
@@ -133,14 +132,14 @@ def test_a_purgatory_opened_by_a_fixture_that_yields_shares_the_virtual_time_of_
                 return "waited"
 
         @pytest_asyncio.fixture
-        async def purgatory({"virtual_time" if fixture_asks else ""}):
+        async def purgatory({"virtual_time" if requested_by_fixture else ""}):
             async with Purgatory() as purgatory:
                 yield purgatory
             assert all(operation.done for operation in left)
 
         left = []
 
-        async def test_expiry({"" if fixture_asks else "virtual_time, "}purgatory):
+        async def test_expiry({"" if requested_by_fixture else "virtual_time, "}purgatory):
             loop = asyncio.get_running_loop()
             await asyncio.sleep(1)
             operation = purgatory.try_complete_else_watch(Wait(3600.0), ["key"])
@@ -153,7 +152,7 @@ def test_a_purgatory_opened_by_a_fixture_that_yields_shares_the_virtual_time_of_
     result.assert_outcomes(passed=1)
 
 
-def test_a_fixture_that_asks_for_virtual_time_puts_its_test_on_it(suite: pytest.Pytester) -> None:
+def test_a_fixture_that_requests_virtual_time_moves_its_test_to_it(suite: pytest.Pytester) -> None:
     result = run(
         suite,
         """
@@ -171,8 +170,8 @@ def test_a_fixture_that_asks_for_virtual_time_puts_its_test_on_it(suite: pytest.
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.timeout(20)
 def test_a_test_that_hangs_fails_at_once_with_an_error_that_says_where(suite: pytest.Pytester) -> None:
-    begun = time.monotonic()
     result = run(
         suite,
         """
@@ -182,19 +181,18 @@ def test_a_test_that_hangs_fails_at_once_with_an_error_that_says_where(suite: py
             helper = asyncio.create_task(asyncio.Event().wait(), name="helper")
             await asyncio.Event().wait()
 
-        async def test_the_next_one_is_not_harmed(virtual_time):
+        async def test_the_next_one_passes(virtual_time):
             await asyncio.sleep(1)
         """,
     )
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(
         [
-            "*WouldWaitForever: nothing is left to run, and no timer to wait for; *",
+            "*WouldWaitForever: nothing is left to run and no timer is armed; *",
             "*test_a_test_that_hangs_fails_at_once_with_an_error_that_says_where.py:5 in test_hangs",
             "*helper: *locks.py:* in wait",
         ]
     )
-    assert time.monotonic() - begun < 60
 
 
 def test_a_fixture_that_hangs_fails_at_once(suite: pytest.Pytester) -> None:
@@ -217,9 +215,7 @@ def test_a_fixture_that_hangs_fails_at_once(suite: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize("scope", ["class", "module", "session"])
-def test_a_loop_shared_by_several_tests_is_refused_with_a_clear_error(
-    suite: pytest.Pytester, scope: str
-) -> None:
+def test_a_loop_shared_by_several_tests_is_refused(suite: pytest.Pytester, scope: str) -> None:
     result = run(
         suite,
         f"""
@@ -237,7 +233,7 @@ def test_a_loop_shared_by_several_tests_is_refused_with_a_clear_error(
     assert re.search(r"virtual_time .*loop_scope", result.stdout.str())
 
 
-def test_a_test_that_is_not_async_is_told_that_it_has_no_loop(suite: pytest.Pytester) -> None:
+def test_a_test_that_is_not_async_is_refused(suite: pytest.Pytester) -> None:
     result = run(
         suite,
         """
@@ -246,10 +242,10 @@ def test_a_test_that_is_not_async_is_told_that_it_has_no_loop(suite: pytest.Pyte
         """,
     )
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*Failed: virtual_time needs a loop of the test's own: *"])
+    result.stdout.fnmatch_lines(["*Failed: virtual_time needs a loop that serves one test: *"])
 
 
-def test_in_strict_mode_a_marked_test_gets_virtual_time_too(suite: pytest.Pytester) -> None:
+def test_a_marked_test_in_strict_mode_gets_virtual_time(suite: pytest.Pytester) -> None:
     suite.makefile(".ini", pytest=INI.replace("auto", "strict"))
     result = run(
         suite,

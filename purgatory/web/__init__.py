@@ -1,4 +1,4 @@
-"""Long polls and the live dashboard, for ASGI. Needs the extra ``web``."""
+"""Long polls and the live dashboard for ASGI applications. Needs the extra ``web``."""
 
 from purgatory.web.dashboard import dashboard
 from purgatory.web.long_poll import ClientDisconnected, PollWithdrawn, long_poll, poll

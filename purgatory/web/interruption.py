@@ -1,4 +1,4 @@
-"""A wait for something else, ended as soon as an operation is done."""
+"""Interrupts a task's wait as soon as an operation is done."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from purgatory.delayed_operation import DelayedOperation
 
 @final
 class Interruption:
-    """``with Interruption(operation):`` ends when the pending `operation` is done, whatever it awaits.
+    """``with Interruption(operation):`` ends when the pending `operation` is done, whatever the block awaits.
 
-    To be entered in a task, once. What is awaited is cancelled, and the cancellation ends here, as that of
-    asyncio.timeout does; one that comes from elsewhere goes up. So one task waits for two things, and none is
-    made for the second of them.
+    So one task waits for two things, and the second wait needs no task of its own. Enter it once, in a task.
+    When the operation is done, the task is cancelled, and the block's end catches this cancellation, as
+    asyncio.timeout does. A cancellation by anybody else is raised as usual.
 
-    An operation that fails is for whoever has entered it to ask, unless something else goes up: then the
-    loop's exception handler gets it.
+    If the operation fails, the task that entered the block is expected to read its exception. When another
+    exception leaves the block instead, the loop's exception handler gets the operation's.
     """
 
     __slots__ = ("_cancelling", "_failure", "_operation", "_over", "_sent", "_task")
@@ -42,24 +42,24 @@ class Interruption:
     ) -> bool:
         self._over = True
         ended = self._sent and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError
-        # What is no Exception has gone up already, from where it was raised.
+        # A BaseException that is no Exception has been raised already, where the operation ended.
         if isinstance(self._failure, Exception) and error is not None and not ended:
             message = f"{safe_repr(self._operation)} failed and nobody awaited it"
             context = {"message": message, "exception": self._failure}
             self._task.get_loop().call_exception_handler(context)
         return ended
 
-    # What the operation sees of it: a future on which somebody waits
+    # The two methods of a future that the operation calls to wake a waiter
 
     def done(self) -> bool:
         """Whether the block has been left."""
         return self._over
 
     def set_result(self, _: None) -> None:
-        """The operation is done. If it failed, that counts as seen, and is told of when the block is left."""
+        """The operation is done. A failure counts as seen, since the end of the block reports it."""
         if self._operation.state is OperationState.FAILED:
             self._failure = self._operation.exception()
-        # Later, because the task may be what runs now. A cancellation would then hit whatever it awaits next.
+        # Not at once: if the task runs now, the cancellation would hit the next await, even after the block.
         self._task.get_loop().call_soon(self._interrupt)
 
     def _interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""A long poll: a request that is answered when its operation is done, and given up when its client leaves."""
+"""Long polls: requests that are answered when an operation is done, and end when the client disconnects."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ R = TypeVar("R")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 RETRY_AFTER: Final = 1
-"""Seconds after which a refused client may ask again. Refusing it once more costs next to nothing."""
+"""Seconds after which a refused client may retry. A refusal costs next to nothing."""
 
 CLIENT_CLOSED_REQUEST: Final = 499
-"""nginx's status for a client that has left. Nobody gets it, and no log shows it as a fault of the server."""
+"""nginx's status for a client that has disconnected. No client receives it; logs show no server error."""
 
 
 class HasReceive(Protocol):
-    """What `long_poll` needs of a request; Starlette's and FastAPI's have it."""
+    """A request as `long_poll` needs it, such as one of Starlette or FastAPI."""
 
     @property
     def receive(self) -> Receive: ...
 
 
 class ClientDisconnected(PurgatoryError):
-    """Raised when the client left before its operation was done: nobody is there to be answered."""
+    """Raised when the client disconnected before its operation was done, so that no response can be sent."""
 
 
 class PollWithdrawn(PurgatoryError):
-    """Raised when a poll's operation was withdrawn, and not because its client has left."""
+    """Raised when a poll's operation was withdrawn by something other than its client's disconnection."""
 
 
 async def long_poll(
     request: HasReceive, purgatory: Purgatory, operation: DelayedOperation[R], keys: Iterable[Hashable]
 ) -> R:
-    """The result of `operation`, which waits on `keys` for as long as the client of `request` does.
+    """The result of `operation`, which waits on `keys` while the client of `request` stays connected.
 
-    For Starlette and FastAPI. What can go wrong becomes an HTTPException, which both answer by themselves:
-    503 with Retry-After when the purgatory is full or closed, or somebody has withdrawn the operation; 499,
-    which nobody sees, when the client has left. What the operation's hooks raise goes up as it is, as does
-    PurgatoryNotOpen, and whatever `poll` raises for wrong arguments: no client can help these by coming back.
+    For Starlette and FastAPI, which answer an HTTPException by themselves. It is raised with status 503 and
+    Retry-After when the purgatory is full or closed, or when the operation was withdrawn, and with 499, which
+    no client receives, when the client has disconnected. Exceptions of the operation's hooks are raised
+    unchanged, as are PurgatoryNotOpen and the errors of `poll` for wrong arguments: a retry would not help.
     """
     try:
         return await poll(request.receive, purgatory, operation, keys)
     except ClientDisconnected as error:
-        raise HTTPException(CLIENT_CLOSED_REQUEST, "the client has left") from error
+        raise HTTPException(CLIENT_CLOSED_REQUEST, "the client has disconnected") from error
     except PurgatoryNotOpen:
         raise
     except (PurgatoryFull, PurgatoryClosed, PollWithdrawn) as error:
         if operation.state is OperationState.FAILED:
-            # A hook of its own has met with another purgatory.
+            # One of its hooks raised it, about another purgatory.
             raise
         headers = {"Retry-After": str(RETRY_AFTER)}
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "try again later", headers) from error
@@ -67,29 +67,30 @@ async def long_poll(
 async def poll(
     receive: Receive, purgatory: Purgatory, operation: DelayedOperation[R], keys: Iterable[Hashable]
 ) -> R:
-    """`long_poll` for plain ASGI: `receive` is what the application was called with.
+    """`long_poll` for plain ASGI applications; `receive` is the callable that the server passed to yours.
 
-    When the client disconnects the operation is withdrawn at once, and so it is when this task is cancelled.
-    What is left of the request's body is dropped: read it before. Meanwhile nobody else may call `receive`.
+    The operation is withdrawn at once when the client disconnects, and when this task is cancelled. The rest
+    of the request's body is dropped, so read it before. Nothing else may call `receive` until this returns.
 
-    Both waits are this task's own: no other is made. When the operation is done, `receive` is cancelled.
+    This task waits for the operation and for the client; no other task is made. When the operation is done,
+    `receive` is cancelled.
 
-    Raises ClientDisconnected; PollWithdrawn when somebody else has withdrawn the operation; what `receive`
-    raises; and everything that `Purgatory.try_complete_else_watch` and awaiting the operation do.
+    Raises ClientDisconnected; PollWithdrawn when the operation was withdrawn by anything else; the
+    exceptions of `receive`; and those of `Purgatory.try_complete_else_watch` and of awaiting the operation.
     """
     purgatory.try_complete_else_watch(operation, keys)
-    left = False
+    disconnected = False
     if not operation.done:
         try:
             with Interruption(operation):
-                # Done already, if receive() has swallowed its cancellation.
+                # A receive() that swallows its cancellation returns when the operation is done.
                 while not operation.done and (await receive())["type"] != "http.disconnect":
                     pass
         finally:
-            # Whatever has ended it: a client that left, a cancellation, or an error of receive().
-            left = operation.cancel()
+            # After a disconnection, a cancellation or an error of receive().
+            disconnected = operation.cancel()
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
-    if left:
-        raise ClientDisconnected(f"the client that waited for {safe_repr(operation)} has left")
+    if disconnected:
+        raise ClientDisconnected(f"the client that waited for {safe_repr(operation)} has disconnected")
     raise PollWithdrawn(f"{safe_repr(operation)} was withdrawn while its client waited")

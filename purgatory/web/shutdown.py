@@ -1,4 +1,4 @@
-"""A server's end, seen in time: pending polls are answered before the server waits for them."""
+"""Closes purgatories when the server is told to stop, so that it does not wait for pending polls."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @asynccontextmanager
 async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
-    """Closes `purgatories` at the first SIGINT or SIGTERM, which expires what is pending there.
+    """Closes `purgatories` at the first SIGINT or SIGTERM, which expires their pending operations.
 
-    A server that stops gracefully waits for its requests first and ends the application's lifespan then, so
-    polls would hold it up until their timeouts. With this around the `yield` of the lifespan they are
-    answered at once, by their operations' `on_complete`; what is polled from then on is refused
-    (PurgatoryClosed, a 503 by `long_poll`) until the server stops listening.
+    A server that stops gracefully waits for its requests first, and ends the application's lifespan
+    afterwards. So polls would hold it up until their timeouts. With this context manager around the `yield`
+    of the lifespan, their operations expire at once, and `on_complete` gives the answers. Later polls are
+    refused (PurgatoryClosed, a 503 by `long_poll`) until the server stops listening.
 
-    The server's own handlers are called as well, so they must be in place: those of uvicorn are, and of
-    others that set them before the lifespan's start-up. A signal that nobody handles stays as it is. In a
-    thread other than the main one this does nothing, since no signal comes there; whoever stops a server by
-    other means than a signal closes its purgatories first.
+    The server's own signal handlers are called as well. They have to be set before the lifespan starts;
+    uvicorn and other servers do so. A signal without a handler keeps its effect. In a thread other than the
+    main one this does nothing, since signals are handled in the main thread only. If you stop a server by
+    other means than a signal, close its purgatories first.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -53,7 +53,7 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
         yield
     finally:
         for handled, handler in handlers.items():
-            # Unless somebody has set another one since, which is not ours to take away.
+            # A handler that was set later, by other code, stays in place.
             if signal.getsignal(handled) is handle:
                 signal.signal(handled, handler)
         await asyncio.gather(*closing)

@@ -1,4 +1,4 @@
-"""A wait ends with its operation, by a cancellation that nobody else ever sees."""
+"""An operation ends a wait by a cancellation that no other code ever sees."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from purgatory.web.interruption import Interruption
 from tests.operations import Gate, Stop, a_few_turns, raising
 
 
-def this_task() -> asyncio.Task[Any]:
+def current_task() -> asyncio.Task[Any]:
     return cast("asyncio.Task[Any]", asyncio.current_task())
 
 
-async def untouched() -> bool:
-    """Whether no cancellation of this task is left over, neither counted nor on its way."""
+async def no_cancellation_is_left() -> bool:
+    """Whether no cancellation of this task is counted or about to arrive."""
     await a_few_turns()
-    return not this_task().cancelling()
+    return not current_task().cancelling()
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def gate(purgatory: Purgatory) -> Gate:
     return purgatory.try_complete_else_watch(Gate(name="answer"), ["key"])
 
 
-async def test_it_ends_what_is_awaited_without_a_task_of_its_own(gate: Gate) -> None:
+async def test_an_operation_that_is_done_ends_the_wait_without_another_task(gate: Gate) -> None:
     tasks = asyncio.all_tasks()
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with Interruption(gate):
@@ -37,59 +37,59 @@ async def test_it_ends_what_is_awaited_without_a_task_of_its_own(gate: Gate) -> 
         await asyncio.Event().wait()
         raise AssertionError("the wait went on")
     assert gate.result() == "answer"
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
-async def test_what_is_awaited_may_clear_up_first(gate: Gate) -> None:
-    cleared: list[str] = []
+async def test_the_awaited_code_may_clean_up_first(gate: Gate) -> None:
+    cleaned: list[str] = []
 
-    async def reluctant() -> None:
+    async def slow_to_cancel() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             await a_few_turns()
-            cleared.append("up")
+            cleaned.append("up")
 
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with Interruption(gate):
-        await reluctant()
-    assert cleared == ["up"]
-    assert await untouched()
+        await slow_to_cancel()
+    assert cleaned == ["up"]
+    assert await no_cancellation_is_left()
 
 
-async def test_a_block_left_before_the_end_of_the_operation_is_left_alone(gate: Gate) -> None:
+async def test_after_the_block_the_end_of_the_operation_cancels_nothing(gate: Gate) -> None:
     with Interruption(gate):
         await asyncio.sleep(0)
     gate.force_complete()
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
-async def test_a_block_left_in_the_turn_of_the_operations_end_is_left_alone(gate: Gate) -> None:
+async def test_a_block_left_in_the_turn_in_which_the_operation_ends_is_not_cancelled(gate: Gate) -> None:
     with Interruption(gate):
         gate.force_complete()
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
-async def test_an_operation_that_ends_while_the_task_itself_runs_ends_its_next_wait(gate: Gate) -> None:
+async def test_an_operation_that_ends_while_the_task_runs_ends_its_next_wait(gate: Gate) -> None:
     with Interruption(gate):
         gate.force_complete()
         await asyncio.Event().wait()
         raise AssertionError("the wait went on")
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
-async def test_what_swallows_the_cancellation_may_go_on(gate: Gate) -> None:
+async def test_code_that_swallows_the_cancellation_may_continue(gate: Gate) -> None:
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with Interruption(gate):
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            went_on = await asyncio.sleep(0, "went on")
-    assert went_on == "went on"
-    assert await untouched()
+            result = await asyncio.sleep(0, "continued")
+    assert result == "continued"
+    assert await no_cancellation_is_left()
 
 
-async def test_what_the_cancelled_wait_raises_instead_goes_up(gate: Gate) -> None:
+async def test_an_exception_raised_instead_of_the_cancellation_is_raised(gate: Gate) -> None:
     async def wait() -> None:
         with Interruption(gate):
             try:
@@ -100,11 +100,11 @@ async def test_what_the_cancelled_wait_raises_instead_goes_up(gate: Gate) -> Non
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with pytest.raises(ConnectionError):
         await wait()
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
 async def cancelled_in_the_turn_of_its_end(gate: Gate, first: str) -> asyncio.Task[None]:
-    """A task that waited for `gate` and is cancelled, in the turn in which that ended."""
+    """A task that waited for `gate`, and was cancelled in the turn in which `gate` ended."""
 
     async def wait() -> None:
         with Interruption(gate):
@@ -121,22 +121,22 @@ async def cancelled_in_the_turn_of_its_end(gate: Gate, first: str) -> asyncio.Ta
 
 
 @pytest.mark.parametrize("first", ["ended", "cancelled"])
-async def test_a_task_that_is_cancelled_in_the_same_turn_is_cancelled(gate: Gate, first: str) -> None:
+async def test_a_task_that_is_also_cancelled_by_others_is_cancelled(gate: Gate, first: str) -> None:
     waiting = await cancelled_in_the_turn_of_its_end(gate, first)
     assert waiting.cancelling() == 1
 
 
-async def test_a_task_that_was_cancelled_before_and_went_on_can_be_interrupted(gate: Gate) -> None:
-    this_task().cancel()
+async def test_a_task_that_survived_an_earlier_cancellation_can_be_interrupted(gate: Gate) -> None:
+    current_task().cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.sleep(0)
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with Interruption(gate):
         await asyncio.Event().wait()
-    assert this_task().uncancel() == 0
+    assert current_task().uncancel() == 0
 
 
-async def test_a_timeout_around_it_passes_through(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_timeout_around_the_block_is_raised(virtual_time: VirtualTimeLoop) -> None:
     async with Purgatory() as purgatory:
         gate = purgatory.try_complete_else_watch(Gate(), ["key"])
 
@@ -149,10 +149,10 @@ async def test_a_timeout_around_it_passes_through(virtual_time: VirtualTimeLoop)
             await wait()
         assert virtual_time.time() == 5
         gate.force_complete()
-        assert await untouched()
+        assert await no_cancellation_is_left()
 
 
-async def test_of_two_in_nested_blocks_each_ends_its_own(purgatory: Purgatory) -> None:
+async def test_of_two_nested_blocks_each_ends_with_its_own_operation(purgatory: Purgatory) -> None:
     outer, inner = Gate(), Gate()
     for gate in (outer, inner):
         purgatory.try_complete_else_watch(gate, ["key"])
@@ -166,18 +166,19 @@ async def test_of_two_in_nested_blocks_each_ends_its_own(purgatory: Purgatory) -
         await asyncio.Event().wait()
     left.append("outer")
     assert left == ["inner", "outer"]
-    assert await untouched()
+    assert await no_cancellation_is_left()
 
 
-def told_of(loop: asyncio.AbstractEventLoop) -> list[object]:
-    """The exceptions that nobody was there for."""
-    told: list[object] = []
-    loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
-    return told
+def handled_exceptions() -> list[object]:
+    """The exceptions that the loop's exception handler receives from here on."""
+    handled: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: handled.append(context["exception"]))
+    return handled
 
 
-async def test_a_failure_that_goes_up_late_is_nobody_elses_news(purgatory: Purgatory) -> None:
-    told = told_of(asyncio.get_running_loop())
+async def test_a_failure_that_is_read_after_the_block_is_not_reported(purgatory: Purgatory) -> None:
+    handled = handled_exceptions()
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(ArithmeticError("broken"))), ["key"])
     asyncio.get_running_loop().call_soon(gate.force_complete)
     with Interruption(gate):
@@ -187,24 +188,24 @@ async def test_a_failure_that_goes_up_late_is_nobody_elses_news(purgatory: Purga
             await a_few_turns()
     with pytest.raises(ArithmeticError, match="broken"):
         gate.result()
-    assert told == []
+    assert handled == []
 
 
 @pytest.mark.parametrize("first", ["ended", "cancelled"])
-async def test_a_failure_in_the_turn_in_which_the_task_is_cancelled_is_told(
+async def test_a_failure_is_reported_when_the_task_is_cancelled_in_the_same_turn(
     purgatory: Purgatory, first: str
 ) -> None:
-    told = told_of(asyncio.get_running_loop())
+    handled = handled_exceptions()
     error = ArithmeticError("broken")
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(error)), ["key"])
 
     await cancelled_in_the_turn_of_its_end(gate, first)
     await a_few_turns()
-    assert told == [error]
+    assert handled == [error]
 
 
-async def test_a_failure_that_was_raised_elsewhere_is_not_told_again(purgatory: Purgatory) -> None:
-    told = told_of(asyncio.get_running_loop())
+async def test_a_base_exception_that_was_raised_already_is_not_reported(purgatory: Purgatory) -> None:
+    handled = handled_exceptions()
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(Stop())), ["key"])
 
     async def wait() -> None:
@@ -215,15 +216,15 @@ async def test_a_failure_that_was_raised_elsewhere_is_not_told_again(purgatory: 
 
     with pytest.raises(ConnectionError):
         await wait()
-    assert told == []
+    assert handled == []
 
 
-async def test_a_failure_after_the_block_was_left_is_told(purgatory: Purgatory) -> None:
-    told = told_of(asyncio.get_running_loop())
+async def test_a_failure_after_the_block_is_reported(purgatory: Purgatory) -> None:
+    handled = handled_exceptions()
     error = ArithmeticError("broken")
     gate = purgatory.try_complete_else_watch(Gate(completing=raising(error)), ["key"])
     with Interruption(gate):
         pass
     gate.force_complete()
     await a_few_turns()
-    assert told == [error]
+    assert handled == [error]

@@ -1,4 +1,4 @@
-"""A signal to stop closes the purgatories, and whoever handled it before still does."""
+"""A stop signal closes the purgatories, and still reaches the server's own handler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.operations import Gate
 
 @pytest.fixture
 def handled() -> Iterator[list[int]]:
-    """What a server, which sets its handlers before the application starts, has been told."""
+    """The signals that a server's own handlers received. A server sets them before the application starts."""
     numbers: list[int] = []
 
     def server(number: int, frame: FrameType | None) -> None:
@@ -42,7 +42,7 @@ async def test_a_signal_expires_what_is_pending(handled: list[int], number: int)
         assert handled == [number]
 
 
-async def test_a_second_signal_goes_to_the_server_alone(handled: list[int]) -> None:
+async def test_a_second_signal_reaches_only_the_server(handled: list[int]) -> None:
     async with Purgatory() as purgatory, close_on_signal(purgatory):
         gate = purgatory.try_complete_else_watch(Gate(), ["key"])
         os.kill(os.getpid(), signal.SIGTERM)
@@ -68,38 +68,36 @@ async def test_a_handler_set_later_is_left_in_place(handled: list[int], purgator
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
-async def test_a_signal_that_nobody_handles_keeps_its_effect(
-    handled: list[int], purgatory: Purgatory
-) -> None:
+async def test_a_signal_without_a_handler_keeps_its_effect(handled: list[int], purgatory: Purgatory) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     async with close_on_signal(purgatory):
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 class SlowToClose:
-    """Stands for a purgatory that has much to expire."""
+    """A purgatory that takes long to close."""
 
     def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.may_end = asyncio.Event()
-        self.ended = False
+        self.started = asyncio.Event()
+        self.may_finish = asyncio.Event()
+        self.finished = False
 
     async def aclose(self) -> None:
-        self.begun.set()
-        await self.may_end.wait()
-        self.ended = True
+        self.started.set()
+        await self.may_finish.wait()
+        self.finished = True
 
 
-async def test_leaving_waits_for_what_is_being_closed(handled: list[int]) -> None:
+async def test_leaving_waits_until_the_purgatories_are_closed(handled: list[int]) -> None:
     slow = SlowToClose()
     async with close_on_signal(cast(Purgatory, slow)):
         signal.raise_signal(signal.SIGTERM)
-        await slow.begun.wait()
-        asyncio.get_running_loop().call_soon(slow.may_end.set)
-    assert slow.ended
+        await slow.started.wait()
+        asyncio.get_running_loop().call_soon(slow.may_finish.set)
+    assert slow.finished
 
 
-def test_in_another_thread_it_does_nothing(handled: list[int]) -> None:
+def test_in_another_thread_the_handlers_stay(handled: list[int]) -> None:
     server = signal.getsignal(signal.SIGTERM)
     seen = []
 
@@ -113,7 +111,7 @@ def test_in_another_thread_it_does_nothing(handled: list[int]) -> None:
     assert seen == [server]
 
 
-async def test_an_exception_goes_through_as_it_is(handled: list[int], purgatory: Purgatory) -> None:
+async def test_an_exception_leaves_the_block_unchanged(handled: list[int], purgatory: Purgatory) -> None:
     with pytest.raises(ZeroDivisionError):
         async with close_on_signal(purgatory):
             raise ZeroDivisionError

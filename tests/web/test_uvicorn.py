@@ -1,4 +1,4 @@
-"""Long polls under uvicorn as it is usually run, by its command line."""
+"""Long polls under uvicorn, started by its command line as usual."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
 APPLICATION = """
 from contextlib import asynccontextmanager
@@ -37,33 +37,35 @@ async def lifespan(app):
 async def poll(request):
     return PlainTextResponse(await long_poll(request, request.app.state.purgatory, Nothing(60), ["key"]))
 
-async def figures(request):
-    figures = request.app.state.purgatory.statistics()
-    return PlainTextResponse(f"{figures.pending} pending, {figures.cancelled} cancelled")
+async def statistics(request):
+    statistics = request.app.state.purgatory.statistics()
+    return PlainTextResponse(f"{statistics.pending} pending, {statistics.cancelled} cancelled")
 
-app = Starlette(routes=[Route("/poll", poll), Route("/figures", figures)], lifespan=lifespan)
+app = Starlette(routes=[Route("/poll", poll), Route("/statistics", statistics)], lifespan=lifespan)
 """
 
 
-def asking(port: int, path: str) -> socket.socket:
+def send_request(port: int, path: str) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
     return connection
 
 
-def answer(connection: socket.socket) -> bytes:
+def read_response(connection: socket.socket) -> bytes:
     with connection:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
-def until_figures(port: int, expected: bytes) -> None:
+def wait_for_statistics(port: int, expected: bytes) -> None:
     deadline = time.monotonic() + 20
-    while not answer(asking(port, "/figures")).endswith(expected):
+    while not read_response(send_request(port, "/statistics")).endswith(expected):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_polls_are_withdrawn_when_clients_leave_and_answered_when_the_server_stops(tmp_path: Path) -> None:
+def test_polls_are_withdrawn_when_clients_disconnect_and_answered_when_the_server_stops(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "application.py").write_text(APPLICATION)
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "uvicorn", "application:app", "--port", "0"]
@@ -76,25 +78,23 @@ def test_polls_are_withdrawn_when_clients_leave_and_answered_when_the_server_sto
     ) as server:
         try:
             assert server.stderr is not None
-            said = ""
-            while (address := re.search(r"running on http://127\.0\.0\.1:(\d+)", said)) is None:
+            log = ""
+            while (address := re.search(r"running on http://127\.0\.0\.1:(\d+)", log)) is None:
                 line = server.stderr.readline()
-                assert line, said
-                said += line
+                assert line, log
+                log += line
             port = int(address[1])
-            leaving, staying = asking(port, "/poll"), asking(port, "/poll")
-            until_figures(port, b"2 pending, 0 cancelled")
+            leaving, staying = send_request(port, "/poll"), send_request(port, "/poll")
+            wait_for_statistics(port, b"2 pending, 0 cancelled")
             leaving.close()
-            until_figures(port, b"1 pending, 1 cancelled")
-            begun = time.monotonic()
+            wait_for_statistics(port, b"1 pending, 1 cancelled")
             server.send_signal(signal.SIGTERM)
-            answered = answer(staying)
-            assert answered.startswith(b"HTTP/1.1 200 OK")
-            assert answered.endswith(b"nothing")
-            # uvicorn ends by the signal that it was told to stop by.
-            assert server.wait(10) == -signal.SIGTERM
-            assert time.monotonic() - begun < 5
-            # Nobody has left behind a traceback.
+            response = read_response(staying)
+            assert response.startswith(b"HTTP/1.1 200 OK")
+            assert response.endswith(b"nothing")
+            # uvicorn exits by the signal that stopped it, long before the minute of the poll's timeout.
+            assert server.wait(20) == -signal.SIGTERM
+            # There is no traceback in its log.
             assert "ERROR" not in server.stderr.read()
         finally:
             server.kill()

@@ -1,4 +1,4 @@
-"""A page that shows what purgatories are doing, as an ASGI app. Needs the extra ``web``."""
+"""The dashboard: a live page about purgatories, as an ASGI app. Needs the extra ``web``."""
 
 from purgatory.web.dashboard.application import Authorize, dashboard
 

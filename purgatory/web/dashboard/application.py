@@ -1,4 +1,4 @@
-"""The dashboard's ASGI app: three files and a feed, for those whom the host lets in."""
+"""The dashboard's ASGI app: static files and the feed of snapshots, for clients that the host admits."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
+from purgatory.statistics import FIGURES
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
 
 Authorize = Callable[[Scope], bool | Awaitable[bool]]
 
-# By path.
+# By path: the file and its media type.
 FILES: Final = {
     "/": ("index.html", "text/html"),
     "/dashboard.css": ("dashboard.css", "text/css"),
-    "/dashboard.js": ("dashboard.js", "text/javascript"),
+    **{
+        f"/{module}.js": (f"{module}.js", "text/javascript")
+        for module in ("dashboard", "charts", "elements", "tables", "wheel")
+    },
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 
 HEADERS: Final = {
-    # Its own files and nothing else, and no script or style within the page.
+    # The page may load its own files only, and contains no script or style itself.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -43,27 +47,27 @@ HEADERS: Final = {
 
 
 def dashboard(*purgatories: Purgatory, authorize: Authorize | None = None) -> Starlette:
-    """An ASGI app that shows what `purgatories` do: ``app.mount("/dashboard", dashboard(polls))``.
+    """An ASGI app that shows `purgatories` live: ``app.mount("/dashboard", dashboard(polls))``.
 
-    It is read-only, and open to everybody who reaches it, unless `authorize` is given. That is called with
-    the scope of each request, and may be async: where it returns False the answer is 403; or it raises
-    Starlette's HTTPException for an answer of the host's own, such as 401 or a redirect to its login.
+    It is read-only, and open to every client that reaches it, unless `authorize` is given. That is called
+    with the ASGI scope of each request, and may be async. When it returns False, the response is 403. It may
+    also raise Starlette's HTTPException for another response, such as 401 or a redirect to a login page.
 
-    From here on the purgatories are observed, which costs them half a microsecond an operation; make it
-    before they hold any, or of those it is not known since when they wait. While somebody looks, there is
-    one snapshot a second, a few milliseconds of the loop's time. While nobody does, nothing runs.
+    The app observes the purgatories from now on, which costs half a microsecond an operation. Make it before
+    they hold operations: it does not know for how long earlier ones have waited. While a page is open, the
+    loop takes one snapshot a second, in a few milliseconds. While none is, nothing runs.
 
-    Raises ValueError when there is no purgatory to show.
+    Raises ValueError when no purgatory is given.
     """
     if not purgatories:
-        raise ValueError("a dashboard needs a purgatory to show")
+        raise ValueError("dashboard() needs at least one purgatory to show")
     audience = Audience()
     feeds = [Feed(purgatories, shown, audience) for shown in purgatories]
 
     async def data(request: Request) -> Response:
         shown = _number(request, "purgatory") or 0
         if not 0 <= shown < len(feeds):
-            raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no purgatory {shown}")
+            raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no purgatory number {shown}")
         snapshot = await feeds[shown].after(request, _number(request, "version"))
         return Response(snapshot, media_type="application/json")
 
@@ -75,7 +79,7 @@ def dashboard(*purgatories: Purgatory, authorize: Authorize | None = None) -> St
 
 
 class Authorization:
-    """Asks the host whether a request may go on."""
+    """Refuses the requests that the host does not authorize."""
 
     def __init__(self, app: ASGIApp, authorize: Authorize) -> None:
         self._app = app
@@ -107,6 +111,7 @@ class StrictHeaders:
 
 def _file(path: str, name: str, media_type: str) -> Route:
     content = files(__package__).joinpath("static", name).read_bytes()
+    content = content.replace(b"<!-- figures -->", _figures().encode())
 
     async def file(request: Request) -> Response:
         return Response(content, media_type=media_type)
@@ -114,8 +119,16 @@ def _file(path: str, name: str, media_type: str) -> Route:
     return Route(path, file, name=name)
 
 
+def _figures() -> str:
+    """The page's elements for the fields of `PurgatoryStatistics`, which the script fills in."""
+    return "\n      ".join(
+        f'<div class="{figure.field}"><dt>{figure.title}</dt><dd id="{figure.field}">&ndash;</dd></div>'
+        for figure in FIGURES
+    )
+
+
 def _number(request: Request, name: str) -> int | None:
-    """The query's parameter `name`; None where it is missing."""
+    """The query parameter `name`, or None when it is missing."""
     given = request.query_params.get(name)
     try:
         return None if given is None else int(given)

@@ -1,4 +1,4 @@
-"""Those who look at the dashboard, while they wait for the next snapshot."""
+"""The viewers of the dashboard, who wait for the next snapshot."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from purgatory.web.long_poll import long_poll
 
 R = TypeVar("R")
 
-MOST: Final = 1_000
-"""How many may look at a time."""
+MAX_VIEWERS: Final = 1_000
+"""Viewers that may wait at a time."""
 
 
 class Audience:
-    """The dashboard's own purgatory, apart from those it shows, and its stall probe.
+    """A purgatory in which the viewers wait, apart from those on the page, and the stall probe.
 
-    Both are there while somebody waits: when nobody looks, nothing runs.
+    Both exist only while a viewer waits. Without viewers, nothing runs.
     """
 
     def __init__(self) -> None:
@@ -29,10 +29,10 @@ class Audience:
         self._waiting = 0
 
     async def wait(self, request: Request, operation: DelayedOperation[R]) -> R:
-        """What `long_poll` gives, and raises."""
+        """The result of `operation`. Raises as `long_poll` does."""
         purgatory = self._purgatory
         if purgatory is None:
-            purgatory = self._purgatory = Purgatory("dashboard", max_pending=MOST)
+            purgatory = self._purgatory = Purgatory("dashboard", max_pending=MAX_VIEWERS)
             purgatory.start()
             self.stalls.start()
         self._waiting += 1

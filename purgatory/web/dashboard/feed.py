@@ -1,4 +1,4 @@
-"""Snapshots of one purgatory, one after the other."""
+"""The sequence of snapshots of one purgatory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from purgatory import DelayedOperation, Purgatory
 from purgatory._core.timer import clock_of
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
-from purgatory.web.dashboard.snapshot import take
+from purgatory.web.dashboard.snapshot import take_snapshot
 
 INTERVAL: Final = 1.0
-"""Seconds between two snapshots, however many look."""
+"""Seconds between two snapshots, whatever the number of viewers."""
 
 
 class Feed:
-    """Observes `shown`, one of the `purgatories`, from now on; takes snapshots when somebody asks."""
+    """Observes `shown`, one of the `purgatories`, from now on, and takes snapshots for viewers."""
 
     def __init__(self, purgatories: tuple[Purgatory, ...], shown: Purgatory, audience: Audience) -> None:
         self.version = 0
@@ -32,7 +32,7 @@ class Feed:
         shown.add_observer(self._recorder)
 
     async def after(self, request: Request, version: int | None) -> bytes:
-        """The latest snapshot, in JSON, as soon as that is not the one of this `version`."""
+        """The latest snapshot in JSON, as soon as its version differs from `version`."""
         now = _now()
         if now >= self._due:
             self.take()
@@ -41,11 +41,11 @@ class Feed:
         return self.latest
 
     def take(self) -> None:
-        """Take one now."""
+        """Take the next snapshot now."""
         now = _now()
         self.version += 1
         self._due = now + INTERVAL
-        snapshot = take(
+        snapshot = take_snapshot(
             self.version,
             now,
             self._purgatories,
@@ -57,7 +57,7 @@ class Feed:
 
 
 class NextSnapshot(DelayedOperation[bytes]):
-    """Waits until the next snapshot is due, which the first whose time is up takes, for all."""
+    """Waits until the next snapshot is due. The first of them to expire takes it for all viewers."""
 
     def __init__(self, feed: Feed, timeout: float) -> None:
         super().__init__(timeout)

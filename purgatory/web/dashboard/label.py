@@ -1,36 +1,49 @@
-"""What is shown of users' keys, operations and errors: a repr of bounded length, whatever they are."""
+"""Text for users' keys, operations and errors on the page: a repr of bounded length that never raises."""
 
 from __future__ import annotations
 
 from reprlib import Repr
 from typing import Any, Final
 
+from purgatory._core.safe_repr import safe_repr
+
 KEY_LENGTH: Final = 80
 TEXT_LENGTH: Final = 300
 
-# Those of the built-in types are cut before they are written: a key may be a megabyte of text.
+# Objects of these types are cut before their repr is made: a key may be a megabyte of text.
 _BOUNDED: Final = (str, bytes, int, tuple, frozenset)
 
 
 class BoundedRepr(Repr):
-    """Bounds what the library's own would write, or sort, as a whole."""
+    """Cuts what reprlib would write, or sort, as a whole; and its own repr of an object never raises."""
 
     repr_bytes = Repr.repr_str
+
+    def repr1(self, x: Any, level: int) -> str:
+        # reprlib decides by the name of a type alone, and a user's class may have the same name.
+        return super().repr1(x, level) if type(x) in _BOUNDED else self.repr_instance(x, level)
 
     def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
         if len(x) > self.maxfrozenset:
             return f"<frozenset of {len(x):,}>"
         return super().repr_frozenset(x, level)
 
+    def repr_int(self, x: int, level: int) -> str:
+        # An int of more than 4,300 digits has no repr.
+        return _cut(safe_repr(x), self.maxlong)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return _cut(safe_repr(x), self.maxother)
+
 
 _repr: Final = BoundedRepr()
-_repr.maxstring = _repr.maxother = KEY_LENGTH
+_repr.maxstring = _repr.maxother = _repr.maxlong = KEY_LENGTH
 
 
 def label(value: object, length: int = KEY_LENGTH) -> str:
-    """The repr of `value`, cut to `length`; of one whose repr() raises, it says just that."""
-    try:
-        written = _repr.repr(value) if type(value) in _BOUNDED else repr(value)
-    except Exception as error:
-        written = f"<{type(value).__name__} whose repr() raised {type(error).__name__}>"
-    return written if len(written) <= length else written[: length - 1] + "…"
+    """`safe_repr` of `value`, cut to `length` characters."""
+    return _cut(_repr.repr(value) if type(value) in _BOUNDED else safe_repr(value), length)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,6 +1,6 @@
-"""Who waits: the keys with the most watchers, and the operations that wait for longest.
+"""A sample of the pending operations: the keys with the most watchers, and the oldest operations.
 
-Of a million operations a bounded number is looked at, a few milliseconds' worth.
+Of a million operations it reads a bounded number, which takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ from heapq import nlargest, nsmallest
 from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._core.operation import Operation
-from purgatory._core.watchers import Chunk, keys_at
+from purgatory.web.dashboard import inspection
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
-KEYS: Final = 400
-"""How many keys are looked at."""
+KEY_LIMIT: Final = 400
+"""Keys in the sample, besides the busiest ones."""
 
 SHOWN: Final = 10
-
-# Watchers counted in each of the rounds that find out which of the longest lists are the longest.
-COUNTED: Final = 32_000
-ROUNDS: Final = 3
+"""Keys on the page, and operations on the page."""
 
 SHOWN_KEYS: Final = 3
-"""How many keys are shown of one operation."""
+"""Keys on the page for each operation."""
+
+COUNTED: Final = 32_000
+"""Watchers counted in each round."""
+
+ROUNDS: Final = 3
+"""Rounds of counting. Each later round counts further on the lists that the earlier ones did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key, and how many operations watch it; or, where it has `more`, so many at least."""
+    """A key, and how many operations watch it. When `more` is true, there are more of them."""
 
     key: str
     watchers: int
@@ -38,10 +40,11 @@ class HotKey:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingOperation:
-    """Why is this still pending? Times in seconds; `due` is None where it never expires.
+class PendingOperation:
+    """What a viewer needs to know why an operation is still pending. Times are in seconds.
 
-    `age` and `tries` are None where it waited before anybody observed its purgatory.
+    `due` is None when it never expires. `age` and `tries` are None when it was offered before anybody
+    observed its purgatory. `text` is its repr, or None when its class has no repr of its own.
     """
 
     kind: str
@@ -50,45 +53,48 @@ class WaitingOperation:
     age: float | None
     tries: int | None
     due: float | None
-    # Its repr(), where its class has one of its own.
     text: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSample:
-    """Who waits. When it is `sampled`, there are more keys than were looked at."""
+    """The hottest keys and the oldest operations. When `sampled`, there are more keys than were read."""
 
     sampled: bool
     hottest: list[HotKey]
-    oldest: list[WaitingOperation]
+    oldest: list[PendingOperation]
 
 
-def look_around(purgatory: Purgatory, busiest: Iterable[Hashable], now: float) -> PendingSample:
-    """The pending_sample in `purgatory`, of whose keys those `busiest` lately are looked at in any case."""
+def sample_pending(purgatory: Purgatory, busiest: Iterable[Hashable], now: float) -> PendingSample:
+    """The sample of `purgatory` at the loop's time `now`. It always includes the keys `busiest`."""
     statistics = purgatory.statistics()
-    sampled = statistics.keys > KEYS
-    keys = list(dict.fromkeys([*purgatory.watched_keys(KEYS), *busiest]))
-    watchers, longest = _count(purgatory, keys)
-    if len(longest) == 1 and not sampled:
-        # All the others are known, and so is their sum.
-        (key,) = longest
+    sampled = statistics.keys > KEY_LIMIT
+    keys = list(dict.fromkeys([*purgatory.watched_keys(KEY_LIMIT), *busiest]))
+    watchers, uncounted = _count_watchers(purgatory, keys)
+    if len(uncounted) == 1 and not sampled:
+        # All other lists are counted to their ends, so this one holds the rest.
+        (key,) = uncounted
         watchers[key] += statistics.watched - sum(watchers.values())
-        longest.clear()
-    # First come, first on each key. By the number in which they were parked, which is their own.
-    first = {operation._parked: operation for key in keys for operation in purgatory.watching(key, SHOWN)}
+        uncounted.clear()
+    # The oldest of each key are the first on its list.
+    by_arrival = {
+        inspection.arrival(operation): operation
+        for key in keys
+        for operation in purgatory.watching(key, SHOWN)
+    }
     return PendingSample(
         sampled=sampled,
         hottest=[
-            HotKey(label(key), count, key in longest)
+            HotKey(label(key), count, key in uncounted)
             for key, count in nlargest(SHOWN, watchers.items(), key=lambda item: item[1])
             if count
         ],
-        oldest=[_waiting(first[number], now) for number in nsmallest(SHOWN, first)],
+        oldest=[_describe(by_arrival[number], now) for number in nsmallest(SHOWN, by_arrival)],
     )
 
 
-def _count(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Hashable, int], list[Hashable]]:
-    """How many watch each of `keys`; and the keys on which counting has not come to an end."""
+def _count_watchers(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Hashable, int], list[Hashable]]:
+    """The number of watchers of each of `keys`; and the keys of which only a part is counted."""
     watchers: dict[Hashable, int] = {}
     uncounted = keys
     for _ in range(ROUNDS):
@@ -99,18 +105,15 @@ def _count(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Hashable, i
     return watchers, uncounted
 
 
-def _waiting(operation: DelayedOperation[Any], now: float) -> WaitingOperation:
-    # Not all of its keys, of which there may be thousands.
-    places = operation._watched
-    several = not isinstance(places, Chunk)
-    timing = getattr(operation, "_timing", None)
-    own_repr = type(operation).__repr__ is not Operation.__repr__
-    return WaitingOperation(
+def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
+    keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
+    timing = inspection.timing(operation)
+    return PendingOperation(
         kind=type(operation).__name__,
-        keys=[label(key) for key in keys_at(places[:SHOWN_KEYS] if several else places)],
-        more_keys=max(0, len(places) - SHOWN_KEYS) if several else 0,
+        keys=[label(key) for key in keys],
+        more_keys=max(0, key_count - SHOWN_KEYS),
         age=None if timing is None else now - timing.offered,
         tries=None if timing is None else timing.tries,
         due=None if operation.deadline is None else operation.deadline - now,
-        text=label(operation, TEXT_LENGTH) if own_repr else None,
+        text=label(operation, TEXT_LENGTH) if inspection.has_own_repr(operation) else None,
     )

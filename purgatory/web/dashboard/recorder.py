@@ -1,75 +1,56 @@
-"""What happened in the last minute, by the second: what a dashboard has to observe, since nobody keeps it."""
+"""Records what happened in the last minute, by the second, since a purgatory itself keeps only totals."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from purgatory import DelayedOperation, OperationState
-from purgatory._core.operation import Failure
+from purgatory import DelayedOperation
+from purgatory.histogram import DASHBOARD_BOUNDS, Histogram
 from purgatory.observer import Timing
+from purgatory.statistics import OUTCOMES
+from purgatory.web.dashboard import inspection
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 WINDOW: Final = 60
-"""Seconds that are remembered."""
-
-BUCKETS: Final = 42
-"""Bucket n of a histogram counts what took less than 2**n microseconds, the last one all that took longer."""
+"""Seconds that are recorded."""
 
 KEPT_FAILURES: Final = 8
-
-# Members of the enum are slow to look up.
-_COMPLETED: Final = OperationState.COMPLETED
-_EXPIRED: Final = OperationState.EXPIRED
-_CANCELLED: Final = OperationState.CANCELLED
+"""The latest failures, of which the text is kept."""
 
 
 class Second:
-    """What happened in one second of the loop's time; how many operations it ended, in each way."""
+    """What happened in the second of the loop's time that begins at `at`."""
 
-    __slots__ = (
-        "at",
-        "busiest",
-        "busiest_tried",
-        "cancelled",
-        "checks",
-        "completed",
-        "expired",
-        "failed",
-        "lateness",
-        "tried",
-        "waits",
-    )
+    __slots__ = ("at", "busiest_key", "busiest_tried", "checks", "ended", "lateness", "tried", "waits")
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.completed = self.expired = self.cancelled = self.failed = 0
-        # Of keys, and how many operations they tried.
+        # Operations that ended, by outcome.
+        self.ended = dict.fromkeys(OUTCOMES, 0)
+        # Checks of keys, and the operations that they tried.
         self.checks = self.tried = 0
-        self.waits = [0] * BUCKETS
-        self.lateness = [0] * BUCKETS
-        # The key whose check tried the most.
-        self.busiest: Hashable = None
+        self.waits = Histogram(DASHBOARD_BOUNDS)
+        self.lateness = Histogram(DASHBOARD_BOUNDS)
+        # The key with the check that tried the most operations.
+        self.busiest_key: Hashable = None
         self.busiest_tried = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How much happened in each of the last `WINDOW` whole seconds, the latest one last."""
+    """Counts for each of the last `WINDOW` whole seconds, the latest last; those of ends by outcome."""
 
-    completed: list[int]
-    expired: list[int]
-    cancelled: list[int]
-    failed: list[int]
+    ended: dict[str, list[int]]
     checks: list[int]
     tried: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class FailedOperation:
-    """One that an exception ended, in text: nothing of it is kept."""
+    """An operation that an exception ended. All is text, so that no object is kept alive."""
 
     at: float
     kind: str
@@ -80,9 +61,9 @@ class FailedOperation:
 class Recorder:
     """An observer that counts by the second and forgets after a minute.
 
-    It costs the loop half a microsecond an operation, and keeps some 50 KB, whatever happens. It also holds
-    the busiest key of each second, until that is a minute ago and something happens or somebody looks. Times
-    are in seconds, by the clock of a `Timing`.
+    It costs the loop half a microsecond an operation and keeps at most some 50 KB. It also holds
+    the busiest key of each second. It releases that a minute later, when something happens or a viewer
+    looks. Times are in seconds, by the clock of a `Timing`.
     """
 
     def __init__(self) -> None:
@@ -96,22 +77,17 @@ class Recorder:
         """Count it."""
         ended = timing.ended
         second = self._current if ended < self._until else self._begin(ended)
-        # Its fields, because to ask its properties would take as long as all the rest.
-        state = operation._state
-        if state is _COMPLETED:
-            second.completed += 1
-        elif state is _EXPIRED:
-            second.expired += 1
-            # Closing expires what is not due yet, and a timeout of zero has no deadline, which is infinity.
-            late = ended - operation._deadline
-            if late >= 0:
-                second.lateness[min(int(late * 1e6).bit_length(), BUCKETS - 1)] += 1
-        elif state is _CANCELLED:
-            second.cancelled += 1
-        else:
-            second.failed += 1
-            self._note(operation, ended)
-        second.waits[min(int((ended - timing.offered) * 1e6).bit_length(), BUCKETS - 1)] += 1
+        # By the name of the outcome: an enum's members take long to hash, and its `value` long to read.
+        outcome = operation.state._value_
+        second.ended[outcome] += 1
+        second.waits.count(ended - timing.offered)
+        if outcome == "expired":
+            deadline = operation.deadline
+            # An operation has no lateness when closing ended it, or when its timeout was zero.
+            if deadline is not None and ended >= deadline:
+                second.lateness.count(ended - deadline)
+        elif outcome == "failed":
+            self._note_failure(operation, ended)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """Count it."""
@@ -119,41 +95,34 @@ class Recorder:
         second.checks += 1
         second.tried += tried
         if tried > second.busiest_tried:
-            second.busiest, second.busiest_tried = key, tried
+            second.busiest_key, second.busiest_tried = key, tried
 
     def rates(self, now: float) -> Rates:
-        """Of the seconds that are over."""
-        seconds = {second.at: second for second in self._recent(now)}
-        none = Second(-1)
+        """The counts of the seconds that are over."""
+        recent = {second.at: second for second in self._recent(now)}
+        empty = Second(-1)
         last = int(now)
-        row = [seconds.get(at, none) for at in range(last - WINDOW, last)]
-
-        def of(count: Callable[[Second], int]) -> list[int]:
-            return [count(second) for second in row]
-
+        seconds = [recent.get(at, empty) for at in range(last - WINDOW, last)]
         return Rates(
-            completed=of(lambda second: second.completed),
-            expired=of(lambda second: second.expired),
-            cancelled=of(lambda second: second.cancelled),
-            failed=of(lambda second: second.failed),
-            checks=of(lambda second: second.checks),
-            tried=of(lambda second: second.tried),
+            ended={outcome: [second.ended[outcome] for second in seconds] for outcome in OUTCOMES},
+            checks=[second.checks for second in seconds],
+            tried=[second.tried for second in seconds],
         )
 
-    def waits(self, now: float) -> list[int]:
-        """How long the operations waited that ended in the last minute, in `BUCKETS`."""
-        return _sums(second.waits for second in self._recent(now))
+    def waits(self, now: float) -> Histogram:
+        """How long the operations that ended in the last minute had waited."""
+        return _sum(second.waits for second in self._recent(now))
 
-    def lateness(self, now: float) -> list[int]:
-        """How long after their deadlines those expired, in `BUCKETS`."""
-        return _sums(second.lateness for second in self._recent(now))
+    def lateness(self, now: float) -> Histogram:
+        """How long after their deadlines the operations expired in the last minute."""
+        return _sum(second.lateness for second in self._recent(now))
 
     def busiest_keys(self, now: float) -> list[Hashable]:
-        """For each second the key whose check tried the most operations."""
-        return [second.busiest for second in self._recent(now) if second.busiest_tried]
+        """For each second, the key with the check that tried the most operations."""
+        return [second.busiest_key for second in self._recent(now) if second.busiest_tried]
 
     def failures(self) -> list[FailedOperation]:
-        """The latest, the very latest one first."""
+        """The latest failures, the newest first."""
         return list(reversed(self._failures))
 
     def _begin(self, at: float) -> Second:
@@ -165,17 +134,19 @@ class Recorder:
         return second
 
     def _recent(self, now: float) -> Iterator[Second]:
-        # With nothing happening, it is looking that lets time pass.
+        # While no operation ends, the call of a viewer begins the next second.
         if now >= self._until:
             self._begin(now)
         return iter(self._seconds)
 
-    def _note(self, operation: DelayedOperation[Any], at: float) -> None:
-        # Not by exception(), after which it would count as seen.
-        error = cast(Failure, operation._outcome).exception
+    def _note_failure(self, operation: DelayedOperation[Any], at: float) -> None:
+        kind = type(operation).__name__
         keys = [label(key) for key in operation.keys[:3]]
-        self._failures.append(FailedOperation(at, type(operation).__name__, keys, label(error, TEXT_LENGTH)))
+        error = label(inspection.error(operation), TEXT_LENGTH)
+        self._failures.append(FailedOperation(at, kind, keys, error))
 
 
-def _sums(histograms: Iterator[list[int]]) -> list[int]:
-    return [sum(column) for column in zip([0] * BUCKETS, *histograms, strict=True)]
+def _sum(histograms: Iterable[Histogram]) -> Histogram:
+    total = Histogram(DASHBOARD_BOUNDS)
+    total.add(histograms)
+    return total

@@ -1,28 +1,40 @@
-"""All that the page shows of one purgatory at one moment."""
+"""What the page shows of one purgatory at one moment."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from purgatory import Purgatory, PurgatoryStatistics
-from purgatory.web.dashboard.pending_sample import PendingSample, look_around
+from purgatory.histogram import Histogram
+from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
 from purgatory.web.dashboard.recorder import FailedOperation, Rates, Recorder
-from purgatory.web.dashboard.wheel import WheelPicture, draw
+from purgatory.web.dashboard.wheel import WheelPicture, picture_wheel
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A purgatory among those that the dashboard shows."""
+    """The link to one of the dashboard's purgatories."""
 
     name: str
     pending: int
 
 
 @dataclass(frozen=True, slots=True)
+class HistogramPicture:
+    """A histogram of the last minute, and two of its quantiles; None where they exceed all bounds."""
+
+    bounds: Sequence[float]
+    counts: list[int]
+    median: float | None
+    percentile_99: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`now` is in seconds of the loop's time, as is when something failed; see the parts for theirs."""
+    """All data of the page. `now` and the times of failures are in seconds of the loop's time."""
 
     version: int
     now: float
@@ -30,18 +42,18 @@ class Snapshot:
     statistics: PurgatoryStatistics
     wheel: WheelPicture
     rates: Rates
-    waits: list[int]
-    lateness: list[int]
+    waits: HistogramPicture
+    lateness: HistogramPicture
     stalls: list[float | None]
     pending_sample: PendingSample
     failures: list[FailedOperation]
 
     def encoded(self) -> bytes:
-        """In JSON. Half of a surrogate pair is escaped, as is all that is not ASCII."""
+        """The snapshot in JSON. Characters beyond ASCII are escaped, as is half of a surrogate pair."""
         return json.dumps(self, default=_by_name, separators=(",", ":")).encode()
 
 
-def take(
+def take_snapshot(
     version: int,
     now: float,
     purgatories: tuple[Purgatory, ...],
@@ -49,19 +61,28 @@ def take(
     recorder: Recorder,
     stalls: list[float | None],
 ) -> Snapshot:
-    """The snapshot of the purgatory `shown`, which `recorder` observes: a few milliseconds, however full."""
+    """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait."""
     return Snapshot(
         version=version,
         now=now,
         tabs=[Tab(each.name, each.statistics().pending) for each in purgatories],
         statistics=shown.statistics(),
-        wheel=draw(shown.timer, now),
+        wheel=picture_wheel(shown.timer, now),
         rates=recorder.rates(now),
-        waits=recorder.waits(now),
-        lateness=recorder.lateness(now),
+        waits=picture_histogram(recorder.waits(now)),
+        lateness=picture_histogram(recorder.lateness(now)),
         stalls=stalls,
-        pending_sample=look_around(shown, recorder.busiest_keys(now), now),
+        pending_sample=sample_pending(shown, recorder.busiest_keys(now), now),
         failures=recorder.failures(),
+    )
+
+
+def picture_histogram(histogram: Histogram) -> HistogramPicture:
+    return HistogramPicture(
+        bounds=histogram.bounds,
+        counts=histogram.counts,
+        median=histogram.quantile(0.5),
+        percentile_99=histogram.quantile(0.99),
     )
 
 

@@ -1,4 +1,4 @@
-"""How long the event loop kept others waiting."""
+"""Measures how late the event loop runs its callbacks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from purgatory._core.timer import clock_of
 
 PERIOD: Final = 0.02
-"""Seconds between two looks, so a stall is seen as that much shorter at worst."""
+"""Seconds between two probes. A stall is measured as shorter than it is by at most this much."""
 
 
 class StallProbe:
-    """Has the loop call it every `PERIOD`, from `start` to `stop`, and notes by how much it was late."""
+    """Runs every `PERIOD` on the loop, from `start` to `stop`, and records how late it runs."""
 
     def __init__(self, window: int) -> None:
         self._window = window
-        # The worst of each second in which there was a look: (second, seconds late).
+        # For each second with a probe: (second, the longest delay in seconds).
         self._worst: deque[tuple[int, float]] = deque(maxlen=window + 1)
         self._handle: asyncio.TimerHandle | None = None
 
@@ -31,15 +31,15 @@ class StallProbe:
             self._handle = None
 
     def worst(self, now: float) -> list[float | None]:
-        """Seconds that the loop was late at worst, in each of the last ones; None where nobody looked."""
+        """The longest delay in each second of the window, in seconds; None for seconds without a probe."""
         worst = dict(self._worst)
         last = int(now)
         return [worst.get(second) for second in range(last - self._window, last)]
 
     def _arm(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
-        self._handle = loop.call_later(PERIOD, self._look, loop, now + PERIOD)
+        self._handle = loop.call_later(PERIOD, self._probe, loop, now + PERIOD)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+    def _probe(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         now = clock_of(loop)()
         second, late = int(now), max(0.0, now - due)
         if self._worst and self._worst[-1][0] == second:

@@ -1,4 +1,4 @@
-"""The timing wheel, as it is drawn."""
+"""The timing wheel, as the page draws it."""
 
 from __future__ import annotations
 
@@ -7,60 +7,65 @@ from typing import Final
 
 from purgatory import Timer, TimingWheel
 
-# Tasks counted in any slot, and tasks counted in all of those that have more.
-FIRST: Final = 16
-VISITS: Final = 4_000
+FIRST_COUNT: Final = 16
+"""Tasks counted in each slot at first."""
+
+SECOND_COUNT: Final = 4_000
+"""Tasks counted in all slots together that have at least `FIRST_COUNT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelPicture:
-    """A wheel at one moment. Times in ticks of so many seconds, the moment itself (`now`) with a fraction."""
+    """A wheel at one moment. Times are in ticks, unless stated otherwise."""
 
+    # Seconds of one tick.
     tick: float
+    # The moment, with a fraction.
     now: float
-    # Where the wheel itself is, and its windows with it: behind, while it has yet to expire what is due.
-    reached: int
+    # The wheel's own time, where the windows of its levels start. It is behind `now` while due tasks have
+    # yet to expire.
+    wheel_now: int
     # Slots of a level.
     size: int
     tasks: int
-    # Of each level the occupied slots, and how many tasks are in each.
+    # For each level its occupied slots: (slot, tasks in it).
     levels: list[list[tuple[int, int]]]
-    # In slots with so many there may be more.
-    most: int
-    # Where the next occupied slot begins; None when all are empty.
+    # The most tasks counted in a slot. A slot with this many may hold more.
+    count_limit: int
+    # The time at which the next occupied slot begins; None when all are empty.
     next_slot: int | None
-    # For when the event loop's timer is armed, in seconds from now; None while it is not.
+    # Seconds from now for which the event loop's timer is armed; None while it is not.
     wakeup: float | None
 
 
-def draw(timer: Timer, now: float) -> WheelPicture:
-    """The wheel of `timer` at `now`, in the loop's seconds. Some thousand of its tasks are looked at."""
+def picture_wheel(timer: Timer, now: float) -> WheelPicture:
+    """The wheel of `timer` at the loop's time `now`, in seconds. The cost is that of some thousand tasks."""
     wheel = timer.wheel
-    loads, most = _loads(wheel)
+    loads, count_limit = _loads(wheel)
     wakeup = timer.next_wakeup
     return WheelPicture(
         tick=timer.tick,
         now=(now - timer.origin) / timer.tick,
-        reached=wheel.now,
+        wheel_now=wheel.now,
         size=len(loads[0]),
         tasks=len(wheel),
         levels=[[(slot, load) for slot, load in enumerate(level) if load] for level in loads],
-        most=most,
+        count_limit=count_limit,
         next_slot=wheel.next_expiration(),
         wakeup=None if wakeup is None else wakeup - now,
     )
 
 
 def _loads(wheel: TimingWheel) -> tuple[list[list[int]], int]:
-    """How many tasks are in each slot of each level, and up to how many were counted."""
-    loads = wheel.loads(FIRST)
-    full = sum(level.count(FIRST) for level in loads)
+    """The number of tasks in each slot of each level, and the limit up to which they were counted."""
+    loads = wheel.loads(FIRST_COUNT)
+    full = sum(level.count(FIRST_COUNT) for level in loads)
     if not full:
-        return loads, FIRST
-    most = max(FIRST, VISITS // full)
-    loads = wheel.loads(most)
-    if sum(level.count(most) for level in loads) == 1:
-        # All the others are known, and so is their sum.
-        (fullest,) = (level for level in loads if most in level)
-        fullest[fullest.index(most)] += len(wheel) - sum(map(sum, loads))
-    return loads, most
+        return loads, FIRST_COUNT
+    limit = max(FIRST_COUNT, SECOND_COUNT // full)
+    loads = wheel.loads(limit)
+    if sum(level.count(limit) for level in loads) == 1:
+        # All other slots are counted to their ends, so this one holds the rest.
+        (level,) = (level for level in loads if limit in level)
+        level[level.index(limit)] += len(wheel) - sum(map(sum, loads))
+    return loads, limit

@@ -1,14 +1,18 @@
-"""A browser, and a host for it to talk to."""
+"""A host of the dashboard for a browser, and a viewer without a browser."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
+import httpx
 import pytest
+import pytest_asyncio
 
-from tests.browser import browser as browser
+from purgatory import Purgatory
+from purgatory.testing import VirtualTimeLoop
 from tests.web.dashboard.host import Host
+from tests.web.dashboard.viewer import client
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +25,9 @@ def host() -> Iterator[Host]:
     host.should_exit = True
     thread.join()
     host.socket.close()
+
+
+@pytest_asyncio.fixture
+async def viewer(virtual_time: VirtualTimeLoop, purgatory: Purgatory) -> AsyncIterator[httpx.AsyncClient]:
+    async with client(purgatory) as viewer:
+        yield viewer

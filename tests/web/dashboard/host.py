@@ -1,4 +1,4 @@
-"""A server that has the dashboard, in a thread with a loop of its own."""
+"""A server with the dashboard, in a thread and on a loop of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Host(uvicorn.Server):
-    """Shows two purgatories under /inside, as long as its thread runs."""
+    """Serves the dashboard of two purgatories under /inside while its thread runs."""
 
     def __init__(self) -> None:
         self.first, self.second = Purgatory("first"), Purgatory("<b>second</b>")
@@ -44,7 +44,7 @@ class Host(uvicorn.Server):
         asyncio.run(run())
 
     def on_loop(self, act: Callable[[], T]) -> T:
-        """What `act` returns on the server's loop."""
+        """Call `act` on the server's loop and return its result."""
 
         async def acted() -> T:
             return act()

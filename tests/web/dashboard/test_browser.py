@@ -1,4 +1,4 @@
-"""The page, in a browser."""
+"""The page in a browser."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # has no types
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from purgatory import Purgatory
 from tests.operations import Gate, raising
@@ -28,8 +29,8 @@ class Markup(Gate):
 Markup.__name__ = MARKUP
 
 
-def some_of_everything(purgatory: Purgatory) -> None:
-    """Operations that have ended in each way, and some that wait for longer than these tests take."""
+def fill(purgatory: Purgatory) -> None:
+    """Add operations with each outcome, and some that stay pending for longer than these tests take."""
     purgatory.try_complete_else_watch(Markup(None), [MARKUP])
     for number in range(200):
         gate = purgatory.try_complete_else_watch(Gate(1000 + number % 97), [f"key {number % 23}", "all"])
@@ -46,18 +47,18 @@ def some_of_everything(purgatory: Purgatory) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def load(host: Host) -> None:
+def filled_purgatories(host: Host) -> None:
     for purgatory in (host.first, host.second):
-        host.on_loop(lambda purgatory=purgatory: some_of_everything(purgatory))  # type: ignore[misc]  # mypy#4226
+        host.on_loop(lambda purgatory=purgatory: fill(purgatory))  # type: ignore[misc]  # mypy#4226
 
 
 @pytest.fixture
-def look(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
-    """Opens the page, which has to be without fault, and to ask nobody else for anything."""
+def open_page(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
+    """Opens the page. The test fails if the page has an error or sends a request to another server."""
     faults: list[str] = []
     contexts = []
 
-    def look(width: int = 1440, **options: str) -> Page:
+    def open_page(width: int = 1440, **options: str) -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]  # named
         context.set_default_timeout(10_000)
         contexts.append(context)
@@ -70,26 +71,32 @@ def look(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
         )
         page.goto(host.address)
         expect(page.locator("#state")).to_have_text("Live")
-        # A page begins with the last snapshot, which may be from before what the last test did.
+        # The first snapshot may be older than the changes by the previous test.
         expect(page.locator("#pending")).to_have_text(f"{host.on_loop(host.first.statistics).pending:,}")
         return page
 
-    yield look
+    yield open_page
     for context in contexts:
         context.close()
     assert faults == []
 
 
 def figures(page: Page) -> dict[str, int]:
-    """What the page shows of what statistics() has."""
+    """The figures on the page, by the names of the fields of PurgatoryStatistics."""
     texts: dict[str, str] = page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('#figures dd')].map(dd => [dd.id, dd.textContent]))"
     )
     return {name: int(text.replace(",", "")) for name, text in texts.items()}
 
 
-def test_its_figures_are_those_of_statistics_and_follow_them(look: Callable[..., Page], host: Host) -> None:
-    page = look()
+def answer_once(context: BrowserContext, snapshot: dict[str, Any]) -> None:
+    """Give a page this snapshot and no other, so that only time moves."""
+    answers = [snapshot]
+    context.route("**/data*", lambda route: route.fulfill(json=answers.pop()) if answers else route.abort())
+
+
+def test_the_figures_follow_the_statistics(open_page: Callable[..., Page], host: Host) -> None:
+    page = open_page()
     assert figures(page) == asdict(host.on_loop(host.first.statistics))
     for many in (1_234, 5):
         host.on_loop(
@@ -104,8 +111,8 @@ def test_its_figures_are_those_of_statistics_and_follow_them(look: Callable[...,
     host.on_loop(lambda: host.first.cancel_for_key("more"))
 
 
-def test_it_shows_the_wheel_by_slot_and_by_level(look: Callable[..., Page], host: Host) -> None:
-    page = look()
+def test_the_wheel_and_its_table_show_each_slot_and_level(open_page: Callable[..., Page], host: Host) -> None:
+    page = open_page()
 
     def located() -> list[list[int]]:
         wheel = host.first.timer.wheel
@@ -128,83 +135,77 @@ def test_it_shows_the_wheel_by_slot_and_by_level(look: Callable[..., Page], host
     assert "operations in" in (page.locator("#wheel").get_attribute("aria-label") or "")
 
 
-def test_what_is_overdue_is_behind_the_hand_and_the_next_slot_is_that_which_expires(
+def test_overdue_slots_are_behind_the_hand_and_the_next_slot_is_the_one_that_expires(
     browser: Browser, host: Host
 ) -> None:
     with browser.new_context() as context:
         page = context.new_page()
         snapshot = page.request.get(f"{host.address}data").json()
-        # 74 ticks are over, and the wheel is still at the 21st.
-        snapshot["wheel"] |= {"tick": 0.001, "now": 74.3, "reached": 21, "size": 32, "tasks": 10}
+        # The time is tick 74, and the wheel is still at tick 21.
+        snapshot["wheel"] |= {"tick": 0.001, "now": 74.3, "wheel_now": 21, "size": 32, "tasks": 10}
         snapshot["wheel"] |= {"next_slot": 21, "wakeup": None}
         snapshot["wheel"]["levels"] = [[(20, 2), (21, 5), (30, 1)], [(2, 1), (3, 1)]]
-        answers = [snapshot]
-        # The only one, so that nothing moves but time.
-        context.route(
-            "**/data*", lambda route: route.fulfill(json=answers.pop()) if answers else route.abort()
-        )
+        answer_once(context, snapshot)
         page.goto(host.address)
         slots = page.locator("#wheel path[class*=load]")
         expect(slots.locator("title")).to_have_text(
             [
-                "Level 0, slot 20: 2 operations, begun 22.3 ms ago",
-                "Level 0, slot 21: 5 operations, begun 53.3 ms ago",
-                "Level 0, slot 30: 1 operation, begun 44.3 ms ago",
-                "Level 1, slot 2: 1 operation, begun 10.3 ms ago",
-                "Level 1, slot 3: 1 operation, from 21.7 ms from now",
+                "Level 0, slot 20: 2 operations, began 22.3 ms ago",
+                "Level 0, slot 21: 5 operations, began 53.3 ms ago",
+                "Level 0, slot 30: 1 operation, began 44.3 ms ago",
+                "Level 1, slot 2: 1 operation, began 10.3 ms ago",
+                "Level 1, slot 3: 1 operation, begins in 21.7 ms",
             ]
         )
-        # Hollow is what has been passed since, and what is overdue is still there.
+        # Only the slot that the hand has passed since the snapshot is marked; the overdue ones are not.
         expect(slots).to_have_class(["load-1", "load-1 next", "load-1", "load-1", "load-1 passed"])
         expect(page.locator("#wheel text")).to_have_text(["expiring", "now", ""])
-        words = re.compile("; what is due is expiring now")
+        words = re.compile("; operations are expiring now")
         expect(page.locator("#wheel")).to_have_attribute("aria-label", words)
 
 
-def watch_a_hand_turn(page: Page) -> None:
+def hand_positions(page: Page) -> list[str]:
+    """How far each hand has turned."""
+    positions: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#wheel line.hand')].map((hand) => hand.getAttribute('transform'))"
+    )
+    return positions
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_hands_turn_between_two_snapshots_unless_reduced_motion_is_preferred(
+    browser: Browser, host: Host, motion: Literal["no-preference", "reduce"]
+) -> None:
+    with browser.new_context(reduced_motion=motion) as context:
+        page = context.new_page()
+        answer_once(context, page.request.get(f"{host.address}data").json())
+        page.clock.install()
+        page.goto(host.address)
+        expect(page.locator("#wheel line.hand")).not_to_have_count(0)
+        page.clock.pause_at(page.evaluate("Date.now() / 1000") + 1)
+        before = hand_positions(page)
+        page.clock.run_for(500)
+        assert (hand_positions(page) != before) is (motion == "no-preference")
+
+
+def test_the_hands_turn_with_each_snapshot_also_with_reduced_motion(open_page: Callable[..., Page]) -> None:
+    page = open_page(reduced_motion="reduce")
     hand = page.locator("#wheel line.hand").nth(1)
     expect(hand).not_to_have_attribute("transform", hand.get_attribute("transform") or "")
 
 
-# How often the hand is moved in half a second.
-MOVES = """async () => {
-    let moves = 0;
-    const observer = new MutationObserver((changes) => moves += changes.length);
-    observer.observe(document.getElementById("wheel"), {attributeFilter: ["transform"], subtree: true});
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    observer.disconnect();
-    return moves;
-}"""
-
-
-def test_its_hands_turn_with_the_time(look: Callable[..., Page]) -> None:
-    page = look()
-    watch_a_hand_turn(page)
-    # Between two snapshots, too.
-    assert page.evaluate(MOVES) > 4
-
-
-def test_who_wants_less_motion_sees_the_hands_move_with_each_snapshot_alone(
-    look: Callable[..., Page],
-) -> None:
-    page = look(reduced_motion="reduce")
-    watch_a_hand_turn(page)
-    # As many as there are hands, if a snapshot comes meanwhile.
-    assert page.evaluate(MOVES) <= 4
-
-
-def test_markup_in_keys_names_and_errors_is_shown_as_text_and_does_nothing(look: Callable[..., Page]) -> None:
-    page = look()
+def test_markup_in_keys_names_and_errors_is_shown_as_text(open_page: Callable[..., Page]) -> None:
+    page = open_page()
     for part in ("hottest", "oldest", "failures"):
         expect(page.locator(f"#{part} tbody")).to_contain_text("<script>window.harmed")
     assert page.locator("main script, main img").count() == 0
     assert page.evaluate("window.harmed") is None
 
 
-def test_it_says_why_an_operation_is_still_pending(look: Callable[..., Page]) -> None:
+def test_an_old_operation_is_shown_with_age_tries_and_time_left(open_page: Callable[..., Page]) -> None:
     (row,) = [
         row.locator("td").all_text_contents()
-        for row in look().locator("#oldest tr").all()
+        for row in open_page().locator("#oldest tr").all()
         if "'key 1'," in row.inner_text()
     ][:1]
     operation, age, tries, due = row
@@ -214,10 +215,10 @@ def test_it_says_why_an_operation_is_still_pending(look: Callable[..., Page]) ->
     assert re.fullmatch(r"1[56] min \d+ s", due)
 
 
-def test_each_purgatory_has_its_own_page_which_is_reached_by_keyboard(
-    look: Callable[..., Page], host: Host
+def test_the_page_of_each_purgatory_can_be_reached_by_keyboard(
+    open_page: Callable[..., Page], host: Host
 ) -> None:
-    page = look()
+    page = open_page()
     expect(page.locator("nav a[aria-current]")).to_contain_text("first")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -228,16 +229,18 @@ def test_each_purgatory_has_its_own_page_which_is_reached_by_keyboard(
     assert figures(page) == asdict(host.on_loop(host.second.statistics))
 
 
-def test_it_pauses_and_goes_on_by_keyboard(look: Callable[..., Page], host: Host) -> None:
-    page = look()
+def test_the_page_pauses_and_continues_by_keyboard(open_page: Callable[..., Page], host: Host) -> None:
+    page = open_page()
     page.locator("#pause").focus()
     page.keyboard.press("Space")
     expect(page.locator("#state")).to_have_text("Paused")
     expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
     before = figures(page)
-    host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["paused"]))
-    # The poll that was under way is answered, and not shown.
-    page.wait_for_timeout(1_200)
+    # The response to the poll that was pending arrives, and is not shown.
+    with page.expect_response("**/data*") as response:
+        host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["paused"]))
+    assert response.value.json()["statistics"]["pending"] == before["pending"] + 1
+    page.evaluate("new Promise((resolve) => setTimeout(resolve))")
     assert figures(page) == before
     page.keyboard.press("Space")
     expect(page.locator("#pending")).to_have_text(f"{before['pending'] + 1:,}")
@@ -245,21 +248,25 @@ def test_it_pauses_and_goes_on_by_keyboard(look: Callable[..., Page], host: Host
     host.on_loop(lambda: host.first.cancel_for_key("paused"))
 
 
-def test_it_says_when_the_server_is_gone_and_goes_on_when_it_is_back(browser: Browser, host: Host) -> None:
+def test_the_page_reports_a_lost_server_and_continues_when_it_is_back(browser: Browser, host: Host) -> None:
     with browser.new_context() as context:
         page = context.new_page()
+        page.clock.install()
         page.goto(host.address)
         expect(page.locator("#state")).to_have_text("Live")
         context.route("**/data*", lambda route: route.abort())
         expect(page.locator("#state")).to_have_text("No connection; trying again")
         context.unroute_all()
         context.route("**/data*", lambda route: route.fulfill(status=403))
-        expect(page.locator("#state")).to_contain_text("The server answers 403", timeout=10_000)
+        # The page waits for two seconds before each new request.
+        page.clock.fast_forward(2_000)
+        expect(page.locator("#state")).to_contain_text("The server answers 403")
         context.unroute_all()
-        expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
+        page.clock.fast_forward(2_000)
+        expect(page.locator("#state")).to_have_text("Live")
 
 
-def test_it_says_when_the_event_loop_is_blocked_and_goes_on_when_it_is_free(
+def test_the_page_reports_a_blocked_event_loop_and_continues_when_it_is_free(
     browser: Browser, host: Host
 ) -> None:
     with browser.new_context() as context:
@@ -271,7 +278,7 @@ def test_it_says_when_the_event_loop_is_blocked_and_goes_on_when_it_is_free(
         host.up.result(10).call_soon_threadsafe(free.wait, 60)
         try:
             page.clock.fast_forward(5_000)
-            # Unless it has just asked again, it says so at once.
+            # A page that sent its request later waits for the rest of the five seconds.
             expect(page.locator("#state")).to_have_text(
                 "No answer for 5 s: the event loop may be blocked; trying again", timeout=20_000
             )
@@ -281,7 +288,7 @@ def test_it_says_when_the_event_loop_is_blocked_and_goes_on_when_it_is_free(
         expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
 
 
-def test_a_fault_of_its_own_is_not_taken_for_one_of_the_connection(browser: Browser, host: Host) -> None:
+def test_an_error_in_the_page_is_not_reported_as_a_lost_connection(browser: Browser, host: Host) -> None:
     faults: list[str] = []
     with browser.new_context() as context:
         page = context.new_page()
@@ -295,10 +302,10 @@ def test_a_fault_of_its_own_is_not_taken_for_one_of_the_connection(browser: Brow
 
 @pytest.mark.parametrize("width", [380, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_the_screen_and_everybody_can_use_it(
-    look: Callable[..., Page], width: int, scheme: str
+def test_the_page_fits_the_screen_and_is_accessible(
+    open_page: Callable[..., Page], width: int, scheme: str
 ) -> None:
-    page = look(width, color_scheme=scheme)
+    page = open_page(width, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     found = Axe().run(page).response["violations"]
     assert [(fault["id"], fault["impact"], fault["help"]) for fault in found] == []

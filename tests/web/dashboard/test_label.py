@@ -1,4 +1,4 @@
-"""What is shown of users' values."""
+"""The text for users' keys, operations and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Named:
 
 
 @pytest.mark.parametrize("value", ["topic", b"topic", 7, ("topic", 7), None, 1.5, Named("<Named>")])
-def test_what_is_short_is_shown_as_its_repr(value: object) -> None:
+def test_a_short_repr_is_shown_whole(value: object) -> None:
     assert label(value) == repr(value)
 
 
@@ -29,12 +29,12 @@ def test_what_is_short_is_shown_as_its_repr(value: object) -> None:
     ["x" * 10**6, b"x" * 10**6, ("x" * 10**6,), tuple(range(10**6)), 10**400, Named("x" * 10**6)],
     ids=["str", "bytes", "tuple of str", "long tuple", "int", "object"],
 )
-def test_what_is_long_is_cut(value: object) -> None:
+def test_a_long_repr_is_cut(value: object) -> None:
     assert 5 < len(label(value)) <= KEY_LENGTH
     assert len(label(value, 20)) <= 20
 
 
-def test_a_cut_says_that_it_is_one() -> None:
+def test_a_cut_repr_ends_with_an_ellipsis() -> None:
     assert label(Named("x" * 30), 20) == "x" * 19 + "…"
     assert label(Named("x" * 20), 20) == "x" * 20
 
@@ -44,7 +44,7 @@ def test_a_cut_says_that_it_is_one() -> None:
     ["x" * 10**6, b"x" * 10**6, tuple(range(10**5)), frozenset(range(10**5)), (b"x" * 10**6, frozenset("x"))],
     ids=["str", "bytes", "tuple", "frozenset", "within a tuple"],
 )
-def test_a_long_key_is_cut_before_it_is_written(key: object) -> None:
+def test_a_long_key_is_cut_before_its_repr_is_made(key: object) -> None:
     tracemalloc.start()
     try:
         label(key)
@@ -54,7 +54,7 @@ def test_a_long_key_is_cut_before_it_is_written(key: object) -> None:
     assert most < 100_000
 
 
-def test_what_may_have_a_repr_of_its_own_is_asked_for_it() -> None:
+def test_the_repr_of_a_subclass_is_used() -> None:
     class Text(str):
         __slots__ = ()
 
@@ -62,15 +62,21 @@ def test_what_may_have_a_repr_of_its_own_is_asked_for_it() -> None:
     assert label(Text("x" * 1000)) == "'" + "x" * (KEY_LENGTH - 2) + "…"
 
 
-def test_of_a_large_frozenset_it_says_just_how_large() -> None:
+def test_a_large_frozenset_is_shown_by_its_size() -> None:
     assert label(frozenset(range(1000))) == "<frozenset of 1,000>"
     assert label(frozenset("x")) == repr(frozenset("x"))
 
 
 @pytest.mark.parametrize("wrong", [ValueError("no"), None, 7], ids=["raises", "None", "int"])
-def test_a_repr_that_fails_says_so(wrong: object) -> None:
-    assert label(Named(wrong)).startswith("<Named whose repr() raised ")
+def test_a_repr_that_fails_is_reported_in_its_place(wrong: object) -> None:
+    assert label(Named(wrong)).startswith("<Named, whose repr() raised ")
+    assert "<Named, whose repr() raised " in label((Named(wrong),))
 
 
-def test_an_int_too_long_to_be_written_says_so() -> None:
-    assert label(10**5000) == "<int whose repr() raised ValueError>"
+def test_an_int_that_is_too_long_for_a_repr_is_reported() -> None:
+    assert label(10**5000) == "<int, whose repr() raised ValueError>"
+
+
+def test_a_class_with_the_name_of_a_built_in_type_is_not_taken_for_it() -> None:
+    impostor = type("frozenset", (), {"__len__": lambda self: 1, "__repr__": lambda self: "<mine>"})
+    assert label((impostor(),)) == "(<mine>,)"

@@ -1,4 +1,4 @@
-"""Who waits."""
+"""The sample of hottest keys and oldest operations."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory.testing import ManualClock
-from purgatory.web.dashboard import pending_sample as pending_sample_module
-from purgatory.web.dashboard.pending_sample import KEYS, SHOWN, SHOWN_KEYS, HotKey, look_around
+from purgatory.web.dashboard import pending_sample
+from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, SHOWN_KEYS, HotKey, sample_pending
 from purgatory.web.dashboard.recorder import Recorder
 from tests.operations import Gate
 
@@ -22,14 +22,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
+def purgatory(clock: ManualClock) -> Purgatory:
     return clock.purgatory(observers=[Recorder()])
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Watchers counted in a round, fewer than usual."""
-    monkeypatch.setattr(pending_sample_module, "COUNTED", 2_000)
+    """The number of watchers counted in a round, smaller than usual."""
+    monkeypatch.setattr(pending_sample, "COUNTED", 2_000)
     return 2_000
 
 
@@ -45,113 +45,117 @@ class Fetch(DelayedOperation[None]):
         return self.text
 
 
-def watch(held: Purgatory, many: int, *keys: Hashable) -> None:
+def watch(purgatory: Purgatory, many: int, *keys: Hashable) -> None:
     for _ in range(many):
-        held.try_complete_else_watch(Gate(), keys)
+        purgatory.try_complete_else_watch(Gate(), keys)
 
 
-def test_where_nobody_waits_nobody_is_seen(held: Purgatory) -> None:
-    pending_sample = look_around(held, ["a key that was busy"], 0.0)
-    assert (pending_sample.sampled, pending_sample.hottest, pending_sample.oldest) == (False, [], [])
+def test_the_sample_of_an_empty_purgatory_is_empty(purgatory: Purgatory) -> None:
+    sample = sample_pending(purgatory, ["a key that was busy"], 0.0)
+    assert (sample.sampled, sample.hottest, sample.oldest) == (False, [], [])
 
 
-def test_hottest_keys_come_with_their_watchers_the_hottest_first(held: Purgatory) -> None:
+def test_the_keys_with_the_most_watchers_come_first(purgatory: Purgatory) -> None:
     choice = random.Random(1)
     for number in range(2_000):
-        held.try_complete_else_watch(Gate(), [int(choice.paretovariate(1)), ("other", number % 7)])
-    exact = {key: len(held.operations(key)) for key in held.watched_keys(10_000)}
-    pending_sample = look_around(held, [], 0.0)
-    assert [key.watchers for key in pending_sample.hottest] == sorted(exact.values(), reverse=True)[:SHOWN]
+        purgatory.try_complete_else_watch(Gate(), [int(choice.paretovariate(1)), ("other", number % 7)])
+    exact = {key: len(purgatory.operations(key)) for key in purgatory.watched_keys(10_000)}
+    hottest = sample_pending(purgatory, [], 0.0).hottest
+    assert [key.watchers for key in hottest] == sorted(exact.values(), reverse=True)[:SHOWN]
     assert {repr(key): count for key, count in exact.items()}.items() >= {
-        (key.key, key.watchers) for key in pending_sample.hottest
+        (key.key, key.watchers) for key in hottest
     }
-    assert not any(key.more for key in pending_sample.hottest)
+    assert not any(key.more for key in hottest)
 
 
-def test_the_oldest_come_first_with_age_tries_and_what_is_left(clock: ManualClock, held: Purgatory) -> None:
+def test_the_oldest_operations_come_first_with_age_tries_and_time_left(
+    clock: ManualClock, purgatory: Purgatory
+) -> None:
     for number in range(2 * SHOWN):
-        held.try_complete_else_watch(Gate(30 + number), [f"key {number % 3}"])
+        purgatory.try_complete_else_watch(Gate(30 + number), [f"key {number % 3}"])
         clock.advance(1)
-    held.check_and_complete("key 1")
-    oldest = look_around(held, [], clock.time()).oldest
+    purgatory.check_and_complete("key 1")
+    oldest = sample_pending(purgatory, [], clock.time()).oldest
     assert len(oldest) == SHOWN
     now = 2.0 * SHOWN
-    for number, waiting in enumerate(oldest):
-        assert (waiting.kind, waiting.keys, waiting.more_keys) == ("Gate", [f"'key {number % 3}'"], 0)
-        assert waiting.age == pytest.approx(now - number)
-        assert waiting.due == pytest.approx(30 + 2 * number - now)
-        assert waiting.tries == (2 if number % 3 == 1 else 1)
-        assert waiting.text is None
+    for number, operation in enumerate(oldest):
+        assert (operation.kind, operation.keys, operation.more_keys) == ("Gate", [f"'key {number % 3}'"], 0)
+        assert operation.age == pytest.approx(now - number)
+        assert operation.due == pytest.approx(30 + 2 * number - now)
+        assert operation.tries == (2 if number % 3 == 1 else 1)
+        assert operation.text is None
 
 
-def test_an_old_one_behind_a_busy_key_is_not_overlooked(clock: ManualClock, held: Purgatory) -> None:
-    # The key was there before, and is kept there by others that come and go.
-    first = held.try_complete_else_watch(Gate(), ["busy"])
-    stuck = held.try_complete_else_watch(Gate(), ["quiet"])
-    watch(held, 500, "busy")
+def test_an_old_operation_on_a_younger_key_is_found(clock: ManualClock, purgatory: Purgatory) -> None:
+    # The busy key is older, but the first operation on it is gone.
+    first = purgatory.try_complete_else_watch(Gate(), ["busy"])
+    stuck = purgatory.try_complete_else_watch(Gate(), ["quiet"])
+    watch(purgatory, 500, "busy")
     first.cancel()
-    (oldest, *_) = look_around(held, [], 0.0).oldest
+    (oldest, *_) = sample_pending(purgatory, [], 0.0).oldest
     assert oldest.keys == ["'quiet'"]
     assert not stuck.done
 
 
-def test_an_operation_on_several_keys_is_shown_once_with_some_of_them(held: Purgatory) -> None:
-    watch(held, 1, *range(1_000))
-    watch(held, 1, *range(1_000, 1_002))
-    first, second = look_around(held, [], 0.0).oldest
+def test_an_operation_on_many_keys_is_shown_once_with_a_few_of_them(purgatory: Purgatory) -> None:
+    watch(purgatory, 1, *range(1_000))
+    watch(purgatory, 1, *range(1_000, 1_002))
+    first, second = sample_pending(purgatory, [], 0.0).oldest
     assert (len(first.keys), first.more_keys) == (SHOWN_KEYS, 1_000 - SHOWN_KEYS)
     assert (second.keys, second.more_keys) == (["1000", "1001"], 0)
 
 
-def test_an_operation_says_what_it_is_in_its_own_words(held: Purgatory) -> None:
-    held.try_complete_else_watch(Fetch("<Fetch wants 5, has 3>"), ["a"])
-    held.try_complete_else_watch(Fetch("x" * 10_000), ["a"])
-    first, second = look_around(held, [], 0.0).oldest
+def test_an_operation_with_a_repr_of_its_own_shows_it_cut(purgatory: Purgatory) -> None:
+    purgatory.try_complete_else_watch(Fetch("<Fetch wants 5, has 3>"), ["a"])
+    purgatory.try_complete_else_watch(Fetch("x" * 10_000), ["a"])
+    first, second = sample_pending(purgatory, [], 0.0).oldest
     assert (first.text, first.due) == ("<Fetch wants 5, has 3>", None)
     assert len(second.text or "") < 1_000
 
 
-def test_of_one_that_waited_before_anybody_observed_age_and_tries_are_not_known(clock: ManualClock) -> None:
-    held = clock.purgatory()
-    watch(held, 1, "a")
-    held.add_observer(Recorder())
-    watch(held, 1, "a")
-    first, second = look_around(held, [], 1.0).oldest
+def test_age_and_tries_are_unknown_of_operations_older_than_the_first_observer(clock: ManualClock) -> None:
+    purgatory = clock.purgatory()
+    watch(purgatory, 1, "a")
+    purgatory.add_observer(Recorder())
+    watch(purgatory, 1, "a")
+    first, second = sample_pending(purgatory, [], 1.0).oldest
     assert (first.age, first.tries) == (None, None)
     assert (second.age, second.tries) == (1.0, 1)
 
 
-def test_where_there_are_more_keys_it_says_so_and_looks_at_both_ends_and_at_the_busiest(
-    held: Purgatory,
+def test_of_many_keys_it_reads_the_oldest_the_newest_and_the_busiest(
+    purgatory: Purgatory,
 ) -> None:
-    watch(held, 3, "first")
-    watch(held, 1, *range(2 * KEYS))
-    watch(held, 5, "in the middle")
-    watch(held, 1, *range(2 * KEYS, 4 * KEYS))
-    watch(held, 4, "last")
-    pending_sample = look_around(held, ["in the middle", "last"], 0.0)
-    assert pending_sample.sampled
-    assert [(key.key, key.watchers) for key in pending_sample.hottest[:3]] == [
+    watch(purgatory, 3, "first")
+    watch(purgatory, 1, *range(2 * KEY_LIMIT))
+    watch(purgatory, 5, "in the middle")
+    watch(purgatory, 1, *range(2 * KEY_LIMIT, 4 * KEY_LIMIT))
+    watch(purgatory, 4, "last")
+    sample = sample_pending(purgatory, ["in the middle", "last"], 0.0)
+    assert sample.sampled
+    assert [(key.key, key.watchers) for key in sample.hottest[:3]] == [
         ("'in the middle'", 5),
         ("'last'", 4),
         ("'first'", 3),
     ]
-    assert pending_sample.oldest[0].keys == ["'first'"]
+    assert sample.oldest[0].keys == ["'first'"]
 
 
-def test_of_very_long_lists_it_says_how_far_it_has_counted(held: Purgatory, counted: int) -> None:
-    watch(held, counted // 2 + 100, "hot", "as hot")
-    watch(held, 10, "cool")
-    hottest = look_around(held, [], 0.0).hottest
+def test_very_long_watch_lists_are_counted_up_to_a_limit(purgatory: Purgatory, counted: int) -> None:
+    watch(purgatory, counted // 2 + 100, "hot", "as hot")
+    watch(purgatory, 10, "cool")
+    hottest = sample_pending(purgatory, [], 0.0).hottest
     assert {key.key for key in hottest[:2]} == {"'hot'", "'as hot'"}
     assert all(key.more and counted // 2 <= key.watchers <= counted // 2 + 16 for key in hottest[:2])
     assert hottest[2] == HotKey("'cool'", 10, more=False)
 
 
-def test_the_only_list_not_counted_to_its_end_has_all_the_rest(held: Purgatory, counted: int) -> None:
-    watch(held, counted + 1_000, "hot")
-    watch(held, 20, "cool", "cold")
-    hottest = look_around(held, [], 0.0).hottest
+def test_the_only_list_that_is_not_counted_to_its_end_holds_the_rest(
+    purgatory: Purgatory, counted: int
+) -> None:
+    watch(purgatory, counted + 1_000, "hot")
+    watch(purgatory, 20, "cool", "cold")
+    hottest = sample_pending(purgatory, [], 0.0).hottest
     assert [(key.watchers, key.more) for key in hottest] == [
         (counted + 1_000, False),
         (20, False),
@@ -159,8 +163,8 @@ def test_the_only_list_not_counted_to_its_end_has_all_the_rest(held: Purgatory, 
     ]
 
 
-def test_looking_changes_nothing(held: Purgatory) -> None:
-    watch(held, 100, "a", "b")
-    before: Any = held.statistics(), held.operations()
-    look_around(held, ["a", "c"], 0.0)
-    assert (held.statistics(), held.operations()) == before
+def test_sampling_changes_nothing(purgatory: Purgatory) -> None:
+    watch(purgatory, 100, "a", "b")
+    before: Any = purgatory.statistics(), purgatory.operations()
+    sample_pending(purgatory, ["a", "c"], 0.0)
+    assert (purgatory.statistics(), purgatory.operations()) == before

@@ -1,4 +1,4 @@
-"""How long the loop kept others waiting."""
+"""The measured delays of the event loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard.stall import PERIOD, StallProbe
 
 
-async def test_a_loop_that_is_never_held_is_never_late(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_loop_that_is_never_blocked_is_never_late(virtual_time: VirtualTimeLoop) -> None:
     probe = StallProbe(5)
     probe.start()
     await asyncio.sleep(3)
@@ -18,7 +18,7 @@ async def test_a_loop_that_is_never_held_is_never_late(virtual_time: VirtualTime
     assert all(late is not None and late < 1e-9 for late in worst[2:])
 
 
-async def test_each_second_has_its_worst_stall_but_for_less_than_a_period(
+async def test_each_second_has_its_longest_stall_to_within_a_period(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     def stall(seconds: float) -> None:
@@ -36,7 +36,9 @@ async def test_each_second_has_its_worst_stall_but_for_less_than_a_period(
     assert third < 1e-9
 
 
-async def test_stopped_it_leaves_no_timer_and_can_be_started_again(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_stopped_probe_leaves_no_timer_and_can_be_started_again(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     probe = StallProbe(60)
     probe.stop()
     probe.start()

@@ -1,4 +1,4 @@
-"""The metrics of a collector, and a fake journal for it to read."""
+"""The samples that a collector exports, and a fake journal for it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from prometheus_client import CollectorRegistry
 from purgatory.metrics import PurgatoryCollector
 
 
-class Losses:
-    """A fake JournalWriter, with the figures that a collector reads."""
+class LossyJournal:
+    """A journal that has lost rows."""
 
     lost_operations = 7
     lost_checks = 2
 
 
-class Shown:
-    """A registry with one collector, and its samples."""
+class Scrape:
+    """A registry with one collector, whose samples it reads."""
 
     def __init__(self, collector: PurgatoryCollector) -> None:
         self.registry = CollectorRegistry()
@@ -25,15 +25,15 @@ class Shown:
         return self.registry.get_sample_value(name, labels)
 
     def series(self) -> dict[str, set[tuple[tuple[str, str], ...]]]:
-        """Return the label sets of all samples, by sample name."""
-        found: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+        """The labels of all samples, by the names of the samples."""
+        series: dict[str, set[tuple[tuple[str, str], ...]]] = {}
         for metric in self.registry.collect():
             for sample in metric.samples:
-                found.setdefault(sample.name, set()).add(tuple(sample.labels.items()))
-        return found
+                series.setdefault(sample.name, set()).add(tuple(sample.labels.items()))
+        return series
 
     def buckets(self, name: str, **labels: str) -> dict[float, float]:
-        """Return a histogram's upper bounds, each with its cumulative count."""
+        """The buckets of a histogram: upper bound -> number of durations up to it."""
         return {
             float(sample.labels["le"]): sample.value
             for metric in self.registry.collect()
