@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from purgatory import OperationState
-from purgatory._core.inspection import ended, exception_of, waiting
+from purgatory._core.inspection import arrival, ended, exception_of, timing_of, watched_keys
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 
@@ -40,16 +40,16 @@ def test_a_look_at_a_pending_operation_is_bounded(watchers: int) -> None:
     held = ManualClock().purgatory()
     for number in range(1, watchers + 1):
         operation = held.try_complete_else_watch(Gate(), range(1000))
-        seen = waiting(operation, 3)
-        assert (seen.number, seen.keys, seen.more_keys, seen.timing) == (number, (0, 1, 2), 997, None)
+        assert arrival(operation) == number
+        assert watched_keys(operation, 3) == ((0, 1, 2), 1000)
+        assert timing_of(operation) is None
 
 
 @pytest.mark.parametrize("watchers", [1, 2])
-def test_one_key_is_all_there_is(watchers: int) -> None:
+def test_an_operation_on_one_key_has_one_key(watchers: int) -> None:
     held = ManualClock().purgatory()
     for _ in range(watchers):
-        seen = waiting(held.try_complete_else_watch(Gate(), ["a"]), 3)
-        assert (seen.keys, seen.more_keys) == (("a",), 0)
+        assert watched_keys(held.try_complete_else_watch(Gate(), ["a"]), 3) == (("a",), 1)
 
 
 def test_an_observed_operation_has_its_timing() -> None:
@@ -61,6 +61,6 @@ def test_an_observed_operation_has_its_timing() -> None:
     clock = ManualClock()
     held = clock.purgatory(observers=[Observer()])
     clock.advance(1.5)
-    timing = waiting(held.try_complete_else_watch(Gate(), ["a"]), 1).timing
+    timing = timing_of(held.try_complete_else_watch(Gate(), ["a"]))
     assert timing is not None
     assert (timing.offered, timing.tries) == (1.5, 1)

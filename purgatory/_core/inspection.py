@@ -1,9 +1,9 @@
-"""What observers read of operations beyond their public properties. Reading has no side effects."""
+"""What the journal and the dashboard read of operations. Reading is cheap and has no side effects."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import cast, final
+from typing import cast
 
 from purgatory._core.operation import FAILED, Failure, Operation, OperationState, Timing
 from purgatory._core.watchers import Chunk, keys_at
@@ -22,31 +22,22 @@ def exception_of(operation: Operation) -> BaseException | None:
     return cast(Failure, operation._outcome).exception if operation._state is FAILED else None
 
 
-@final
-class Waiting:
-    """A pending operation: its number in the order of parking, its first keys, and its timing if noted."""
-
-    __slots__ = ("keys", "more_keys", "number", "timing")
-
-    def __init__(
-        self, number: int, keys: tuple[Hashable, ...], more_keys: int, timing: Timing | None
-    ) -> None:
-        self.number = number
-        self.keys = keys
-        self.more_keys = more_keys
-        self.timing = timing
+def arrival(operation: Operation) -> int:
+    """The place of an operation in the order in which its purgatory parked operations. The first has 1."""
+    return operation._parked
 
 
-def waiting(operation: Operation, most_keys: int) -> Waiting:
-    """Look at a pending operation and at `most_keys` of its keys at most. O(most_keys)."""
+def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...], int]:
+    """The first `limit` keys of a pending operation, and how many keys it has. O(limit)."""
     record = operation._watched
-    more_keys = 0
-    if not isinstance(record, Chunk):
-        more_keys = max(0, len(record) - most_keys)
-        record = record[:most_keys]
+    if isinstance(record, Chunk):
+        return (record.key,), 1
+    return keys_at(record[:limit]), len(record)
+
+
+def timing_of(operation: Operation) -> Timing | None:
+    """The timing of an operation. None when it was offered before the first observer came."""
     try:
-        timing: Timing | None = operation._timing
+        return operation._timing
     except AttributeError:
-        # It was offered before the first observer came.
-        timing = None
-    return Waiting(operation._parked, keys_at(record), more_keys, timing)
+        return None

@@ -11,7 +11,7 @@ from heapq import nlargest, nsmallest
 from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory.web.dashboard import inspection
+from purgatory._core import inspection
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 KEY_LIMIT: Final = 400
@@ -107,7 +107,7 @@ def _count_watchers(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Ha
 
 def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
     keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
-    timing = inspection.timing(operation)
+    timing = inspection.timing_of(operation)
     return PendingOperation(
         kind=type(operation).__name__,
         keys=[label(key) for key in keys],
@@ -115,5 +115,7 @@ def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
         age=None if timing is None else now - timing.offered,
         tries=None if timing is None else timing.tries,
         due=None if operation.deadline is None else operation.deadline - now,
-        text=label(operation, TEXT_LENGTH) if inspection.has_own_repr(operation) else None,
+        text=label(operation, TEXT_LENGTH)
+        if type(operation).__repr__ is not DelayedOperation.__repr__
+        else None,
     )

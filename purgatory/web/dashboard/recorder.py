@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
+from purgatory._core.inspection import exception_of
 from purgatory.histogram import DASHBOARD_BOUNDS, Histogram
 from purgatory.observer import Timing
 from purgatory.statistics import OUTCOMES
-from purgatory.web.dashboard import inspection
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 WINDOW: Final = 60
@@ -142,7 +142,7 @@ class Recorder:
     def _note_failure(self, operation: DelayedOperation[Any], at: float) -> None:
         kind = type(operation).__name__
         keys = [label(key) for key in operation.keys[:3]]
-        error = label(inspection.error(operation), TEXT_LENGTH)
+        error = label(exception_of(operation), TEXT_LENGTH)
         self._failures.append(FailedOperation(at, kind, keys, error))
 
 
