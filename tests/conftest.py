@@ -39,7 +39,7 @@ if sys.version_info >= (3, 12):
 pytest_plugins = ["purgatory.pytest_plugin", "pytester"]
 
 # `make test`, `make check` and `make test-long` choose a profile. A test that needs more examples than others
-# multiplies `settings().max_examples`. The time of an example depends on the machine, so there is no deadline.
+# multiplies `settings().max_examples`. The time of one example depends on the machine: no deadline.
 settings.register_profile("fast", deadline=None, max_examples=25)
 settings.register_profile("check", deadline=None, max_examples=100)
 settings.register_profile("long", deadline=None, max_examples=1_000)
