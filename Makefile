@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
+EXE := .exe
 PATH_SEPARATOR := ;
 else
 BIN := $(VENV)/bin
+EXE :=
 PATH_SEPARATOR := :
 endif
 # The import path chooses the build: the compiled core is never beside the sources.
@@ -16,7 +18,8 @@ INTERPRETED := PURGATORY_REQUIRE_COMPILED=0 PYTHONSAFEPATH=1 PYTHONPATH="$(CURDI
 PURGATORY_REQUIRE_COMPILED ?= $(shell command -v $(CC) >/dev/null && $(PYTHON) -c $(HAS_PYTHON_H) && echo 1 || echo 0)
 HAS_PYTHON_H := 'import os, sysconfig; exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
 REQUIRE_COMPILED = PURGATORY_REQUIRE_COMPILED=$(PURGATORY_REQUIRE_COMPILED)
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -r pyproject.toml
+UV := $(BIN)/uv$(EXE)
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python$(EXE) -c constraints.txt -r pyproject.toml
 
 # The core compiles while the other packages are installed.
 ifeq ($(MAKELEVEL),0)
@@ -58,7 +61,7 @@ FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, so one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
 COMPILED_TESTS := --ignore tests/pipeline --ignore tests/test_packaging.py
-CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web --ignore tests/journal
+CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 
 test: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run the fast tests on both builds, in under 5 minutes with all set-up
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(COMPILED_TESTS)
@@ -128,7 +131,7 @@ bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks f
 clean: ## Remove the environments and what was built
 	rm -rf .venv* build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
-$(BIN)/uv:
+$(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
@@ -143,7 +146,7 @@ $(COMPILED_TREE)/.built: setup.py $(shell find purgatory -type f -not -name '*.p
 WHICH_BUILD := 'import purgatory; print("$(COMPILED_TREE): the core is", "compiled." if purgatory.COMPILED else "interpreted, \
 because there is no C compiler or no Python.h. Install both and run `make clean` to get the compiled core.")'
 
-$(VENV)/.build: $(BIN)/uv pyproject.toml constraints.txt
+$(VENV)/.build: $(UV) pyproject.toml constraints.txt
 	$(INSTALL) --group build
 	@touch $@
 
@@ -172,7 +175,7 @@ $(VENV)/.java: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.core-test: $(VENV)/.build
-	$(INSTALL) --extra metrics --extra uvloop --group core-test
+	$(INSTALL) --extra journal --extra metrics --extra uvloop --group core-test
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.build

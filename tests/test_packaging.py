@@ -66,9 +66,11 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 def source_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source archive, built from a copy, so that no build leaves files in the tree."""
     tree = tmp_path_factory.mktemp("tree")
-    for name in ["pyproject.toml", "setup.py", "README.md", "LICENSE"]:
+    for name in ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE"]:
         shutil.copy(ROOT / name, tree)
     shutil.copytree(ROOT / "purgatory", tree / "purgatory", ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / "tests").mkdir()
+    shutil.copy(__file__, tree / "tests")
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tree / "dist", cwd=tree)
     (archive,) = (tree / "dist").glob("*.tar.gz")
     return archive
@@ -99,7 +101,7 @@ def test_the_source_archive_holds_what_the_build_needs(source_archive: Path) -> 
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"pyproject.toml", "setup.py", "README.md", "LICENSE", "purgatory/py.typed"} <= names
-    assert not {name for name in names if name.endswith((".so", ".c"))}
+    assert not {name for name in names if name.endswith((".so", ".c")) or name.startswith("tests/")}
 
 
 def test_an_installed_wheel_makes_a_round_trip_with_the_compiled_core(
