@@ -47,7 +47,9 @@ def extensions() -> list[Any]:
         extension.optional = not is_set("PURGATORY_REQUIRE_COMPILED")
         if os.name == "posix":
             # No function of another library can replace one of the core, so that calls are direct or inlined.
-            extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+            flags = ["-fvisibility=hidden", "-fno-semantic-interposition"]
+            # All extensions of a group share one list of arguments.
+            extension.extra_compile_args = [*extension.extra_compile_args, *flags]
     return compiled
 
 
