@@ -56,7 +56,8 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 
 # The tests of one file share servers and sessions, so a file stays on one worker.
 WORKERS ?= auto
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
+# `make docs` runs tests/docs.
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, so one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
