@@ -1,27 +1,45 @@
-# Everything happens in a virtual environment of its own; python3.11 or newer and make are all it needs.
+# All targets work in a virtual environment of their own. They need Python 3.11 or newer, make, and on Windows Git's sh.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+EXE := .exe
+PATH_SEPARATOR := ;
+else
 BIN := $(VENV)/bin
-# A build of its own for the compiled core, never beside the sources; the import path says which one is meant.
-COMPILED_TREE := build/compiled
-COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED_TREE):$(CURDIR)
-INTERPRETED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -r pyproject.toml
+EXE :=
+PATH_SEPARATOR := :
+endif
+# The import path chooses the build: the compiled core is never beside the sources.
+COMPILED_TREE ?= build/compiled
+COMPILED := PYTHONSAFEPATH=1 PYTHONPATH="$(CURDIR)/$(COMPILED_TREE)$(PATH_SEPARATOR)$(CURDIR)"
+INTERPRETED := PURGATORY_REQUIRE_COMPILED=0 PYTHONSAFEPATH=1 PYTHONPATH="$(CURDIR)"
+# Without a C compiler and Python.h the core runs interpreted. With both, a core that does not compile is an error.
+PURGATORY_REQUIRE_COMPILED ?= $(shell command -v $(CC) >/dev/null && $(PYTHON) -c $(HAS_PYTHON_H) && echo 1 || echo 0)
+HAS_PYTHON_H := 'import os, sysconfig; exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
+REQUIRE_COMPILED = PURGATORY_REQUIRE_COMPILED=$(PURGATORY_REQUIRE_COMPILED)
+UV := $(BIN)/uv$(EXE)
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python$(EXE) -c constraints.txt -r pyproject.toml
+
+# The core compiles while the other packages are installed.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += --jobs=2
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker test test-interpreted test-compiled test-examples lint types docs docs-links bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker test check test-interpreted test-compiled test-long test-python test-core lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(COMPILED_TREE)/.built ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
+demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal build/journal
 
-# All of one run, so that no earlier one is in it; the demo's own journal grows with each run.
+# The page shows one run, so the steps start from an empty directory. The demo's own journal grows with each run.
 STEPS := build/report
 PIPELINE := $(COMPILED) $(BIN)/python -m purgatory.pipeline
 
-report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Run the demo and say on a page what its journal tells: waits, hot keys, timeouts, the wheel
+report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Run the demo and make a page of its journal: waits, hot keys, timeouts, the wheel
 	rm -rf $(STEPS)
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal $(STEPS)/journal
 	$(PIPELINE) compact $(STEPS)/journal $(STEPS)/dataset
@@ -36,24 +54,51 @@ serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service wi
 broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.broker $(ARGS)
 
-test: test-interpreted test-compiled test-examples ## Pass all tests, on both builds of the core
+# The tests of one file share servers and sessions, so a file stays on one worker.
+WORKERS ?= auto
+# `make docs` runs tests/docs.
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore tests/docs
+FAST := -m 'not slow and not long'
+# The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, so one build is enough.
+PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
+COMPILED_TESTS := --ignore tests/pipeline --ignore tests/test_packaging.py
+CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 
-# The package's own tests have to cover all of it. The pipeline, which has nothing of the core but the wheel, meets one build.
-test-interpreted: $(VENV)/.dev ## The package's tests on the interpreted core, with its branch coverage
-	$(INTERPRETED) $(BIN)/coverage run -m pytest --ignore tests/examples --ignore tests/benchmarks
+test: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run the fast tests on both builds, in under 5 minutes with all set-up
+	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(COMPILED_TESTS)
+	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(PACKAGE_TESTS)
+
+check: lint types docs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
+	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=check $(BIN)/python $(PYTEST) -m 'not long' $(COMPILED_TESTS)
+	$(BIN)/coverage erase
+	$(INTERPRETED) HYPOTHESIS_PROFILE=check $(BIN)/coverage run $(PYTEST) -m 'not long' $(PACKAGE_TESTS)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## The package's tests on the compiled core
-	$(COMPILED) PURGATORY_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --ignore tests/test_packaging.py \
-		--ignore tests/pipeline --ignore tests/examples --ignore tests/benchmarks
+test-long: $(COMPILED_TREE)/.built $(VENV)/.java ## Run the long tests, and every property with many more examples
+	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=long $(BIN)/python $(PYTEST) --timeout 3600 -m 'long or hypothesis'
 
-test-examples: $(COMPILED_TREE)/.built $(VENV)/.dev ## The tests of the examples and the benchmarks, on the compiled core
-	$(COMPILED) $(BIN)/python -m pytest tests/examples tests/benchmarks
+# MAKE starts another make, in an environment of that interpreter's own.
+PYTHON_VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-lint: $(VENV)/.dev ## Check style, formatting and the direction of imports
+test-python: ## Run the core's fast tests on another interpreter, on both builds (PYTHON=python3.12)
+	$(MAKE) test-core VENV=.venv-$(PYTHON_VERSION) COMPILED_TREE=build/compiled-$(PYTHON_VERSION)
+
+test-core: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast tests on both builds, with nothing else installed
+	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+
+test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run pytest on the compiled core (ARGS='tests/test_sweep.py -k slice')
+	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python -m pytest $(ARGS)
+
+test-interpreted: $(VENV)/.dev ## Run pytest on the interpreted core (ARGS='tests/test_sweep.py -k slice')
+	$(INTERPRETED) $(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## Check style, formatting, the direction of imports and the workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(INTERPRETED) $(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet .github
 
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
@@ -66,6 +111,10 @@ docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly, and run 
 
 docs-links: $(VENV)/.docs ## Check the documentation's links to other sites (needs the internet)
 	$(SPHINX) -b linkcheck docs build/docs-links
+
+dist: $(VENV)/.core-test ## Build the source archive and the wheel without compiled modules, into dist
+	rm -rf dist
+	PURGATORY_PURE_PYTHON=1 $(BIN)/python -m build --no-isolation
 
 bench: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure against what people use instead, in some minutes (ARGS='--json run.json')
 	$(COMPILED) $(BIN)/python -m benchmarks $(ARGS)
@@ -89,22 +138,30 @@ bench-pipeline: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure the Spark pipe
 bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
 	$(COMPILED) $(BIN)/python -m benchmarks.report $(wildcard $(RUNS)/*.json)
 
-clean: ## Remove the environment and what was built
-	rm -rf $(VENV) build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## Remove the environments and what was built
+	rm -rf .venv* build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
-$(BIN)/uv:
+$(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 
-# Copies the package and compiles its core, where there is a C compiler.
-$(COMPILED_TREE)/.built: setup.py $(shell find purgatory -type f -not -name '*.pyc') | $(VENV)/.demo
+# Copies the package, and compiles its core where there is a C compiler.
+$(COMPILED_TREE)/.built: setup.py $(shell find purgatory -type f -not -name '*.pyc') | $(VENV)/.build
 	@rm -rf $(COMPILED_TREE)
-	$(BIN)/python setup.py --quiet build --build-base build --build-lib $(COMPILED_TREE)
+	$(REQUIRE_COMPILED) $(BIN)/python setup.py --quiet build --build-base $(COMPILED_TREE)/temporary --build-lib $(COMPILED_TREE)
+	@$(COMPILED) $(BIN)/python -c $(WHICH_BUILD)
 	@touch $@
 
-$(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
-	$(INSTALL) --extra journal --extra uvloop --group build --group examples
+WHICH_BUILD := 'import purgatory; print("$(COMPILED_TREE): the core is", "compiled." if purgatory.COMPILED else "interpreted, \
+because there is no C compiler or no Python.h. Install both and run `make clean` to get the compiled core.")'
+
+$(VENV)/.build: $(UV) pyproject.toml constraints.txt
+	$(INSTALL) --group build
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.build
+	$(INSTALL) --extra journal --extra uvloop --group examples
 	@touch $@
 
 $(VENV)/.spark: $(VENV)/.demo
@@ -131,6 +188,10 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(INSTALL) --group docs
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.demo
+$(VENV)/.core-test: $(VENV)/.build
+	$(INSTALL) --extra journal --extra metrics --extra uvloop --group core-test
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.build
 	$(INSTALL) --all-extras --group lint --group test
 	@touch $@

@@ -1,4 +1,8 @@
-"""Compiles `purgatory/_core` with mypyc where there is a C compiler. All else is in pyproject.toml."""
+"""Compiles `purgatory/_core` with mypyc where there is a C compiler. All else is in pyproject.toml.
+
+Two environment variables choose the build. With ``PURGATORY_PURE_PYTHON=1`` nothing is compiled. With
+``PURGATORY_REQUIRE_COMPILED=1`` a core that does not compile is an error; otherwise it stays interpreted.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +32,24 @@ class BuildCore(build_ext):
             raise
 
 
+def is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in ("", "0")
+
+
 def extensions() -> list[Any]:
-    if os.environ.get("PURGATORY_PURE_PYTHON", "") not in ("", "0"):
+    if is_set("PURGATORY_PURE_PYTHON"):
         return []
     from mypyc.build import mypycify
 
     compiled = mypycify(CORE, opt_level="3", debug_level="0", group_name="purgatory")
     for extension in compiled:
         # Without a C compiler the build goes on, and the same files run interpreted.
-        extension.optional = True
+        extension.optional = not is_set("PURGATORY_REQUIRE_COMPILED")
         if os.name == "posix":
             # No function of another library can replace one of the core, so that calls are direct or inlined.
-            extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+            flags = ["-fvisibility=hidden", "-fno-semantic-interposition"]
+            # All extensions of a group share one list of arguments.
+            extension.extra_compile_args = [*extension.extra_compile_args, *flags]
     return compiled
 
 

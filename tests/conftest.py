@@ -1,10 +1,11 @@
-"""What all tests share: both event loops, virtual time, and no error that goes unnoticed."""
+"""What all tests share: the event loops, virtual time, Hypothesis profiles, and a check of what loops log."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
@@ -13,7 +14,8 @@ import pytest
 import pytest_asyncio
 from hypothesis import settings
 
-from purgatory import Purgatory
+from purgatory import COMPILED, Purgatory
+from purgatory import __file__ as package
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -24,22 +26,39 @@ except ImportError:
     pass
 else:
     LOOPS["uvloop"] = uvloop.new_event_loop
+if sys.version_info >= (3, 12):
+
+    def eager_loop() -> asyncio.AbstractEventLoop:
+        """A loop whose tasks run up to their first suspension while they are created."""
+        loop = asyncio.new_event_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)
+        return loop
+
+    LOOPS["eager"] = eager_loop
 
 pytest_plugins = ["purgatory.pytest_plugin", "pytester", "tests.browser"]
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("purgatory", deadline=None)
-settings.load_profile("purgatory")
+# `make test`, `make check` and `make test-long` choose a profile. A test that needs more examples than others
+# multiplies `settings().max_examples`. The time of one example depends on the machine: no deadline.
+settings.register_profile("fast", deadline=None, max_examples=25)
+settings.register_profile("check", deadline=None, max_examples=100)
+settings.register_profile("long", deadline=None, max_examples=1_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_report_header() -> str:
+    """Which build is under test, and from where."""
+    return f"purgatory: {'compiled' if COMPILED else 'interpreted'} core, from {os.path.dirname(package)}"
 
 
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
-    """Every async test runs once on each loop; one that asks for `virtual_time` runs on that alone."""
+    """Every async test runs on each loop. A test that asks for `virtual_time` runs on that loop alone."""
     return LOOPS
 
 
 @pytest.fixture(params=LOOPS)
 def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
-    """Each loop in turn, for tests that end a loop themselves."""
+    """Makes each kind of loop in turn, for tests that close their loop themselves."""
     return LOOPS[cast(str, request.param)]
 
 
@@ -52,7 +71,7 @@ async def purgatory() -> AsyncIterator[Purgatory]:
 
 @pytest_asyncio.fixture
 async def reported() -> list[dict[str, Any]]:
-    """What the loop's exception handler is told from here on. (Without it, that fails the test.)"""
+    """The contexts that the loop's exception handler gets. Without this fixture they fail the test."""
     contexts: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: contexts.append(context))
     return contexts
@@ -60,7 +79,7 @@ async def reported() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def collector_off() -> Iterator[None]:
-    """Whatever is freed in this test is freed by its reference count."""
+    """Turns the garbage collector off: what is freed in the test is freed by its reference count."""
     gc.collect()
     gc.disable()
     yield
@@ -69,7 +88,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture
 def untraced() -> Iterator[None]:
-    """For what runs the same lines very often: tracing them takes three times as long, and tells nothing."""
+    """Turns coverage's tracer off, for tests that run the same lines very often: it triples their time."""
     tracer = sys.gettrace()
     sys.settrace(None)
     yield
@@ -77,8 +96,8 @@ def untraced() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_goes_unnoticed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fails a test in which a loop logged an error: of a hook that failed, of a task nobody looked at."""
+def _no_error_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fails a test in which a loop logs an error, such as an exception that no task retrieves."""
     yield
     logged = [*caplog.get_records("call"), *caplog.get_records("teardown")]
     errors = [r.getMessage() for r in logged if r.name == "asyncio" and r.levelno >= logging.ERROR]

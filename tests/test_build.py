@@ -1,4 +1,4 @@
-"""Which build of the core the tests are run on."""
+"""The tests run on the build that was asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import purgatory
 import purgatory._core.watchers
 
 
-def test_compiled_tells_what_is_loaded() -> None:
+def test_compiled_is_true_when_the_core_is_no_python_file() -> None:
     interpreted = Path(purgatory._core.watchers.__file__ or "").suffix == ".py"
     assert purgatory.COMPILED is not interpreted
 

@@ -7,6 +7,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -38,11 +41,11 @@ asyncio.run(main())
 print(sorted({"uvloop", "mypy_extensions", "rich", "pytest", "pyspark", "pyarrow"} & set(sys.modules)))
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """What the command prints, run without this project's tree on its path."""
+    """Runs the command without this project's tree on its import path, and returns its output."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PURGATORY"))
     }
@@ -61,29 +64,32 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def source_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist, built from a copy, so that no build leaves anything in the tree."""
+    """The source archive, built from a copy, so that no build leaves files in the tree."""
     tree = tmp_path_factory.mktemp("tree")
-    for name in ["pyproject.toml", "setup.py", "README.md"]:
+    for name in ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE"]:
         shutil.copy(ROOT / name, tree)
     shutil.copytree(ROOT / "purgatory", tree / "purgatory", ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / "tests").mkdir()
+    shutil.copy(__file__, tree / "tests")
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tree / "dist", cwd=tree)
     (archive,) = (tree / "dist").glob("*.tar.gz")
     return archive
 
 
 def build_wheel(archive: Path, tmp_path: Path, **environment: str) -> Path:
-    run(
-        *(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"),
-        *("--wheel-dir", tmp_path / "wheels", archive),
-        cwd=tmp_path,
-        **environment,
-    )
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir"]
+    run(*command, tmp_path / "wheels", archive, cwd=tmp_path, **environment)
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
     return wheel
 
 
+@pytest.fixture(scope="module")
+def pure_wheel(source_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(source_archive, tmp_path_factory.mktemp("pure"), PURGATORY_PURE_PYTHON="1")
+
+
 def round_trip(wheel: Path, tmp_path: Path) -> list[str]:
-    """Install the wheel, and what it asks for, into an environment with nothing else; what it answers."""
+    """Installs the wheel into an empty environment, and returns what ROUND_TRIP prints there."""
     run(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
     python = tmp_path / "empty" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
@@ -94,8 +100,8 @@ def test_the_source_archive_holds_what_the_build_needs(source_archive: Path) -> 
     with tarfile.open(source_archive) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
-    assert {"pyproject.toml", "setup.py", "README.md", "purgatory/py.typed"} <= names
-    assert not {name for name in names if name.endswith((".so", ".c"))}
+    assert {"pyproject.toml", "setup.py", "README.md", "LICENSE", "purgatory/py.typed"} <= names
+    assert not {name for name in names if name.endswith((".so", ".c")) or name.startswith("tests/")}
 
 
 def test_an_installed_wheel_makes_a_round_trip_with_the_compiled_core(
@@ -109,12 +115,31 @@ def test_an_installed_wheel_makes_a_round_trip_with_the_compiled_core(
 
 
 def test_a_pure_python_wheel_fits_every_platform_and_makes_the_same_round_trip(
+    pure_wheel: Path, tmp_path: Path
+) -> None:
+    assert pure_wheel.name.endswith("-py3-none-any.whl")
+    assert round_trip(pure_wheel, tmp_path) == ["completed expired 0 False", "[]"]
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(files.read(name))
+
+
+def test_a_wheel_names_its_licence_and_holds_the_text(pure_wheel: Path) -> None:
+    assert metadata(pure_wheel)["License-Expression"] == "Apache-2.0"
+    assert metadata(pure_wheel).get_all("License-File") == ["LICENSE"]
+    with zipfile.ZipFile(pure_wheel) as files:
+        (name,) = (name for name in files.namelist() if name.endswith("/LICENSE"))
+        assert files.read(name) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_a_build_whose_compiler_fails_is_an_error_where_the_compiled_core_is_required(
     source_archive: Path, tmp_path: Path
 ) -> None:
-    wheel = build_wheel(source_archive, tmp_path, PURGATORY_PURE_PYTHON="1")
-
-    assert wheel.name.endswith("-py3-none-any.whl")
-    assert round_trip(wheel, tmp_path) == ["completed expired 0 False", "[]"]
+    with pytest.raises(AssertionError, match=r"Command '\['false', .* returned non-zero exit status"):
+        build_wheel(source_archive, tmp_path, CC="false", PURGATORY_REQUIRE_COMPILED="1")
 
 
 def test_a_build_whose_compiler_fails_gives_the_interpreted_core(

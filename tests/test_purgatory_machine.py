@@ -573,4 +573,4 @@ class PurgatoryMachine(RuleBasedStateMachine):
 TestPurgatoryMachine = pytest.mark.usefixtures("untraced")(
     pytest.mark.timeout(600)(PurgatoryMachine.TestCase)
 )
-TestPurgatoryMachine.settings = settings(max_examples=400, stateful_step_count=40)
+TestPurgatoryMachine.settings = settings(max_examples=4 * settings().max_examples, stateful_step_count=40)

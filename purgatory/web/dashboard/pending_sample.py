@@ -108,6 +108,7 @@ def _count_watchers(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Ha
 def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
     keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
     timing = inspection.timing_of(operation)
+    own_repr = type(operation).__repr__ is not DelayedOperation.__repr__
     return PendingOperation(
         kind=type(operation).__name__,
         keys=[label(key) for key in keys],
