@@ -116,7 +116,5 @@ def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
         age=None if timing is None else now - timing.offered,
         tries=None if timing is None else timing.tries,
         due=None if operation.deadline is None else operation.deadline - now,
-        text=label(operation, TEXT_LENGTH)
-        if type(operation).__repr__ is not DelayedOperation.__repr__
-        else None,
+        text=label(operation, TEXT_LENGTH) if own_repr else None,
     )
