@@ -10,8 +10,8 @@ from examples.broker.group.group_log import load
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberDescription
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, form_group, start, waiting
 from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, start, waiting
 
 EVENTS = TopicPartition("events", 0)
 

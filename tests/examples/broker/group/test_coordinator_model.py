@@ -15,7 +15,7 @@ from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, settled
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, settled
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
 EVENTS = TopicPartition("events", 0)

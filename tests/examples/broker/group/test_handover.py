@@ -11,7 +11,8 @@ from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     SESSION,
     Client,
@@ -21,7 +22,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 EVENTS = TopicPartition("events", 0)
 

@@ -11,7 +11,8 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     INITIAL_DELAY,
     REBALANCE,
@@ -21,7 +22,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 TICK = 0.001
 

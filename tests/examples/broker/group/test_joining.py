@@ -9,7 +9,8 @@ from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     INITIAL_DELAY,
     REBALANCE,
@@ -20,7 +21,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 
 async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(

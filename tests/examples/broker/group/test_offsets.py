@@ -10,8 +10,8 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset, GroupOffsets
 from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, form_group, settled, start
 from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, settled, start
 
 ONE, TWO = TopicPartition("events", 0), TopicPartition("events", 1)
 

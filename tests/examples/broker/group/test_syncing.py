@@ -9,7 +9,7 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.group_log import load
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.group_client import (
     GROUP,
     REBALANCE,
     SESSION,

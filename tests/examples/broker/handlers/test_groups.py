@@ -36,7 +36,7 @@ from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.apis import JOIN_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import MemoryLog
+from tests.examples.broker.group.group_client import MemoryLog
 
 READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
 EVENTS = TopicName("events")

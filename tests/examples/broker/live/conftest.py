@@ -9,7 +9,7 @@ from examples.broker.cluster import ClusterConfig
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.group.config import GroupConfig
 from examples.broker.node.node import BrokerConfig
-from tests.examples.broker.live.cluster import LiveCluster
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 # As in Kafka but for the times, which are short enough for tests.
 CONFIG = ClusterConfig(

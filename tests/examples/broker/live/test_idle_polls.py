@@ -14,9 +14,9 @@ from examples.broker.controller.new_topic import NewTopic
 from examples.broker.protocol.apis import FETCH
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import fetch_request, produced
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import request_frame, with_size
+from tests.examples.broker.live.bad_input.valid_requests import fetch_request, produced
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time

@@ -21,9 +21,14 @@ from confluent_kafka.cimpl import NewTopic
 
 from examples.broker.cluster import Cluster
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.conftest import CONFIG
-from tests.examples.broker.live.writers import AiokafkaWriter, ConfluentWriter, KafkaPythonWriter, Writer
+from tests.examples.broker.live.idempotent_writers import (
+    AiokafkaWriter,
+    ConfluentWriter,
+    KafkaPythonWriter,
+    Writer,
+)
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 

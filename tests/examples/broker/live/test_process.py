@@ -21,7 +21,7 @@ from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, until
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 pytestmark = pytest.mark.real_time
 

@@ -14,8 +14,8 @@ from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.metadata import PartitionState
 from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.conftest import CONFIG
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 

@@ -11,7 +11,7 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
-from tests.examples.broker.group.clients import GROUP, MemoryLog
+from tests.examples.broker.group.group_client import GROUP, MemoryLog
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
 

@@ -22,7 +22,7 @@ from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.codec import decode_request
 from examples.broker.protocol.errors import ProtocolError
 from examples.broker.protocol.versions import request_class
-from tests.examples.broker.protocol.wire import SERVED, filled, named, request_frame
+from tests.examples.broker.protocol.wire_messages import SERVED, filled, named, request_frame
 
 HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
 

@@ -13,7 +13,7 @@ from kio.static.primitive import i32
 from examples.broker.protocol.apis import HEARTBEAT
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.protocol.codec import RequestContext
-from tests.examples.broker.protocol.clients import ALIVE, LongPoll, answer_at_once, serving
+from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, answer_at_once, serving
 
 ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")
 

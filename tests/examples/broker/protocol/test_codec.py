@@ -40,7 +40,7 @@ from examples.broker.protocol.errors import (
     UnsupportedVersion,
 )
 from examples.broker.protocol.versions import request_class
-from tests.examples.broker.protocol.wire import (
+from tests.examples.broker.protocol.wire_messages import (
     SERVED,
     agree,
     emptied,

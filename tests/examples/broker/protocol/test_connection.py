@@ -18,7 +18,7 @@ from examples.broker.protocol.apis import API_VERSIONS, HEARTBEAT, SYNC_GROUP
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
-from tests.examples.broker.protocol.clients import (
+from tests.examples.broker.protocol.server_and_client import (
     ALIVE,
     NOT_THROTTLED,
     PATIENCE,
@@ -28,7 +28,7 @@ from tests.examples.broker.protocol.clients import (
     heartbeat,
     serving,
 )
-from tests.examples.broker.protocol.wire import read_response, request_frame, with_size
+from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 
 SHORT = 0.05
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from examples.broker.protocol.errors import InvalidFrameSize
 from examples.broker.protocol.frames import FrameBuffer
-from tests.examples.broker.protocol.wire import with_size
+from tests.examples.broker.protocol.wire_messages import with_size
 
 
 @given(st.lists(st.binary(min_size=8, max_size=40)), st.data())

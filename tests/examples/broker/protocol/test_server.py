@@ -12,7 +12,7 @@ from examples.broker.protocol.apis import HEARTBEAT
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
-from tests.examples.broker.protocol.clients import (
+from tests.examples.broker.protocol.server_and_client import (
     PATIENCE,
     LongPoll,
     Port,

@@ -15,7 +15,7 @@ from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.cluster import TOPIC_ID, events
+from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 SELF, OTHER, THIRD = 0, 1, 2
 REPLICAS = (SELF, OTHER, THIRD)

@@ -10,7 +10,7 @@ from examples.broker.replication.partition import Partition
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
-from tests.examples.broker.cluster import TOPIC_ID, events
+from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 MAX_LAG = 10
 FOLLOWERS = (1, 2)

@@ -23,7 +23,7 @@ from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import events, image_of
+from tests.examples.broker.leader_broker import events, image_of
 
 BROKERS = (0, 1, 2)
 MAX_LAG = 10

@@ -23,10 +23,10 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from examples.broker.protocol.apis import CREATE_TOPICS, JOIN_GROUP
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     INT32_MAX,
     INT64_MAX,
-    VICTIM,
+    TOPIC,
     fetch_request,
     fetched,
     join_request,
@@ -34,8 +34,8 @@ from tests.examples.broker.live.bad_input.victim import (
     produce_request,
     produced,
 )
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import read_response, request_frame, with_size
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -155,7 +155,7 @@ def test_no_offset_is_found_for_an_absurd_time(client: RawClient, timestamp: int
     request = ListOffsetsRequest(
         replica_id=BrokerId(-1),
         isolation_level=i8(-1),
-        topics=(ListOffsetsTopic(name=TopicName(VICTIM), partitions=(asked,)),),
+        topics=(ListOffsetsTopic(name=TopicName(TOPIC), partitions=(asked,)),),
     )
     answer = client.ask(request).topics[0].partitions[0]
     assert (answer.error_code, answer.offset) == (ErrorCode.none, -1)
@@ -165,7 +165,7 @@ def test_no_offset_is_found_for_an_absurd_time(client: RawClient, timestamp: int
 def test_records_are_not_deleted_up_to_where_there_are_none(client: RawClient, offset: int) -> None:
     wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
     request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=TopicName(VICTIM), partitions=(wanted,)),),
+        topics=(DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,)),),
         timeout=milliseconds(INT32_MAX),
     )
     answer = client.ask(request).topics[0].partitions[0]

@@ -16,15 +16,15 @@ from kio.static.primitive import i32
 
 from examples.broker.protocol.apis import API_VERSIONS, APIS
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     READ_TIMEOUT,
-    VICTIM,
+    TOPIC,
     fetch_request,
     join_request,
     produce_request,
 )
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import named, read_response, request_frame, with_size
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import named, read_response, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -160,6 +160,6 @@ def test_large_nonsense_of_many_clients_at_once_is_refused(address: tuple[str, i
 
 
 def test_more_than_a_request_may_have_is_no_reason_to_refuse_it(client: RawClient) -> None:
-    client.send(with_size(request_frame(fetch_request(VICTIM)) + bytes(10 * MEGABYTE)))
+    client.send(with_size(request_frame(fetch_request(TOPIC)) + bytes(10 * MEGABYTE)))
     assert len(client.frame()) > 0
     assert client.ask(HELLO).error_code is ErrorCode.none

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster, until
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 

@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.clients.confluent import Confluent
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Admin,
     Client,
@@ -17,9 +16,10 @@ from tests.examples.broker.live.clients.face import (
     Record,
     Refused,
 )
-from tests.examples.broker.live.clients.kafka_python import KafkaPython
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster, until
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 

@@ -10,9 +10,7 @@ from statistics import median, quantiles
 
 import pytest
 
-from tests.examples.broker.live.clients.arrivals import MAX_WAIT
-from tests.examples.broker.live.clients.confluent import Confluent
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
@@ -20,8 +18,10 @@ from tests.examples.broker.live.clients.face import (
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import until
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.consumer_process import MAX_WAIT
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 
@@ -99,7 +99,7 @@ def arrivals_at(client: Client, topic: LiveTopic) -> Iterator[Iterator[float]]:
     """When each record of the topic came to a process that reads it."""
     arguments = [client.name, topic.cluster.bootstrap_servers, topic.name]
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.examples.broker.live.clients.arrivals", *arguments],
+        [sys.executable, "-m", "tests.examples.broker.live.clients.consumer_process", *arguments],
         cwd=Path(__file__).parents[5],
         stdout=subprocess.PIPE,
         text=True,

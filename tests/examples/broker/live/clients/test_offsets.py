@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.clients.live_topic import LiveTopic
 
 pytestmark = pytest.mark.real_time
 

@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.clients.catalogue import CLIENTS
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
     Client,
@@ -17,7 +16,8 @@ from tests.examples.broker.live.clients.face import (
     Record,
     Refused,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import CLIENTS
 
 pytestmark = pytest.mark.real_time
 

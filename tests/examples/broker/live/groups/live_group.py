@@ -17,9 +17,9 @@ from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
-from tests.examples.broker.live.groups.consumers import MemberSettings
-from tests.examples.broker.live.groups.member import Assigned, Member
+from tests.examples.broker.live.groups.group_consumers import MemberSettings
+from tests.examples.broker.live.groups.member_process import Assigned, Member
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 PARTITIONS: Final = 6
 # Seconds. Longer than anybody waits here, so that who is gone sooner has not expired.

@@ -10,8 +10,8 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Ka
 from confluent_kafka.admin import AdminClient
 
 from examples.broker.errors import ErrorCode
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 with warnings.catch_warnings():
     # The way it loads its schemas is deprecated in Python 3.11 and 3.12, and not any more in 3.13.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
-from tests.examples.broker.live.groups.member import Member, Revoked
+from tests.examples.broker.live.groups.member_process import Member, Revoked
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 

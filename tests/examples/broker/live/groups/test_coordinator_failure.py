@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import LiveCluster, until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 

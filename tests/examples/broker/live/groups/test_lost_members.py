@@ -3,8 +3,8 @@
 import pytest
 
 from examples.broker.group.group import GroupState
-from tests.examples.broker.live.cluster import PATIENCE, until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup, Snapshot
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 pytestmark = pytest.mark.real_time
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import until
 from tests.examples.broker.live.groups.live_group import LiveGroup
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 

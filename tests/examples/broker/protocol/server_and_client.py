@@ -28,7 +28,7 @@ from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.connection import Handler
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.server import Server
-from tests.examples.broker.protocol.wire import request_frame, with_size
+from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 
 # Far longer than anything here takes: a test that would hang fails instead.
 PATIENCE = 10.0
