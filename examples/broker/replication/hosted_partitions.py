@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.fetch import (
     FetchParams,
     FetchRequest,
@@ -11,7 +12,10 @@ from examples.broker.replication.fetch import (
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, Partition, grant
+from examples.broker.replication.partition import (
+    REPLICA_LAG_TIME_MAX,
+    Partition,
+)
 from examples.broker.storage.leader_epochs import NO_EPOCH
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.stored_partition import StoredPartition
@@ -33,7 +37,7 @@ class HostedPartitions:
         *,
         disk: Disk | None = None,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = grant,
+        alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
     ) -> None:
         self.broker_id = broker_id

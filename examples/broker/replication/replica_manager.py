@@ -7,6 +7,7 @@ from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delayed_delete_records import DelayedDeleteRecords
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
@@ -25,7 +26,9 @@ from examples.broker.replication.fetch import (
 from examples.broker.replication.fetch_session import FetchSessions
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.hosted_partitions import Disk, HostedPartitions
-from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, grant
+from examples.broker.replication.partition import (
+    REPLICA_LAG_TIME_MAX,
+)
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
@@ -76,7 +79,7 @@ class ReplicaManager:
         *,
         disk: Disk | None = None,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = grant,
+        alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
         observers: Collection[Observer] = (),
     ) -> AsyncIterator[Self]:

@@ -86,7 +86,7 @@ def client(address: tuple[str, int]) -> Iterator[RawClient]:
 def _cluster_stays_healthy(
     shared_cluster: LiveCluster, healthy_client: HealthyClient, caplog: pytest.LogCaptureFixture
 ) -> Iterator[None]:
-    """Fails a test that disturbs the healthy client, leaves an operation pending or logs an unexpected error."""
+    """Fails a test that disturbs the healthy client, leaves an operation pending or logs an error."""
     healthy_client.assert_undisturbed()
     yield
     healthy_client.assert_undisturbed()
