@@ -68,7 +68,7 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     if session is None:
         return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
     fetched = await replicas.fetch(params, session.partitions)
-    return _response(WireErrorCode.none, session.session_id, session.news(fetched), aborted)
+    return _response(WireErrorCode.none, session.session_id, session.incremental_response(fetched), aborted)
 
 
 def _session(
@@ -85,7 +85,7 @@ def _session(
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
-    session.proceed(request.session_epoch, wanted, forgotten)
+    session.update(request.session_epoch, wanted, forgotten)
     return session
 
 

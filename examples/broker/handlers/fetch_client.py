@@ -18,7 +18,7 @@ from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch import FetchRequest as Wanted
-from examples.broker.replication.fetch_session import FollowedSession
+from examples.broker.replication.fetch_session import FetchSessionHandler
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
@@ -35,7 +35,7 @@ class RemoteLeader:
     def __init__(self, connection: PeerConnection, replica_id: int) -> None:
         self._connection = connection
         self._replica_id = BrokerId(replica_id)
-        self._session = FollowedSession()
+        self._session = FetchSessionHandler()
 
     def __repr__(self) -> str:
         return f"<RemoteLeader of {self._replica_id} over {self._connection!r}>"
@@ -62,7 +62,7 @@ class RemoteLeader:
         if response.error_code:
             # With a new connection comes a new session.
             raise ConnectionAbortedError(f"{self!r} refused: {ErrorCode(response.error_code).name}")
-        self._session.answered(response.session_id)
+        self._session.handle_response(response.session_id)
         return {
             TopicPartition(topic.topic, data.partition_index): _fetched(data)
             for topic in response.responses

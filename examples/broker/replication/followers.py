@@ -2,9 +2,22 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from typing import Final, NamedTuple
 
 from examples.broker.replication.replica import Replica
 from examples.broker.storage.segment import LogOffsetMetadata
+
+REPLICA_LAG_TIME_MAX: Final = 30.0
+
+
+class WatermarksMoved(NamedTuple):
+    """Which watermarks a follower's fetch may have moved.
+
+    Produces and consumers' fetches wait for the high watermark, deletions for the low watermark.
+    """
+
+    high: bool
+    low: bool
 
 
 class Followers:

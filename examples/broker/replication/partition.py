@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delete_records import HIGH_WATERMARK
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
-from examples.broker.replication.followers import Followers
+from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
 from examples.broker.replication.local_replica import LocalReplica
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
@@ -18,7 +18,6 @@ from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
-REPLICA_LAG_TIME_MAX: Final = 30.0
 NOT_ASSIGNED: Final = PartitionState((), (), NO_LEADER, leader_epoch=-1, partition_epoch=-1)
 
 
@@ -29,16 +28,6 @@ class LogAppendInfo:
     first_offset: int
     next_offset: int
     high_watermark_increased: bool
-
-
-class WatermarksMoved(NamedTuple):
-    """Which watermarks a follower's fetch may have moved.
-
-    Produces and consumers' fetches wait for the high watermark, deletions for the low watermark.
-    """
-
-    high: bool
-    low: bool
 
 
 class Partition:
@@ -178,8 +167,9 @@ class Partition:
     def offset_for_timestamp(self, timestamp: int, *, from_follower: bool) -> TimestampAndOffset | None:
         """Return the first readable record with that timestamp or a later one.
 
-        See ``PartitionLog.offset_for_timestamp``. Raises ApiError OFFSET_NOT_AVAILABLE while the high watermark of a new leader may still be lower than
-        what was committed under the previous leader, and the answer could therefore go back (KIP-207).
+        See ``PartitionLog.offset_for_timestamp``. Raises ApiError OFFSET_NOT_AVAILABLE while the high
+        watermark of a new leader may still be lower than what was committed under the previous leader, and
+        the answer could therefore go back (KIP-207).
         """
         readable = self.end_offset_metadata(from_follower=from_follower).message_offset
         if timestamp == LATEST_TIMESTAMP:
