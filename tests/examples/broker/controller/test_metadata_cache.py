@@ -60,12 +60,12 @@ def test_an_older_image_is_not_taken_over(controller: Controller, cache: Metadat
 def test_clients_are_sent_to_this_broker_while_it_is_live_and_else_to_another(
     controller: Controller, cache: MetadataCache
 ) -> None:
-    assert cache.contact == 1
+    assert cache.controller_id == 1
     controller.fence(1)
     cache.update(controller.image)
-    assert cache.contact == 0
+    assert cache.controller_id == 0
     controller.fence(0)
     controller.fence(2)
     cache.update(controller.image)
-    assert cache.contact == NO_LEADER
+    assert cache.controller_id == NO_LEADER
     assert cache.image.live_brokers == {}

@@ -95,7 +95,7 @@ async def test_a_record_that_cannot_be_read_is_logged_and_the_groups_beside_it_a
     new = await hand_over(coordinator, coordinate)
     assert [group.group_id for group in new.list_groups()] == [GROUP]
     assert new.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(7)}
-    assert f"left out the record of {key!r}" in caplog.text
+    assert f"skipped the unreadable record of {key!r}" in caplog.text
 
 
 async def test_the_next_generation_goes_on_counting(

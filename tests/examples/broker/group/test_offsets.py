@@ -208,6 +208,6 @@ def test_a_commit_that_settles_after_a_later_one_is_not_seen() -> None:
     offsets = GroupOffsets()
     earlier = offsets.prepare({ONE: CommittedOffset(7), TWO: CommittedOffset(7)})
     later = offsets.prepare({ONE: CommittedOffset(8)})
-    offsets.settle(later, appended=True)
-    offsets.settle(earlier, appended=True)
+    offsets.complete(later, appended=True)
+    offsets.complete(earlier, appended=True)
     assert [offsets.get(entry).offset for entry in (ONE, TWO)] == [8, 7]

@@ -170,7 +170,7 @@ def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
         error = answer[TopicPartition(TOPIC, index)].error
         assert error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert brokers.ended() == 0
-    assert brokers.output.endswith("stopping: what waits is answered\n")
+    assert brokers.output.endswith("stopping: answering the pending requests\n")
     assert brokers.complaints == "", brokers.complaints
     for address in addresses:
         with socket.socket() as taken:
@@ -189,7 +189,7 @@ def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
     brokers.answer("start 2", "done")
     brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
-    brokers.answer("elect", "partitions given back to their preferred leader: 1")
+    brokers.answer("elect", "partitions that have their preferred leader again: 1")
     until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
     brokers.type("quit")
     assert brokers.ended() == 0

@@ -70,7 +70,7 @@ def test_a_compact_text_may_be_no_longer_than_any_other() -> None:
         return array_length_check(HeartbeatRequest)(buffer.getvalue(), 0) == buffer.tell()
 
     assert checked(2**15 - 1)
-    with pytest.raises(ValueError, match="a text of 32768 bytes"):
+    with pytest.raises(ValueError, match="a string of 32768 bytes"):
         checked(2**15)
 
 

@@ -60,8 +60,8 @@ async def test_a_peer_that_closes_before_it_answers_is_a_connection_error() -> N
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        pytest.param(b"\x00\x00\x00\x05\x00\x00\x00\x63\x00", "cannot be read", id="cut short"),
-        pytest.param(b"\x00\x00\x00\x0c\x00\x00\x00\x63" + bytes(8), "answered 99", id="to another request"),
+        pytest.param(b"\x00\x00\x00\x05\x00\x00\x00\x63\x00", "cannot be decoded", id="cut short"),
+        pytest.param(b"\x00\x00\x00\x0c\x00\x00\x00\x63" + bytes(8), "response 99", id="to another request"),
         pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="of 2 GiB"),
     ],
 )
@@ -77,7 +77,7 @@ async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes
         tasks.start_soon(listener.serve, answer_nonsense)
         port = listener.extra(SocketAttribute.local_port)
         peer = await PeerConnection.open("127.0.0.1", port, "broker-1")
-        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} answered nonsense: .*{cause}"):
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} sent an invalid response: .*{cause}"):
             await peer.request(HEARTBEAT, ASKED)
         tasks.cancel_scope.cancel()
 

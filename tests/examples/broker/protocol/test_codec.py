@@ -167,7 +167,7 @@ def test_api_versions_of_an_unknown_version_is_to_be_answered_as_version_0_unrea
 def test_a_request_cut_short_anywhere_is_malformed(api: Api[Any, Any], version: int) -> None:
     frame = request_frame(filled(request_class(api, version)))
     for cut in range(8, len(frame)):
-        with pytest.raises(MalformedRequest, match=f"{api.name} v{version} cannot be read"):
+        with pytest.raises(MalformedRequest, match=f"{api.name} v{version} cannot be decoded"):
             decode_request(frame[:cut], "here")
 
 

@@ -33,7 +33,7 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
             "7 consumers for 6 partitions: each partition has one, so 1 would have nothing",
         ),
         (["--batch", "2", "--record-size", "10"], "a batch of 2 x 10 bytes is too small"),
-        (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit a segment of 9999 bytes"),
+        (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit into a segment of 9999 bytes"),
     ],
 )
 def test_bad_options_are_told_in_plain_words(
@@ -51,7 +51,7 @@ def test_uvloop_that_is_asked_for_and_not_there_is_said_so(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         main([*SHORT, "--loop", "uvloop"])
-    assert "uvloop is not installed here" in capsys.readouterr().err
+    assert "uvloop is not installed; pip install" in capsys.readouterr().err
 
 
 def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +112,7 @@ def test_a_journal_that_cannot_be_is_refused_at_once(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         main([*SHORT, "--journal", str(tmp_path / "journal")])
-    assert "--journal: pyarrow is not installed here" in capsys.readouterr().err
+    assert "--journal: pyarrow is not installed; pip install" in capsys.readouterr().err
 
 
 def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,4 +146,4 @@ def test_an_interrupted_run_claims_nothing(
 
     monkeypatch.setattr(anyio, "run", interrupted)
     assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == INTERRUPTED
-    assert "nothing was verified" in capsys.readouterr().err
+    assert "the delivery was not verified" in capsys.readouterr().err

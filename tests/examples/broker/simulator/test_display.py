@@ -64,7 +64,7 @@ async def test_the_summary_fits_the_terminal_and_gives_the_verdict(report: Repor
     output.print(summary_panel(report, width))
     shown = printed(output)
     assert {len(line) for line in shown.splitlines()} == {width}
-    assert "keeps up: neither backlog nor lag grows" in shown
+    assert "keeps up: neither the backlog nor the lag grows" in shown
     assert "every acknowledged record was consumed once, in order" in shown
 
 
@@ -85,7 +85,7 @@ async def test_the_summary_says_what_went_wrong(report: Report) -> None:
     shown = printed(output)
     assert "growing by 1,234 a second" in shown
     assert "does not keep up" in shown
-    assert "5 batches answered REQUEST_TIMED_OUT" in shown
+    assert "5 batches failed with REQUEST_TIMED_OUT" in shown
     assert "DELIVERY IS WRONG: partition events-0, offset 7: gone" in shown
 
 
@@ -111,7 +111,7 @@ async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
 
 
 def test_a_sparkline_shows_the_peaks_and_leaves_small_things_small() -> None:
-    assert sparkline([0, 50, 100], width=10, least_top=0) == "▁▄█"
-    assert sparkline([0, 50, 100], width=10, least_top=1_000) == "▁▁▁"
-    assert sparkline([0, 9, 0, 0, 1, 9], width=3, least_top=9) == "█▁█"
-    assert sparkline([], width=3, least_top=9) == ""
+    assert sparkline([0, 50, 100], width=10, min_top=0) == "▁▄█"
+    assert sparkline([0, 50, 100], width=10, min_top=1_000) == "▁▁▁"
+    assert sparkline([0, 9, 0, 0, 1, 9], width=3, min_top=9) == "█▁█"
+    assert sparkline([], width=3, min_top=9) == ""

@@ -33,7 +33,7 @@ class Snapshot:
     state: GroupState
     generation_id: int
     member_ids: Mapping[str, str]
-    beats: Mapping[str, int]
+    heartbeats: Mapping[str, int]
     at: float
 
 
@@ -204,7 +204,7 @@ class LiveGroup:
             group.state,
             group.generation_id,
             {member.client_id: member.member_id for member in members},
-            {member.client_id: member.beats for member in members},
+            {member.client_id: member.heartbeats for member in members},
             time.monotonic(),
         )
 

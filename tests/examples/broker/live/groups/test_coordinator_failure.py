@@ -31,7 +31,11 @@ def test_the_group_goes_on_under_another_coordinator_in_the_same_generation_with
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
 
         # They find it, and it knows them.
-        until(lambda: all(beats > handed_over.beats[name] for name, beats in group.seen().beats.items()))
+        until(
+            lambda: all(
+                beats > handed_over.heartbeats[name] for name, beats in group.seen().heartbeats.items()
+            )
+        )
         assert group.settle(*members).generation_id == before.generation_id
         group.produce(2)
         for member in members:

@@ -17,7 +17,7 @@ def beat(group: LiveGroup, name: str) -> float:
     first = last = group.seen()
     while True:
         snapshot = group.seen()
-        if snapshot.beats[name] != first.beats[name]:
+        if snapshot.heartbeats[name] != first.heartbeats[name]:
             return last.at
         assert snapshot.at < first.at + PATIENCE, snapshot
         last = snapshot
