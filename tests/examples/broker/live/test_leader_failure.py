@@ -1,6 +1,7 @@
-"""The leader fails under load, comes back, and leads again: nothing acknowledged is lost, doubled or moved.
+"""The leader fails under load, comes back and leads again: no acknowledged record is lost, repeated or moved.
 
-``BROKER_FAILURE_ROUNDS`` in the environment sets how many rounds are played; a round is its seed.
+The number of a round is its seed. ``BROKER_FAILURE_ROUNDS`` in the environment sets the number of long
+rounds.
 """
 
 import os
@@ -32,7 +33,9 @@ from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 
-ROUNDS = int(os.environ.get("BROKER_FAILURE_ROUNDS", "20"))
+# Each client has its turn in these.
+SLOW_ROUNDS = 5
+LONG_ROUNDS = int(os.environ.get("BROKER_FAILURE_ROUNDS", "20"))
 FAST = replace(
     CONFIG,
     defaults=replace(CONFIG.defaults, broker_session_timeout=0.3),
@@ -116,7 +119,13 @@ def admin(fast_cluster: LiveCluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": fast_cluster.bootstrap_servers, "log_level": 0})
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(SLOW_ROUNDS),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(SLOW_ROUNDS, LONG_ROUNDS)),
+    ],
+)
 def test_what_is_acknowledged_is_stored_once_in_order_and_by_all_replicas(
     fast_cluster: LiveCluster, admin: AdminClient, seed: int
 ) -> None:

@@ -178,7 +178,7 @@ def test_what_is_behind_a_request_is_ignored(api: Api[Any, Any], version: int) -
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.binary(max_size=60))
 def test_garbage_is_malformed_or_a_request_but_nothing_else(
     api: Api[Any, Any], version: int, garbage: bytes

@@ -1,7 +1,7 @@
 """Frames cut out of what arrives, however it arrives."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.broker.protocol.errors import InvalidFrameSize
@@ -9,6 +9,7 @@ from examples.broker.protocol.frames import FrameBuffer
 from tests.examples.broker.protocol.wire_messages import with_size
 
 
+@settings(max_examples=50)
 @given(st.lists(st.binary(min_size=8, max_size=40)), st.data())
 def test_frames_come_out_whole_and_in_order_however_they_are_cut(
     frames: list[bytes], data: st.DataObject

@@ -30,7 +30,7 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
         (["--loop", "trio"], "--loop: invalid choice: 'trio'"),
         (
             ["--consumers", "7"],
-            "7 consumers for 6 partitions: each partition has one, so 1 would have nothing",
+            "7 consumers for 6 partitions: each partition has one consumer, so use at most 6",
         ),
         (["--batch", "2", "--record-size", "10"], "a batch of 2 x 10 bytes is too small"),
         (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit into a segment of 9999 bytes"),

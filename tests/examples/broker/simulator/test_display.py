@@ -15,7 +15,7 @@ from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from purgatory.testing import VirtualTimeLoop
 
-SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=3)
+SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=2.5)
 
 
 def console(width: int, *, terminal: bool = True) -> Console:

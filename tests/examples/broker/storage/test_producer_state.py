@@ -159,4 +159,9 @@ class IdempotentProducersMachine(RuleBasedStateMachine):
 
 
 TestIdempotentProducers = IdempotentProducersMachine.TestCase
-TestIdempotentProducers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestIdempotentProducers.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.long
+class TestIdempotentProducersLong(IdempotentProducersMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)
