@@ -74,7 +74,7 @@ async def test_a_killed_broker_leads_nothing_after_its_session_timeout() -> None
         assert anyio.current_time() >= session.deadline
 
 
-async def test_a_stopped_broker_hands_over_before_it_is_gone() -> None:
+async def test_a_stopped_broker_hands_over_its_leaderships_first() -> None:
     async with running() as cluster:
         stopped = leader(cluster)
         await cluster.stop(stopped)
@@ -82,7 +82,7 @@ async def test_a_stopped_broker_hands_over_before_it_is_gone() -> None:
         assert stopped not in cluster.nodes
 
 
-async def test_a_broker_started_again_has_its_port_its_logs_and_joins_the_in_sync_replicas() -> None:
+async def test_a_restarted_broker_has_its_port_and_logs_and_rejoins_the_in_sync_replicas() -> None:
     async with running() as cluster:
         broker_id = leader(cluster)
         port = cluster.nodes[broker_id].port
@@ -98,7 +98,7 @@ async def test_a_broker_started_again_has_its_port_its_logs_and_joins_the_in_syn
             await cluster.controller.image_after(cluster.controller.image.version)
 
 
-async def test_a_paused_broker_is_taken_for_dead_and_follows_when_it_resumes() -> None:
+async def test_a_paused_broker_is_fenced_and_follows_when_it_resumes() -> None:
     async with running() as cluster:
         paused = leader(cluster)
         cluster.pause(paused)
@@ -109,7 +109,7 @@ async def test_a_paused_broker_is_taken_for_dead_and_follows_when_it_resumes() -
         assert leader(cluster) != paused
 
 
-async def test_a_broker_whose_port_is_taken_does_not_start() -> None:
+async def test_a_broker_whose_port_is_in_use_does_not_start() -> None:
     async with Cluster.running(CONFIG) as running:
         port = running.nodes[1].port
         with pytest.raises(ExceptionGroup) as refused:
@@ -126,7 +126,7 @@ async def test_nothing_is_left_running_when_the_block_ends() -> None:
 
 
 @pytest.mark.parametrize("line", ["brokers", "topics", "purgatories", "help"])
-async def test_tables_are_drawn(line: str) -> None:
+async def test_tables_are_printed(line: str) -> None:
     async with running() as cluster:
         expected = {
             "brokers": f"127.0.0.1:{cluster.nodes[2].port}",
@@ -137,7 +137,7 @@ async def test_tables_are_drawn(line: str) -> None:
         assert expected[line] in await printed(cluster, line)
 
 
-async def test_faults_are_made_and_undone_by_typing() -> None:
+async def test_typed_commands_inject_and_end_faults() -> None:
     async with running() as cluster:
         assert await printed(cluster, "pause-follower 2") == "done\n"
         assert cluster.nodes[2].fetchers.paused
@@ -164,7 +164,7 @@ async def test_faults_are_made_and_undone_by_typing() -> None:
         ("start 2", "broker 2 cannot be started"),
     ],
 )
-async def test_what_makes_no_sense_is_answered_with_what_would(line: str, complaint: str) -> None:
+async def test_the_answer_to_an_invalid_command_names_the_fix(line: str, complaint: str) -> None:
     async with running() as cluster:
         assert complaint in await printed(cluster, line)
 
@@ -198,5 +198,5 @@ async def test_typed_lines_are_run_until_one_says_quit(monkeypatch: pytest.Monke
         assert "unknown command 'nonsense'" in terminal.file.getvalue()
 
 
-def test_every_command_says_what_it_means() -> None:
+def test_every_command_has_a_help_text() -> None:
     assert all(command.meaning for command in COMMANDS.values())

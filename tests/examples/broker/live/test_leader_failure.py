@@ -126,7 +126,7 @@ def admin(fast_cluster: LiveCluster) -> AdminClient:
         *(pytest.param(seed, marks=pytest.mark.long) for seed in range(SLOW_ROUNDS, LONG_ROUNDS)),
     ],
 )
-def test_what_is_acknowledged_is_stored_once_in_order_and_by_all_replicas(
+def test_acknowledged_records_are_stored_once_in_order_on_all_replicas(
     fast_cluster: LiveCluster, admin: AdminClient, seed: int
 ) -> None:
     play = Round.of(seed)

@@ -145,7 +145,7 @@ async def long_poll(host: str, port: int, partition: int) -> FetchResponse:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, "quit"], ids=["SIGINT", "SIGTERM", "quit"])
-def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
+def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else(
     brokers: BrokerProcess, admin: AdminClient, stop: signal.Signals | str
 ) -> None:
     addresses = brokers.addresses
@@ -180,7 +180,7 @@ def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
     consumer.close()
 
 
-def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected_again(
+def test_a_broker_killed_by_command_leads_nothing_until_it_is_started_and_elected(
     brokers: BrokerProcess, admin: AdminClient
 ) -> None:
     assert leaders(admin) == [1, 2, 3]
@@ -196,7 +196,7 @@ def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected
     assert brokers.complaints == "", brokers.complaints
 
 
-def test_a_broker_paused_by_typing_is_succeeded_and_follows_when_it_resumes(
+def test_a_broker_paused_by_command_loses_its_leaderships_and_follows_when_it_resumes(
     brokers: BrokerProcess, admin: AdminClient
 ) -> None:
     brokers.answer("pause 3", "done")
@@ -209,9 +209,7 @@ def test_a_broker_paused_by_typing_is_succeeded_and_follows_when_it_resumes(
     assert brokers.complaints == "", brokers.complaints
 
 
-def test_a_follower_paused_by_typing_holds_up_what_all_are_to_acknowledge(
-    brokers: BrokerProcess, admin: AdminClient
-) -> None:
+def test_a_follower_paused_by_command_delays_acks_all(brokers: BrokerProcess, admin: AdminClient) -> None:
     producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
     brokers.answer("pause-follower 2", "done")
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ running +│ 1 +│ 3 +│ nothing ")
@@ -224,7 +222,7 @@ def test_a_follower_paused_by_typing_holds_up_what_all_are_to_acknowledge(
     assert answers == [None]
 
 
-def test_without_a_keyboard_it_serves_on(brokers: BrokerProcess, admin: AdminClient) -> None:
+def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess, admin: AdminClient) -> None:
     assert brokers.process.stdin is not None
     brokers.process.stdin.close()
     producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})

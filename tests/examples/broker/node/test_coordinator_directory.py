@@ -37,7 +37,7 @@ async def test_a_group_is_coordinated_by_the_leader_of_its_partition() -> None:
         assert found.broker_id == cluster.partition(partition).leader
 
 
-async def test_clients_are_told_to_try_again_while_all_brokers_are_fenced() -> None:
+async def test_while_all_brokers_are_fenced_clients_have_to_retry() -> None:
     async with ControlledCluster.running(1) as cluster, directory(cluster) as coordinators:
         cluster.controller.fence(0)
         assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -18,7 +18,7 @@ from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, an
 ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")
 
 
-async def test_a_peer_answers_one_request_after_the_other() -> None:
+async def test_requests_to_a_peer_are_answered_in_order() -> None:
     contexts: list[RequestContext] = []
 
     async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -38,7 +38,7 @@ async def test_a_peer_answers_one_request_after_the_other() -> None:
     assert len({context.correlation_id for context in contexts}) == 3
 
 
-async def test_nobody_there_is_a_connection_error() -> None:
+async def test_an_unreachable_peer_is_a_connection_error() -> None:
     async with serving(answer_at_once) as port:
         pass
     with pytest.raises(ConnectionError, match=f"127.0.0.1:{port.number} cannot be reached"):
@@ -65,7 +65,7 @@ async def test_a_peer_that_closes_before_it_answers_is_a_connection_error() -> N
         pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="of 2 GiB"),
     ],
 )
-async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes, cause: str) -> None:
+async def test_an_invalid_response_is_a_connection_error(answer: bytes, cause: str) -> None:
     async def answer_nonsense(stream: SocketStream) -> None:
         async with stream:
             await stream.receive()
@@ -82,7 +82,7 @@ async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes
         tasks.cancel_scope.cancel()
 
 
-async def test_a_request_given_up_closes_the_connection_lest_its_answer_is_taken_for_another() -> None:
+async def test_a_cancelled_request_closes_the_connection() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
         peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")

@@ -31,7 +31,7 @@ from tests.examples.broker.protocol.server_and_client import (
 from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 
 
-async def test_requests_are_answered_in_the_order_they_came_one_at_a_time() -> None:
+async def test_requests_are_answered_one_at_a_time_in_order() -> None:
     running, most, generations = 0, 0, []
 
     async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -67,7 +67,7 @@ async def test_a_client_is_answered_in_its_own_version() -> None:
     assert asked == [(0, "client", "127.0.0.1", newest)]
 
 
-async def test_what_asks_for_no_answer_gets_none() -> None:
+async def test_a_handler_that_returns_none_sends_no_response() -> None:
     async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse | None:
         return None if context.correlation_id == 1 else ALIVE
 
@@ -116,7 +116,7 @@ async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_a
         ),
     ],
 )
-async def test_nonsense_closes_the_connection_it_came_over_and_no_other(
+async def test_an_invalid_request_closes_its_own_connection_only(
     nonsense: bytes, cause: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(answer_at_once) as port, port.client() as other, port.client() as client:
@@ -130,14 +130,14 @@ async def test_nonsense_closes_the_connection_it_came_over_and_no_other(
     assert cause in record.getMessage()
 
 
-async def test_what_came_before_an_unreadable_request_is_answered() -> None:
+async def test_requests_before_an_invalid_one_are_answered() -> None:
     async with serving(answer_at_once) as port, port.client() as client:
         await client.send(heartbeat(1) + heartbeat(2) + with_size(heartbeat()[4:-3]) + heartbeat(4))
         assert [await client.correlation_id() for _ in range(2)] == [1, 2]
         assert await client.closed() == b""
 
 
-async def test_a_handler_that_fails_closes_its_connection_and_no_other(
+async def test_a_failing_handler_closes_its_own_connection_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -157,7 +157,7 @@ async def test_a_handler_that_fails_closes_its_connection_and_no_other(
 
 @pytest.mark.parametrize("leave", [RawClient.go, RawClient.vanish])
 @pytest.mark.parametrize("waiting", [0, 1], ids=["alone", "with another request waiting"])
-async def test_a_client_that_goes_takes_its_request_along(
+async def test_a_disconnect_cancels_the_request_in_progress(
     leave: Callable[[RawClient], Awaitable[None]], waiting: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     poll = LongPoll()
@@ -175,7 +175,7 @@ async def test_a_client_that_goes_takes_its_request_along(
     assert not caplog.records
 
 
-async def test_a_client_that_goes_is_noticed_with_requests_waiting_behind_the_one_in_progress() -> None:
+async def test_a_disconnect_is_noticed_while_requests_wait_behind_the_one_in_progress() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
         async with port.client() as client:
@@ -185,7 +185,7 @@ async def test_a_client_that_goes_is_noticed_with_requests_waiting_behind_the_on
         await port.until_connections(0)
 
 
-async def test_who_was_held_back_is_served_further_and_missed_then() -> None:
+async def test_a_client_that_waits_to_send_is_served_later_and_its_disconnect_is_noticed_then() -> None:
     poll = LongPoll()
     limits = ConnectionLimits(read_ahead_max_bytes=len(heartbeat()))
     async with serving(poll, limits=limits) as port:
@@ -201,7 +201,7 @@ async def test_who_was_held_back_is_served_further_and_missed_then() -> None:
         await port.until_connections(0)
 
 
-async def test_what_a_client_sent_before_it_went_is_done_if_it_need_not_wait() -> None:
+async def test_requests_sent_before_a_disconnect_are_handled_unless_they_wait() -> None:
     done, all_done = [], Event()
 
     async def answer(context: RequestContext, request: HeartbeatRequest) -> None:
@@ -217,7 +217,7 @@ async def test_what_a_client_sent_before_it_went_is_done_if_it_need_not_wait() -
     assert done == [0, 1, 2, 3, 4]
 
 
-async def test_a_client_that_goes_in_the_middle_of_a_request_leaves_nothing_behind() -> None:
+async def test_a_disconnect_within_a_request_closes_the_connection() -> None:
     async with serving(answer_at_once) as port:
         async with port.client() as client:
             await client.send(heartbeat(1) + heartbeat(2)[:-1])
@@ -228,7 +228,7 @@ async def test_a_client_that_goes_in_the_middle_of_a_request_leaves_nothing_behi
             assert port.server.connection_count == 1
 
 
-async def test_a_client_that_goes_while_it_is_answered_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_disconnect_during_a_response_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     answer = SyncGroupResponse(
         throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, assignment=bytes(50_000_000)
     )
@@ -245,7 +245,7 @@ async def test_a_client_that_goes_while_it_is_answered_is_let_go(caplog: pytest.
     assert not caplog.records
 
 
-async def test_a_client_that_goes_while_the_gate_is_closed_is_let_go() -> None:
+async def test_a_disconnect_while_the_gate_is_closed_closes_the_connection() -> None:
     gate, poll = Gate(), LongPoll()
     gate.close()
     async with serving(poll, gate=gate) as port:

@@ -36,7 +36,7 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
         (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit into a segment of 9999 bytes"),
     ],
 )
-def test_bad_options_are_told_in_plain_words(
+def test_invalid_options_are_explained(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -62,7 +62,7 @@ def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_has_only_json(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
     if loop == "uvloop":
         pytest.importorskip("uvloop")
     assert main([*SHORT, "--json", "--loop", loop]) == 0
@@ -76,7 +76,7 @@ def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.Captu
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("json_asked_for", [True, False])
-def test_a_journal_has_every_wait_and_is_named_in_the_end(
+def test_a_journal_has_every_wait_and_its_path_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], json_asked_for: bool
 ) -> None:
     directory = tmp_path / "runs" / "journal"

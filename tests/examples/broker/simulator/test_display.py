@@ -59,7 +59,7 @@ async def test_the_live_panel_fits_the_terminal(report: Report, width: int) -> N
 
 
 @pytest.mark.parametrize("width", [80, 120])
-async def test_the_summary_fits_the_terminal_and_gives_the_verdict(report: Report, width: int) -> None:
+async def test_the_summary_fits_the_terminal_and_shows_the_conclusions(report: Report, width: int) -> None:
     output = console(width)
     output.print(summary_panel(report, width))
     shown = printed(output)
@@ -68,7 +68,7 @@ async def test_the_summary_fits_the_terminal_and_gives_the_verdict(report: Repor
     assert "every acknowledged record was consumed once, in order" in shown
 
 
-async def test_the_summary_says_what_went_wrong(report: Report) -> None:
+async def test_the_summary_shows_a_wrong_delivery(report: Report) -> None:
     growing = replace(report.under_load.backlog, growing=True, growth_per_second=1_234)
     output = console(80)
     output.print(
@@ -90,7 +90,7 @@ async def test_the_summary_says_what_went_wrong(report: Report) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
+async def test_progress_is_live_on_a_terminal_and_plain_lines_elsewhere(
     virtual_time: VirtualTimeLoop, terminal: bool
 ) -> None:
     output = console(80, terminal=terminal)

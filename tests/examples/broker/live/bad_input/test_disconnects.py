@@ -59,7 +59,7 @@ def everybody(stack: ExitStack, address: tuple[str, int], request: Any) -> list[
 
 
 @LEAVE
-def test_in_the_middle_of_a_fetch(
+def test_a_disconnect_during_a_fetch_cancels_it(
     shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
 ) -> None:
     before = shared_cluster.look(lambda cluster: cancelled(cluster, "fetch"))
@@ -73,7 +73,7 @@ def test_in_the_middle_of_a_fetch(
 
 
 @LEAVE
-def test_in_the_middle_of_a_produce(
+def test_a_disconnect_during_a_produce_cancels_its_wait(
     shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
 ) -> None:
     request = produce_request(wire_batch(b"value"), REPLICATED_TOPIC, timeout_ms=INT32_MAX)
@@ -96,7 +96,9 @@ def test_in_the_middle_of_a_produce(
 
 
 @LEAVE
-def test_in_the_middle_of_a_join(shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave) -> None:
+def test_members_that_disconnect_during_a_join_expire(
+    shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
+) -> None:
     group = f"join-{leave.__name__}"
     with ExitStack() as stack:
         members = [stack.enter_context(RawClient.connected(address)) for _ in range(CLIENTS)]
@@ -110,7 +112,9 @@ def test_in_the_middle_of_a_join(shared_cluster: LiveCluster, address: tuple[str
 
 
 @LEAVE
-def test_in_the_middle_of_a_sync(shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave) -> None:
+def test_members_that_disconnect_during_a_sync_expire(
+    shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
+) -> None:
     group = f"sync-{leave.__name__}"
     with RawClient.connected(address) as one, RawClient.connected(address) as other:
         members = {client: client.ask(join_request(group)).member_id for client in (one, other)}

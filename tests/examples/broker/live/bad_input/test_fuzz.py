@@ -45,7 +45,7 @@ def changed(frame: bytes, changes: list[tuple[int, int]]) -> bytes:
 @pytest.mark.usefixtures("healthy_client")
 @settings(max_examples=150, deadline=None)
 @given(request=frames, changes=changes)
-def test_a_changed_request_harms_nobody(
+def test_a_request_with_changed_bytes_harms_no_other_client(
     address: tuple[str, int], request: Any, changes: list[tuple[int, int]]
 ) -> None:
     with RawClient.connected(address) as client, RawClient.connected(address) as witness:

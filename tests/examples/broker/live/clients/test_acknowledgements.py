@@ -33,7 +33,7 @@ def unfollowed(topic: LiveTopic) -> Iterator[None]:
             topic.cluster.resume_follower(follower)
 
 
-def test_acks_1_waits_for_no_follower_and_acks_all_for_each(
+def test_acks_1_waits_for_no_follower_and_acks_all_for_every_one(
     steady_cluster: LiveCluster, client: Client
 ) -> None:
     topic = LiveTopic.create(steady_cluster, "slow")

@@ -39,7 +39,7 @@ def max_wait(request: pytest.FixtureRequest) -> float:
     return wait
 
 
-def test_too_few_bytes_are_answered_when_the_time_is_over_and_not_before(
+def test_too_few_bytes_are_returned_after_max_wait_and_not_before(
     client: Client, topic: LiveTopic, max_wait: float
 ) -> None:
     servers = topic.cluster.bootstrap_servers
@@ -52,9 +52,7 @@ def test_too_few_bytes_are_answered_when_the_time_is_over_and_not_before(
         assert max_wait <= time.monotonic() - began < max_wait + ENDLESS / 2
 
 
-def test_nothing_comes_below_the_least_bytes_and_all_of_it_with_them(
-    client: Client, topic: LiveTopic
-) -> None:
+def test_records_are_returned_once_there_are_min_bytes(client: Client, topic: LiveTopic) -> None:
     servers = topic.cluster.bootstrap_servers
     with (
         client.producer(servers, ProducerSettings()) as producer,

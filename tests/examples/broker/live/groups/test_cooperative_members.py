@@ -15,7 +15,7 @@ def revoked(member: Member) -> frozenset[int]:
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_only_what_moves_is_revoked_and_the_rest_is_not_read_again(group: LiveGroup) -> None:
+def test_only_moved_partitions_are_revoked_and_the_others_are_not_read_again(group: LiveGroup) -> None:
     elder = [group.join(name, cooperative=True) for name in ("ann", "ben")]
     before = group.settle(*elder)
     # They may have come one after the other.
