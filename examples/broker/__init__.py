@@ -1,7 +1,7 @@
-"""A few brokers that speak Kafka's protocol, and whose every wait is a delayed operation.
+"""Brokers that speak Kafka's protocol. Every wait in them is a delayed operation in a purgatory.
 
-``replication/replica_manager.py`` is the place to start: an append parks a ``DelayedProduce``, a fetch parks
-a ``DelayedFetch``, and each is what completes the other. ``node/node.py`` puts a broker around it.
-``python -m examples.broker`` serves real clients; ``python -m examples.broker.simulator`` runs produce and
-fetch under load without a network.
+Start with ``replication/replica_manager.py``: an append waits as a ``DelayedProduce``, a fetch waits as a
+``DelayedFetch``, and each completes the other. ``node/node.py`` is the broker around it. To serve one more
+Kafka API, follow the docstring of ``protocol/apis.py``. ``python -m examples.broker`` serves real clients;
+``python -m examples.broker.simulator`` produces and fetches under load without a network.
 """

@@ -1,4 +1,4 @@
-"""Several brokers and their controller in one process, and the faults they can be made to have."""
+"""Several brokers and their controller in one process, and faults to inject into them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,9 +17,10 @@ from purgatory import PurgatoryStatistics
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """``port`` is the first broker's, the others have the next ones; with 0 each gets any that is free.
+    """The size, the addresses and the defaults of a cluster. Brokers are numbered from 1.
 
-    Brokers are numbered from 1.
+    The first broker listens at ``port``, the others at the next ones. With port 0, each broker takes any free
+    port.
     """
 
     brokers: int = 3
@@ -30,9 +31,9 @@ class ClusterConfig:
 
 
 class Cluster:
-    """A fixed controller and numbered brokers, each of which can be stopped, killed, started and paused.
+    """A controller and numbered brokers, which can be stopped, killed, started and paused one by one.
 
-    A fault meant for a broker that is not running is a ValueError, as is starting one that is.
+    The methods for a fault raise ValueError when the broker is not running; ``start`` raises it when it is.
     """
 
     def __init__(self, config: ClusterConfig, controller: Controller, tasks: TaskGroup) -> None:
@@ -41,7 +42,7 @@ class Cluster:
         self._config = config
         self._tasks = tasks
         self._scopes: dict[int, anyio.CancelScope] = {}
-        self._gone: dict[int, anyio.Event] = {}
+        self._ended: dict[int, anyio.Event] = {}
         self._disks: dict[int, Disk] = {broker_id: {} for broker_id in self.broker_ids}
         self._ports = {
             broker_id: config.port and config.port + index for index, broker_id in enumerate(self.broker_ids)
@@ -50,9 +51,9 @@ class Cluster:
     @classmethod
     @asynccontextmanager
     async def running(cls, config: ClusterConfig) -> AsyncIterator[Self]:
-        """All brokers up; when the block ends, each is stopped as ``stop`` does, or killed by an exception.
+        """Start all brokers; stop them when the block ends, or kill them when an exception leaves it.
 
-        OSError, in a group, when a port is taken.
+        Raises OSError, in an exception group, when a port is in use.
         """
         async with (
             Controller.running(config.defaults) as controller,
@@ -74,13 +75,13 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where the brokers that run can be reached, as clients take it."""
+        """The addresses of the running brokers, in the form that clients take."""
         return ",".join(f"{node.host}:{node.port}" for node in self.nodes.values())
 
     async def start(self, broker_id: int) -> None:
-        """Start a broker with what its disk holds, on the port it had."""
+        """Start a broker with the logs on its disk, at its previous port."""
         if broker_id not in self.broker_ids or broker_id in self.nodes:
-            raise ValueError(f"broker {broker_id} cannot be started: it is not one of the stopped ones")
+            raise ValueError(f"broker {broker_id} cannot be started: it runs already or does not exist")
         node = Node(
             broker_id,
             self._config.host,
@@ -93,44 +94,44 @@ class Cluster:
         self.nodes[broker_id] = node
 
     async def stop(self, broker_id: int) -> None:
-        """Stop a broker in good order: it hands over what it leads, and answers what waits on it."""
+        """Stop a broker cleanly: other brokers lead its partitions, and it answers its pending requests."""
         self._running(broker_id).stop()
-        await self._gone[broker_id].wait()
+        await self._ended[broker_id].wait()
 
     async def kill(self, broker_id: int) -> None:
-        """End a broker as SIGKILL would: connections break, and only its logs remain."""
+        """End a broker as SIGKILL does: its connections break, and only its logs remain."""
         self._running(broker_id)
         self._scopes[broker_id].cancel()
-        await self._gone[broker_id].wait()
+        await self._ended[broker_id].wait()
 
     def pause(self, broker_id: int) -> None:
-        """Let a broker hang; the controller does not hear of it any more, either."""
+        """Let a broker hang. It sends no heartbeats to the controller either."""
         self._running(broker_id).pause()
 
     def resume(self, broker_id: int) -> None:
         self._running(broker_id).resume()
 
     def pause_follower(self, broker_id: int) -> None:
-        """Let a broker replicate nothing, while it serves what it leads."""
+        """Stop a broker's replica fetchers, while it serves the partitions that it leads."""
         self._running(broker_id).fetchers.pause()
 
     def resume_follower(self, broker_id: int) -> None:
         self._running(broker_id).fetchers.resume()
 
     def statistics(self) -> dict[int, dict[str, PurgatoryStatistics]]:
-        """Of every purgatory of each running broker."""
+        """Return the statistics of every purgatory, by broker and purgatory name."""
         return {broker_id: node.statistics() for broker_id, node in self.nodes.items()}
 
     def _running(self, broker_id: int) -> Node:
         if broker_id not in self.nodes:
-            raise ValueError(f"broker {broker_id} is not one of the running ones: {sorted(self.nodes)}")
+            raise ValueError(f"broker {broker_id} is not running; the running ones are {sorted(self.nodes)}")
         return self.nodes[broker_id]
 
     async def _run(self, node: Node, *, task_status: TaskStatus[int]) -> None:
-        self._gone[node.broker_id] = anyio.Event()
+        self._ended[node.broker_id] = anyio.Event()
         try:
             with anyio.CancelScope() as self._scopes[node.broker_id]:
                 await node.run(task_status=task_status)
         finally:
             self.nodes.pop(node.broker_id, None)
-            self._gone[node.broker_id].set()
+            self._ended[node.broker_id].set()

@@ -1,4 +1,4 @@
-"""The brokers' command line."""
+"""The command line of ``python -m examples.broker``."""
 
 import argparse
 import signal
@@ -21,28 +21,32 @@ from examples.event_loop import run
 PORT_TAKEN: Final = 1
 
 _DESCRIPTION: Final = """\
-Run a few brokers in one process that speak Kafka's protocol to any Kafka client.
-Logs are kept in memory. While it runs, commands can be typed; help lists them."""
+Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
+client, and keep their logs in memory. Type commands while they run: "help" lists
+them."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s
       three brokers on ports 9092 to 9094
   %(prog)s --brokers 1 --port 0
-      one, on any port that is free; the first line says which
+      one broker at any free port; the first line of the output has the port
   echo hello | kcat -b localhost:9092 -P -t greetings
   kcat -b localhost:9092 -C -t greetings -o beginning
-      any client will do
+      write and read with kcat; any other Kafka client works, too
   printf 'kill 2\\ntopics\\n' | %(prog)s
-      commands from a script; brokers run on when there are no more
+      read commands from a script; the brokers go on after the last one
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until told to stop; the exit status."""
+    """Serve until a signal or "quit", and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.port and options.port + options.brokers > 65_536:
-        parser.error(f"--port: {options.brokers} ports from {options.port} on go beyond 65535")
+        parser.error(
+            f"--port {options.port}: {options.brokers} brokers need ports up to "
+            f"{options.port + options.brokers - 1}, but the highest port is 65535"
+        )
     config = ClusterConfig(
         brokers=options.brokers,
         host=options.host,
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         broker=BrokerConfig(
             replica_lag_time_max=options.replica_lag_time_max,
-            # Often enough that a broker is not taken for dead for one beat that comes late.
+            # Several in one session timeout, so that one late heartbeat does not fence the broker.
             broker_heartbeat_interval=options.broker_session_timeout / 4,
             groups=GroupConfig(
                 group_initial_rebalance_delay=options.group_initial_rebalance_delay,
@@ -75,15 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(config: ClusterConfig) -> None:
     terminal = Terminal()
     async with Cluster.running(config) as cluster:
-        # One line for scripts, as clients take it.
+        # One line for scripts, in the form of a client's setting.
         print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
         if sys.stdin.isatty():
-            print("Commands can be typed; help lists them. Ctrl-C stops the brokers.")
+            print('Type a command ("help" lists them). Ctrl-C stops the brokers.')
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_wait_for_signal, tasks.cancel_scope)
             if await Console(cluster, terminal).run():
                 tasks.cancel_scope.cancel()
-        print("stopping: what waits is answered", flush=True)
+        print("stopping: answering the pending requests", flush=True)
 
 
 async def _wait_for_signal(stop: anyio.CancelScope) -> None:
@@ -106,46 +110,46 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    whole(parser.add_argument, "--brokers", 3, "how many")
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
+    whole(parser.add_argument, "--brokers", 3, "number of brokers")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
     whole(
         parser.add_argument,
         "--port",
         9092,
-        "of the first broker, the others have the next ones; 0 is any that is free",
+        "port of the first broker; the others take the next ones; 0 means any free ports",
         least=0,
     )
-    topics = parser.add_argument_group("topics that say nothing else")
-    whole(topics.add_argument, "--partitions", 3, "partitions")
-    whole(topics.add_argument, "--replication-factor", 3, "copies of each, as far as there are brokers")
-    whole(topics.add_argument, "--min-insync-replicas", 1, "copies in sync that acks=all needs")
-    times = parser.add_argument_group("times, in seconds, by Kafka's names and with its defaults")
+    topics = parser.add_argument_group("defaults of new topics")
+    whole(topics.add_argument, "--partitions", 3, "number of partitions")
+    whole(topics.add_argument, "--replication-factor", 3, "replicas of each partition, at most one a broker")
+    whole(topics.add_argument, "--min-insync-replicas", 1, "in-sync replicas that acks=all needs")
+    times = parser.add_argument_group("times in seconds, with Kafka's names and defaults")
     number(
         times.add_argument,
         "--broker-session-timeout",
         9,
-        "a broker unheard of for so long leads nothing",
+        "a broker without a heartbeat for this long is fenced and leads nothing",
         above=0,
     )
     number(
         times.add_argument,
         "--replica-lag-time-max",
         30,
-        "a follower behind for so long is not in sync",
+        "a follower that lags for this long leaves the in-sync replicas",
         above=0,
     )
     number(
         times.add_argument,
         "--group-initial-rebalance-delay",
         3,
-        "how long a new group waits for more members",
+        "time for which a new group waits for more members",
         least=0,
     )
     number(
         times.add_argument,
         "--group-min-session-timeout",
         6,
-        "the shortest session that a member of a group may ask for",
+        "shortest session timeout that a group member may request",
         least=0,
     )
     return parser

@@ -1,4 +1,4 @@
-"""Commands typed while the brokers run: faults to make, and tables to look at."""
+"""Commands that are typed while the brokers run: they inject faults and print tables."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ Outcome = RenderableType | None
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is typed, what it does, and whether a broker's number belongs to it."""
+    """What a command runs, its line in the help, and whether it takes a broker's number."""
 
     run: Callable[[Cluster, int], Awaitable[Outcome]]
     meaning: str
@@ -30,7 +30,7 @@ class Command:
 class Console:
     """Reads commands line by line and runs them on the cluster, until ``quit`` or the end of the input.
 
-    A command that makes no sense is answered with what would.
+    The answer to an invalid command names the fix.
     """
 
     def __init__(self, cluster: Cluster, terminal: Terminal) -> None:
@@ -38,7 +38,7 @@ class Console:
         self._terminal = terminal
 
     async def run(self) -> bool:
-        """True when told to quit; False at the end of the input, or if it cannot be waited for (a file)."""
+        """Return True after ``quit``; False at the end of the input, or at once when the input is a file."""
         descriptor = sys.stdin.fileno()
         unfinished = b""
         while True:
@@ -46,8 +46,8 @@ class Console:
                 await anyio.wait_readable(descriptor)
             except PermissionError:
                 return False
-            # Readable, so this returns at once with what there is. The file itself stays in blocking mode,
-            # which it shares with whatever else has this terminal.
+            # The input is readable, so this read returns at once. The descriptor stays in blocking mode,
+            # since other processes on this terminal share that mode.
             typed = os.read(descriptor, 4096)
             if not typed:
                 return False
@@ -60,17 +60,19 @@ class Console:
                     self._terminal.print(await self.answer(words))
 
     async def answer(self, words: list[str]) -> RenderableType:
-        """Run one command; a line or a table to print."""
+        """Run one command, and return a line or a table to print."""
         name, *arguments = words
         command = COMMANDS.get(name)
         if command is None:
-            return f"unknown command {name!r}; help lists what there is"
+            return f"unknown command {name!r}; help lists the commands"
         if len(arguments) != command.takes_broker:
             return f"usage: {_usage(name, command)}"
         if not command.takes_broker:
             return await command.run(self._cluster, NO_LEADER) or "done"
         if not arguments[0].isdecimal():
-            return f"{arguments[0]!r} is not the number of a broker: {list(self._cluster.broker_ids)}"
+            return (
+                f"{arguments[0]!r} is not the number of a broker; they are {list(self._cluster.broker_ids)}"
+            )
         try:
             return await command.run(self._cluster, int(arguments[0])) or "done"
         except ValueError as error:
@@ -81,13 +83,7 @@ def _usage(name: str, command: Command) -> str:
     return f"{name} BROKER" if command.takes_broker else name
 
 
-def _lasting(
-    fault: Callable[[Cluster, int], Awaitable[None]],
-) -> Callable[[Cluster, int], Awaitable[Outcome]]:
-    return fault
-
-
-def _momentary(fault: Callable[[Cluster, int], None]) -> Callable[[Cluster, int], Awaitable[Outcome]]:
+def _synchronous(fault: Callable[[Cluster, int], None]) -> Callable[[Cluster, int], Awaitable[Outcome]]:
     async def run(cluster: Cluster, broker_id: int) -> None:
         fault(cluster, broker_id)
 
@@ -98,13 +94,13 @@ async def _help(_cluster: Cluster, _broker_id: int) -> Outcome:
     table = Table("command", "meaning", box=None)
     for name, command in COMMANDS.items():
         table.add_row(_usage(name, command), command.meaning)
-    table.add_row("quit", "stop all brokers in good order")
+    table.add_row("quit", "stop all brokers cleanly, and end")
     return table
 
 
 async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
     image = cluster.controller.image
-    table = Table("broker", "address", "state", "leads", "in sync", "follows")
+    table = Table("broker", "address", "state", "leads", "in sync", "fetches from")
     for broker_id in cluster.broker_ids:
         registration = image.brokers.get(broker_id)
         node = cluster.nodes.get(broker_id)
@@ -112,7 +108,7 @@ async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
         table.add_row(
             str(broker_id),
             f"{registration.host}:{registration.port}" if registration else "",
-            "stopped" if node is None else node.condition,
+            "stopped" if node is None else node.status,
             str(sum(state.leader == broker_id for state in states)),
             str(sum(broker_id in state.in_sync for state in states)),
             "" if node is None else "nothing" if node.fetchers.paused else "its leaders",
@@ -155,24 +151,26 @@ async def _purgatories(cluster: Cluster, _broker_id: int) -> Outcome:
 async def _elect(cluster: Cluster, _broker_id: int) -> Outcome:
     outcomes = cluster.controller.elect_leaders(ElectionType.PREFERRED, None)
     elected = sum(isinstance(outcome, PartitionState) for outcome in outcomes.values())
-    return f"partitions given back to their preferred leader: {elected}"
+    return f"partitions that have their preferred leader again: {elected}"
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "brokers": Command(_brokers, "who is up, and leads how much"),
-    "topics": Command(_topics, "who leads, holds and is in sync with each partition"),
-    "purgatories": Command(_purgatories, "what waits in each purgatory, and what became of the rest"),
-    "kill": Command(Cluster.kill, "end a broker as SIGKILL would; its logs stay", takes_broker=True),
-    "stop": Command(Cluster.stop, "stop a broker in good order", takes_broker=True),
+    "brokers": Command(_brokers, "list the brokers, and how many partitions each one leads"),
+    "topics": Command(_topics, "list the partitions with their leader, in-sync replicas and replicas"),
+    "purgatories": Command(_purgatories, "list the purgatories with their pending and finished operations"),
+    "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", takes_broker=True),
+    "stop": Command(Cluster.stop, "stop a broker cleanly", takes_broker=True),
     "start": Command(Cluster.start, "start a broker that was killed or stopped", takes_broker=True),
-    "pause": Command(_momentary(Cluster.pause), "let a broker hang, as SIGSTOP would", takes_broker=True),
-    "resume": Command(_momentary(Cluster.resume), "let it go on", takes_broker=True),
+    "pause": Command(_synchronous(Cluster.pause), "let a broker hang, as SIGSTOP does", takes_broker=True),
+    "resume": Command(_synchronous(Cluster.resume), "let a paused broker continue", takes_broker=True),
     "pause-follower": Command(
-        _momentary(Cluster.pause_follower), "let a broker replicate nothing, but serve", takes_broker=True
+        _synchronous(Cluster.pause_follower),
+        "stop the replication to a broker, which serves on",
+        takes_broker=True,
     ),
     "resume-follower": Command(
-        _momentary(Cluster.resume_follower), "let it replicate again", takes_broker=True
+        _synchronous(Cluster.resume_follower), "start the replication to a broker again", takes_broker=True
     ),
-    "elect": Command(_elect, "give every partition its preferred leader, where that is in sync"),
-    "help": Command(_help, "this list"),
+    "elect": Command(_elect, "elect the preferred leader of every partition where it is in sync"),
+    "help": Command(_help, "print this list"),
 }

@@ -1,4 +1,4 @@
-"""The error codes a broker answers with, by the names and numbers of Kafka's ``Errors``."""
+"""The error codes of a broker's responses, with the names and numbers of Kafka's ``Errors``."""
 
 from enum import IntEnum
 from typing import Final
@@ -7,7 +7,7 @@ _LONGEST_MESSAGE: Final = 1000
 
 
 class ErrorCode(IntEnum):
-    """What became of a request, or of one partition, group or topic in it."""
+    """The outcome of a request, or of one partition, group or topic in it."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -63,9 +63,10 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """Raised when a request, or one part of it, cannot be served; ``code`` is what the client is told.
+    """Raised when a request, or one part of it, cannot be served. The response has the ``code``.
 
-    Some are told the message, too, which is cut where it would become too long for the protocol.
+    Some responses have the message, too. It is cut to ``_LONGEST_MESSAGE`` characters, since the protocol
+    limits its length.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What the whole cluster knows of itself: brokers, topics, and who leads what. Values only."""
+"""The cluster's metadata as values: brokers, topics, and the leader and replicas of each partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """Where a broker listens. A fenced one was not heard of for its session timeout: it leads nothing."""
+    """A broker and its address. A fenced broker leads nothing: its session timed out, or it has stopped."""
 
     broker_id: int
     host: str
@@ -22,10 +22,10 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """Who holds a partition, who leads it, and who is in sync (Kafka's PartitionRegistration).
+    """A partition's replicas, leader and in-sync replicas (Kafka's PartitionRegistration).
 
-    The first of ``replicas`` is the preferred leader. ``leader_epoch`` counts leaderships,
-    ``partition_epoch`` counts changes of any kind, so that an older state is told from a newer one.
+    The first of ``replicas`` is the preferred leader. ``leader_epoch`` counts the leaderships.
+    ``partition_epoch`` counts all changes, so that a newer state is distinguished from an older one.
     """
 
     replicas: tuple[int, ...]
@@ -35,7 +35,7 @@ class PartitionState:
     partition_epoch: int = 0
 
     def led_by(self, leader: int) -> Self:
-        """The next state, under another leader, or under the same for another term."""
+        """Return the next state, with this leader in a new leader epoch."""
         return replace(
             self,
             leader=leader,
@@ -49,7 +49,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """Kafka's ``min.insync.replicas``, ``segment.bytes`` and ``max.message.bytes`` of one topic."""
+    """A topic's ``min.insync.replicas``, ``segment.bytes`` and ``max.message.bytes``, as in Kafka."""
 
     min_insync_replicas: int = 1
     segment_bytes: int = 1 << 20
@@ -58,7 +58,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """One topic; ``partitions[i]`` is the state of partition i."""
+    """One topic. ``partitions[i]`` is the state of partition i."""
 
     name: str
     topic_id: UUID
@@ -68,7 +68,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """The cluster at one moment; ``version`` grows with every change."""
+    """The cluster's metadata at one moment. ``version`` grows with every change."""
 
     version: int = 0
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class MetadataImage:
 
     @property
     def live_brokers(self) -> Mapping[int, BrokerRegistration]:
-        """Those that are not fenced, by their ids."""
+        """The brokers that are not fenced, by id."""
         return {key: broker for key, broker in self.brokers.items() if not broker.fenced}
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:

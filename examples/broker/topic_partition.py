@@ -1,10 +1,13 @@
-"""What a partition is called."""
+"""The name of a partition."""
 
 from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """The key of most watch lists; a tuple, because hashing and comparing tuples runs in C."""
+    """A topic and a partition number, the key of most watch lists.
+
+    It is a tuple because tuples are hashed and compared in C.
+    """
 
     topic: str
     partition: int

@@ -1,1 +1,1 @@
-"""Who leads what: decided in one place, known to each broker in its own time."""
+"""The controller, which decides the cluster's metadata, and each broker's copy of it."""

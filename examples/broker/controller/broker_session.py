@@ -1,4 +1,4 @@
-"""The wait for a broker that falls silent."""
+"""The delayed operation that ends a broker's session."""
 
 from collections.abc import Callable
 
@@ -6,20 +6,20 @@ from purgatory import DelayedOperation
 
 
 class BrokerSession(DelayedOperation[None]):
-    """Expires when the broker was not heard of for the timeout; a heartbeat is a ``reschedule``, in O(1).
+    """Expires when a broker sends no heartbeat for ``timeout`` seconds. A heartbeat reschedules it in O(1).
 
-    Nothing completes it: a broker that takes its leave, or registers anew, has it withdrawn.
+    It never completes. It is cancelled when the broker stops or registers again.
     """
 
-    __slots__ = ("_broker_id", "_silent")
+    __slots__ = ("_broker_id", "_expired")
 
-    def __init__(self, broker_id: int, timeout: float, silent: Callable[[int], None]) -> None:
+    def __init__(self, broker_id: int, timeout: float, expired: Callable[[int], None]) -> None:
         super().__init__(timeout)
         self._broker_id = broker_id
-        self._silent = silent
+        self._expired = expired
 
     def try_complete(self) -> bool:
         return False
 
     def on_expiration(self) -> None:
-        self._silent(self._broker_id)
+        self._expired(self._broker_id)

@@ -1,4 +1,4 @@
-"""What one broker does for the clients that administer the cluster: it forwards, and waits until it sees."""
+"""Cluster administration through one broker: it forwards to the controller and waits for the new metadata."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,17 +16,17 @@ from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
 
-# How long who asks for a topic that has to be created first waits for it, in seconds. Kafka does not wait: it
-# answers LEADER_NOT_AVAILABLE, and is asked again.
+# Seconds for which a request waits for a topic that is created for it. Kafka does not wait: it answers
+# LEADER_NOT_AVAILABLE, and the client retries.
 AUTO_CREATION_TIMEOUT: Final = 5.0
 
 
 class ClusterAdmin:
-    """Forwards changes to the controller, and answers when this broker's own cache shows them.
+    """Forwards changes to the controller, and answers when this broker's metadata cache shows them.
 
-    The node that owns it passes every image through: ``delta = cache.update(image)``, then its replicas, then
-    ``image_applied(delta)``. What a purgatory refuses, as when the broker stops, is answered as if its time
-    were over.
+    For every image, the node calls ``delta = cache.update(image)``, updates its replicas and then calls
+    ``image_applied(delta)``. An operation that a purgatory refuses, as when the broker stops, is answered as
+    if it had timed out.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ClusterAdmin:
     @classmethod
     @asynccontextmanager
     async def running(cls, controller: Controller, cache: MetadataCache) -> AsyncIterator[Self]:
-        """With its two purgatories, "topic" and "elect leader", which close when the block ends."""
+        """Open the purgatories "topic" and "elect leader", and close them when the block ends."""
         async with Purgatory("topic") as topic, Purgatory("elect leader") as elect_leader:
             yield cls(controller, cache, topic=topic, elect_leader=elect_leader)
 
@@ -52,12 +52,12 @@ class ClusterAdmin:
         return self.controller.defaults
 
     def statistics(self) -> Mapping[str, PurgatoryStatistics]:
-        """By the purgatories' names."""
+        """Return the statistics of both purgatories by name."""
         purgatories = (self.topic_purgatory, self.elect_leader_purgatory)
         return {purgatory.name: purgatory.statistics() for purgatory in purgatories}
 
     def image_applied(self, delta: TopicsDelta) -> None:
-        """This broker acts by the new image from now on: whoever waits for what is new in it learns so."""
+        """Complete the operations that wait for a change in the image that this broker has applied."""
         topic_partitions = delta.deleted | delta.changed.keys()
         for name in {topic_partition.topic for topic_partition in topic_partitions}:
             self.topic_purgatory.check_and_complete(name)
@@ -65,28 +65,28 @@ class ClusterAdmin:
             self.elect_leader_purgatory.check_and_complete(topic_partition)
 
     def plan_topics(self, topics: Sequence[NewTopic]) -> dict[str, TopicImage | ApiError]:
-        """Each as it would be created, or why it would not be."""
+        """Return each topic as it would be created, or the error."""
         return self._each(topics, self.controller.plan_topic)
 
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout: float
     ) -> dict[str, TopicImage | ApiError]:
-        """Create each, waiting up to ``timeout`` seconds; what came of it, or why it did not.
+        """Create the topics, and wait up to ``timeout`` seconds for them; return each topic or its error.
 
-        REQUEST_TIMED_OUT is for topics that are created, but not known here yet.
+        The error is REQUEST_TIMED_OUT for a topic that exists but is not in this broker's metadata yet.
         """
         results = self._each(topics, self.controller.create_topic)
         created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not known here yet"
+                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
             )
         return results
 
     async def delete_topics(self, names: Iterable[str], timeout: float) -> dict[str, TopicImage | ApiError]:
-        """Delete each, waiting up to ``timeout`` seconds; what it was, or why it is not deleted.
+        """Delete the topics, and wait up to ``timeout`` seconds; return each deleted topic or its error.
 
-        REQUEST_TIMED_OUT is for topics that are deleted, but still known here.
+        The error is REQUEST_TIMED_OUT for a topic that is deleted but still in this broker's metadata.
         """
         results: dict[str, TopicImage | ApiError] = {}
         for name in dict.fromkeys(names):
@@ -97,35 +97,37 @@ class ClusterAdmin:
         deleted = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, deleted=deleted), deleted):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is deleted, but still known here"
+                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is deleted, but still in this broker's metadata"
             )
         return results
 
     async def elect_leaders(
         self, election: ElectionType, topic_partitions: Iterable[TopicPartition] | None, timeout: float
     ) -> dict[TopicPartition, PartitionState | ApiError]:
-        """As the controller does it, waiting up to ``timeout`` seconds until the leaders are known here.
+        """Elect leaders as the controller does, and wait up to ``timeout`` seconds for the new metadata.
 
-        REQUEST_TIMED_OUT is for those that are elected, but not known here yet.
+        The error is REQUEST_TIMED_OUT for a leader that is elected but not in this broker's metadata yet.
         """
         results = self.controller.elect_leaders(election, topic_partitions)
         elected = {entry: state for entry, state in results.items() if isinstance(state, PartitionState)}
         if elected:
             delayed = DelayedElectLeader(timeout, self.cache, elected)
             try:
-                waiting = await self.elect_leader_purgatory.try_complete_else_watch(delayed, elected)
+                pending = await self.elect_leader_purgatory.try_complete_else_watch(delayed, elected)
             except PurgatoryError:
-                waiting = delayed.on_complete()
-            for topic_partition in waiting:
+                pending = delayed.on_complete()
+            for topic_partition in pending:
                 results[topic_partition] = ApiError(
-                    ErrorCode.REQUEST_TIMED_OUT, f"the new leader of {topic_partition} is not known here yet"
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"the new leader of {topic_partition} is not in this broker's metadata yet",
                 )
         return results
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, TopicImage | ApiError]:
-        """The topics, created now unless they are there; whoever creates one at the same time shares it.
+        """Return the topics, after creating those that do not exist; concurrent calls get the same topic.
 
-        LEADER_NOT_AVAILABLE when one is not known here after ``AUTO_CREATION_TIMEOUT``.
+        The error is LEADER_NOT_AVAILABLE for a topic that is not in this broker's metadata after
+        ``AUTO_CREATION_TIMEOUT`` seconds.
         """
         known, names = self.controller.image.topics, dict.fromkeys(names)
         results: dict[str, TopicImage | ApiError] = {name: known[name] for name in names if name in known}
@@ -133,11 +135,16 @@ class ClusterAdmin:
         results |= self._each(missing, self.controller.create_topic)
         found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
-            results[name] = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not known here yet")
+            results[name] = ApiError(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not in this broker's metadata yet"
+            )
         return results
 
     async def ensure_offsets_topic(self) -> TopicImage:
-        """``__consumer_offsets``, created on first use. ApiError when it cannot be, say without brokers."""
+        """Return ``__consumer_offsets``, which is created on first use.
+
+        Raises ApiError when it cannot be created, for example without a live broker.
+        """
         topic = (await self.auto_create([OFFSETS_TOPIC]))[OFFSETS_TOPIC]
         if isinstance(topic, ApiError):
             raise topic
@@ -146,7 +153,10 @@ class ClusterAdmin:
     def _each(
         self, topics: Sequence[NewTopic], act: Callable[[NewTopic], TopicImage]
     ) -> dict[str, TopicImage | ApiError]:
-        """What ``act`` makes of each topic, or why it does not: of none, when they are too much together."""
+        """Call ``act`` for each topic, and return its result or its error.
+
+        With too many partitions in all, every topic has that error.
+        """
         try:
             check_total_partitions(topics, self.defaults)
         except ApiError as too_many:
@@ -166,7 +176,7 @@ class ClusterAdmin:
         return NewTopic(name, self.defaults.offsets_topic_num_partitions, replicas)
 
     async def _wait(self, delayed: DelayedTopics, topics: Sequence[TopicImage]) -> Iterable[str]:
-        """The names of those that were still not as they should be at the timeout."""
+        """Return the names of the topics that are still pending at the timeout."""
         if not topics:
             return ()
         try:

@@ -1,4 +1,4 @@
-"""What a cluster does when nobody says otherwise."""
+"""The defaults of a cluster."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,10 +10,10 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 @dataclass(frozen=True, slots=True)
 class ClusterDefaults:
-    """Kafka's broker settings of the same names and, but for ``topic_config``, with Kafka's defaults.
+    """Kafka's broker settings, with the same names and, except for ``topic_config``, the same defaults.
 
-    ``broker_session_timeout`` is in seconds. ``topic_config`` is what topics get that do not configure
-    themselves. The offsets topic has fewer replicas when there are fewer brokers.
+    ``broker_session_timeout`` is in seconds. ``topic_config`` is the configuration of topics that are created
+    without one. The offsets topic has fewer replicas when there are fewer brokers.
     """
 
     num_partitions: int = 1

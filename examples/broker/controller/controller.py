@@ -1,4 +1,4 @@
-"""The one place where brokers, topics and leaderships are decided."""
+"""The controller, which alone changes brokers, topics, leaders and in-sync replicas."""
 
 import base64
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from examples.broker.controller.broker_session import BrokerSession
 from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.controller.election import ElectionType, elect, settle
+from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import BrokerRegistration, MetadataImage, PartitionState, TopicImage
@@ -21,10 +21,11 @@ IMAGE: Final = "image"
 
 
 class Controller:
-    """A cluster's metadata and all that changes it, as Kafka's QuorumController, but in a quorum of one.
+    """The cluster's metadata and all changes to it: Kafka's QuorumController in a quorum of one.
 
-    It is no broker: any broker forwards to it. Every change makes a new image, at once and never half of it;
-    the brokers learn of it by ``image_after``, each in its own time. The only clock is the brokers' sessions.
+    The controller is no broker; every broker forwards changes to it. Each change publishes one new image
+    atomically. The brokers wait for it in ``image_after``, each at its own pace. Time matters for the broker
+    sessions alone.
     """
 
     def __init__(self, defaults: ClusterDefaults, *, sessions: Purgatory, images: Purgatory) -> None:
@@ -39,12 +40,12 @@ class Controller:
     @classmethod
     @asynccontextmanager
     async def running(cls, defaults: ClusterDefaults) -> AsyncIterator[Self]:
-        """With its two purgatories, "image" and "broker session", which close when the block ends."""
+        """Open the purgatories "image" and "broker session", and close them when the block ends."""
         async with Purgatory("image") as images, Purgatory("broker session") as sessions:
             try:
                 yield cls(defaults, sessions=sessions, images=images)
             finally:
-                # Closing alone would expire them, and fence every broker.
+                # Closing without cancel_pending would expire the sessions, and so fence every broker.
                 await sessions.aclose(cancel_pending=True)
 
     def __repr__(self) -> str:
@@ -58,9 +59,9 @@ class Controller:
         return self._image
 
     async def image_after(self, version: int) -> MetadataImage:
-        """The latest image, once there is one later than ``version``.
+        """Wait for an image that is later than ``version``, and return the latest one.
 
-        All changes made in one turn of the event loop reach whoever waits as one image. TimeoutError when the
+        All changes in one iteration of the event loop arrive as one image. Raises TimeoutError when the
         controller closes.
         """
         await self.image_purgatory.wait_until(lambda: self._image.version > version, [IMAGE])
@@ -69,33 +70,34 @@ class Controller:
     # Brokers
 
     def register(self, registration: BrokerRegistration) -> None:
-        """A broker has started: it is in service, and its session begins.
+        """Register a broker that has started, and begin its session.
 
-        Its earlier life, if it goes on, is over: others lead instead. Where no other is in sync it leads
-        again, in a new epoch.
+        If the broker was registered and live, other brokers take over its leaderships. It leads a partition
+        again, in a new leader epoch, where no other replica is in sync.
         """
         self.fence(registration.broker_id)
-        self._put_in_service(registration)
+        self._unfence(registration)
 
     def heartbeat(self, broker_id: int) -> None:
-        """A broker is heard of; one that was fenced is back in service. KeyError if it never registered."""
+        """Extend a broker's session; unfence it if it was fenced. Raises KeyError if it never registered."""
         session = self._sessions.get(broker_id)
         if session is None:
-            self._put_in_service(self._image.brokers[broker_id])
+            self._unfence(self._image.brokers[broker_id])
         else:
             session.reschedule(self.defaults.broker_session_timeout)
 
     def fence(self, broker_id: int) -> None:
-        """A broker takes its leave, or was not heard of for its session timeout: it leads nothing any more.
+        """Fence a broker that stops or whose session timed out: it leads nothing any more.
 
-        It leaves the in-sync replicas wherever it is not the last. Without effect when it is not in service.
+        It leaves the in-sync replicas of each partition, unless it is the last one. It has no effect on a
+        broker that is fenced or unknown.
         """
         session = self._sessions.pop(broker_id, None)
         if session is not None:
             session.cancel()
             self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
 
-    def _put_in_service(self, registration: BrokerRegistration) -> None:
+    def _unfence(self, registration: BrokerRegistration) -> None:
         broker_id = registration.broker_id
         session = BrokerSession(broker_id, self.defaults.broker_session_timeout, self.fence)
         self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
@@ -104,12 +106,12 @@ class Controller:
     # Topics
 
     def plan_topic(self, topic: NewTopic) -> TopicImage:
-        """The topic as ``create_topic`` would make it now; raises what that would raise."""
+        """Return the topic that ``create_topic`` would create now. Raises what that would raise."""
         if topic.name in self._image.topics:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {topic.name!r} already")
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists already")
         live = self._image.live_brokers.keys()
         fenced = sorted(self._image.brokers.keys() - live)
-        # Each topic starts at another broker, or the first few would lead all small topics.
+        # Each topic starts at another broker; otherwise the first few brokers would lead all small topics.
         start = len(self._image.topics)
         partitions = []
         for replicas in topic.replicas(sorted(live), fenced, self.defaults, start):
@@ -119,19 +121,22 @@ class Controller:
         return TopicImage(topic.name, uuid4(), tuple(partitions), config)
 
     def create_topic(self, topic: NewTopic) -> TopicImage:
-        """Create it, on live brokers as far as there are enough.
+        """Create a topic, on live brokers as far as there are enough.
 
-        ApiError TOPIC_ALREADY_EXISTS, or what ``NewTopic.replicas`` finds wrong with it.
+        Raises ApiError TOPIC_ALREADY_EXISTS, or an error of ``NewTopic.replicas``.
         """
         created = self.plan_topic(topic)
         self._publish(topics={**self._image.topics, created.name: created})
         return created
 
     def delete_topic(self, name: str) -> TopicImage:
-        """Delete it; what it was. ApiError UNKNOWN_TOPIC_OR_PARTITION when there is no such."""
+        """Delete a topic, and return it.
+
+        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
+        """
         topic = self._image.topics.get(name)
         if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
         return topic
 
@@ -140,10 +145,10 @@ class Controller:
     def elect_leaders(
         self, election: ElectionType, topic_partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, PartitionState | ApiError]:
-        """Elect leaders for these partitions; when None, for all, leaving out those that need no election.
+        """Elect leaders for these partitions, or with None for all partitions that need an election.
 
-        For each the state under its new leader, or why it has none: what ``elect`` raises, or
-        UNKNOWN_TOPIC_OR_PARTITION.
+        Returns the new state of each partition, or the error: UNKNOWN_TOPIC_OR_PARTITION, or what ``elect``
+        raises.
         """
         results: dict[TopicPartition, PartitionState | ApiError] = {}
         elected: dict[TopicPartition, PartitionState] = {}
@@ -162,11 +167,12 @@ class Controller:
     def alter_partition(
         self, broker_id: int, topic_partition: TopicPartition, wanted: PartitionState
     ) -> PartitionState:
-        """Change the in-sync replicas to what the leader, ``broker_id``, wants; the state as it is then.
+        """Change the in-sync replicas to those that the leader, ``broker_id``, wants; return the new state.
 
-        ApiError UNKNOWN_TOPIC_OR_PARTITION; FENCED_LEADER_EPOCH unless it leads in the epoch of ``wanted``;
-        INVALID_UPDATE_VERSION unless it started from the latest state; INVALID_REQUEST when the leader would
-        not be in sync, or somebody who is no replica; INELIGIBLE_REPLICA for who is not live (KIP-841).
+        Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION; FENCED_LEADER_EPOCH unless the broker leads in the leader
+        epoch of ``wanted``; INVALID_UPDATE_VERSION unless ``wanted`` has the latest partition epoch;
+        INVALID_REQUEST without the leader, or with a broker that has no replica; INELIGIBLE_REPLICA with a
+        broker that is not live (KIP-841).
         """
         state = self._partition(topic_partition)
         if state.leader != broker_id or state.leader_epoch != wanted.leader_epoch:
@@ -197,7 +203,7 @@ class Controller:
     # Producers
 
     def next_producer_id(self) -> int:
-        """An id that no producer has had."""
+        """Return an id that no producer had before."""
         return next(self._producer_ids)
 
     # The image
@@ -205,14 +211,16 @@ class Controller:
     def _partition(self, topic_partition: TopicPartition) -> PartitionState:
         state = self._image.partition(topic_partition)
         if state is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic_partition}")
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic_partition} does not exist"
+            )
         return state
 
     def _put_broker(self, registration: BrokerRegistration) -> None:
         brokers = {**self._image.brokers, registration.broker_id: registration}
         live = replace(self._image, brokers=brokers).live_brokers.keys()
         topics = {
-            name: _with_partitions(topic, tuple(settle(state, live) for state in topic.partitions))
+            name: _with_partitions(topic, tuple(reelect(state, live) for state in topic.partitions))
             for name, topic in self._image.topics.items()
         }
         self._publish(brokers=brokers, topics=topics)
@@ -238,5 +246,5 @@ class Controller:
 
 
 def _with_partitions(topic: TopicImage, partitions: tuple[PartitionState, ...]) -> TopicImage:
-    # The same object when nothing has changed, so that a cache sees at a glance which topics have.
+    # Return the same object when nothing has changed, so that a cache finds changed topics by identity.
     return topic if partitions == topic.partitions else replace(topic, partitions=partitions)

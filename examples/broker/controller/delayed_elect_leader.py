@@ -1,4 +1,4 @@
-"""The wait of an election for this broker to know the new leaders."""
+"""The delayed operation of an election, which waits until this broker knows the new leaders."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from purgatory import DelayedOperation
 
 
 class DelayedElectLeader(DelayedOperation[frozenset[TopicPartition]]):
-    """Complete once the broker's metadata cache shows every election (kafka.server.DelayedElectLeader).
+    """Completes once the broker's metadata cache shows every election (kafka.server.DelayedElectLeader).
 
-    An election counts as shown with the leader's epoch, or a later one: its leader may be gone by then. The
-    result are those not shown by the timeout.
+    The cache shows an election when it has that leader epoch or a later one, since the leader may have failed
+    again. The result has the partitions whose election the cache does not show at the timeout.
     """
 
     __slots__ = ("_cache", "_elected")

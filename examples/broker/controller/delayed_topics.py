@@ -1,4 +1,4 @@
-"""The wait for this broker to know which topics there are."""
+"""The delayed operation of a creation or deletion of topics, which waits until this broker knows of it."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,11 @@ from purgatory import DelayedOperation
 
 
 class DelayedTopics(DelayedOperation[frozenset[str]]):
-    """Complete once the broker's metadata cache has the topics created, and none of those deleted.
+    """Completes once the broker's metadata cache has the created topics and not the deleted ones.
 
-    So whoever is told that a topic exists finds it at this broker (kafka.server.DelayedCreatePartitions). The
-    result are the names of those for which that does not hold by the timeout.
+    A client that gets the response therefore finds the topic on this broker
+    (kafka.server.DelayedCreatePartitions). The result has the names of the topics for which this does not
+    hold at the timeout.
     """
 
     __slots__ = ("_cache", "_created", "_deleted")

@@ -1,4 +1,4 @@
-"""Who leads a partition: pure functions from one state to the next, given the live brokers."""
+"""Leader elections: pure functions from a partition's state and the live brokers to its next state."""
 
 from collections.abc import Set
 from enum import Enum
@@ -8,17 +8,17 @@ from examples.broker.metadata import NO_LEADER, PartitionState
 
 
 class ElectionType(Enum):
-    """Elect the preferred leader, if it is in sync; or any live replica (by KIP-460's numbers)."""
+    """Elect the preferred leader if it is in sync, or any live replica; with the numbers of KIP-460."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
-def settle(state: PartitionState, live: Set[int]) -> PartitionState:
-    """The state after brokers came or went; the same object when that does not concern the partition.
+def reelect(state: PartitionState, live: Set[int]) -> PartitionState:
+    """Return the state after the live brokers changed; the same object when nothing changes for it.
 
-    Who is not live leaves the in-sync replicas, but for the last one, which has all that is committed. A
-    leader that is not live is succeeded by the first of the replicas that is live and in sync.
+    A replica on a broker that is not live leaves the in-sync replicas, except the last one, which has all
+    committed records. If the leader is not live, the first replica that is live and in sync leads.
     """
     in_sync = tuple(replica for replica in state.in_sync if replica in live) or state.in_sync
     if in_sync != state.in_sync:
@@ -30,9 +30,9 @@ def settle(state: PartitionState, live: Set[int]) -> PartitionState:
 
 
 def elect(election: ElectionType, state: PartitionState, live: Set[int]) -> PartitionState:
-    """The state under the leader that such an election gives it.
+    """Return the state with the leader that is elected.
 
-    ApiError ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    Raises ApiError ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE.
     """
     return _elect_preferred(state, live) if election is ElectionType.PREFERRED else _elect_any(state, live)
 
@@ -58,5 +58,5 @@ def _elect_any(state: PartitionState, live: Set[int]) -> PartitionState:
         raise ApiError(
             ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"none of its replicas {list(state.replicas)} is live"
         )
-    # What only the others have is lost: from here on they are behind.
+    # Records that only the other replicas have are lost: the others are out of sync now.
     return state.led_by(leader).with_in_sync((leader,))

@@ -1,4 +1,4 @@
-"""What one broker knows of the cluster, which may be less than the controller does."""
+"""One broker's copy of the metadata, which may be older than the controller's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from examples.broker.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class TopicsDelta:
-    """What has become of the topics between two images (org.apache.kafka.image.TopicsDelta).
+    """The changes of the topics between two images (org.apache.kafka.image.TopicsDelta).
 
-    A topic that was deleted and created anew in between has its partitions in both: first forget the
-    ``deleted``, then take over the ``changed``, which are the new ones as well.
+    A topic that was deleted and created again in between has its partitions in both sets. So apply the
+    ``deleted`` first, then the ``changed``, which include the new partitions.
     """
 
     deleted: frozenset[TopicPartition] = frozenset()
@@ -20,7 +20,7 @@ class TopicsDelta:
 
 
 class MetadataCache:
-    """The latest image that one broker has taken over."""
+    """The latest image that one broker has."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -34,21 +34,21 @@ class MetadataCache:
         return self._image
 
     @property
-    def contact(self) -> int:
-        """Whom clients may take for the controller: this broker, which forwards to it.
+    def controller_id(self) -> int:
+        """The broker that clients see as the controller: this one, since it forwards to the controller.
 
-        Another live one, if this is fenced; NO_LEADER when all are.
+        Another live broker while this one is fenced; NO_LEADER while all are.
         """
         live = self._image.live_brokers
         return self.broker_id if self.broker_id in live else next(iter(live), NO_LEADER)
 
     def holds(self, topic: TopicImage) -> bool:
-        """Whether it knows this very topic, not an earlier or later one of that name."""
+        """Return whether the image has this very topic, not an earlier or later one of the same name."""
         known = self._image.topics.get(topic.name)
         return known is not None and known.topic_id == topic.topic_id
 
     def update(self, image: MetadataImage) -> TopicsDelta:
-        """Take over an image, and tell what is new in it: nothing, when it is older than what is known."""
+        """Replace the image, and return the changes. An image that is not newer is ignored."""
         known = self._image
         if image.version <= known.version:
             return TopicsDelta()

@@ -1,4 +1,4 @@
-"""A topic as somebody wants it: its name, its size or its very assignment, its configuration."""
+"""A topic to create: its name, its size or its replica assignment, and its configuration."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -11,17 +11,18 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 
 BY_DEFAULT: Final = -1
-# KRaft's limit (ReplicationControlManager), of all topics of a request together, so that one request cannot
-# exhaust the controller.
+# The limit for all topics of one request together, so that a request cannot exhaust the controller. It is
+# KRaft's (ReplicationControlManager).
 MAX_PARTITIONS: Final = 10_000
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """``assignment[i]`` are the replicas of partition i, preferred leader first; empty: the cluster places.
+    """A topic to create. ``assignment[i]`` has the replicas of partition i, the preferred leader first.
 
-    Then there are as many partitions and replicas as asked for, or as the cluster has ``BY_DEFAULT``.
+    With an empty assignment the cluster places the replicas. It creates ``partitions`` partitions with
+    ``replication_factor`` replicas each, or the cluster's default where these are ``BY_DEFAULT``.
     """
 
     name: str
@@ -31,7 +32,7 @@ class NewTopic:
     config: TopicConfig | None = None
 
     def size(self, defaults: ClusterDefaults) -> int:
-        """The number of partitions asked for, whether there can be so many or not."""
+        """Return the requested number of partitions, valid or not."""
         if self.assignment:
             return len(self.assignment)
         return defaults.num_partitions if self.partitions == BY_DEFAULT else self.partitions
@@ -39,10 +40,10 @@ class NewTopic:
     def replicas(
         self, live: Sequence[int], fenced: Sequence[int], defaults: ClusterDefaults, start: int
     ) -> tuple[tuple[int, ...], ...]:
-        """Who holds each partition; ``start`` says which live broker is the first one's preferred leader.
+        """Return the replicas of each partition. ``start`` selects the preferred leader of the first one.
 
-        ApiError INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
-        INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION.
+        Raises ApiError INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+        INVALID_REPLICA_ASSIGNMENT or POLICY_VIOLATION.
         """
         check_name(self.name)
         check_total_partitions([self], defaults)
@@ -57,46 +58,48 @@ class NewTopic:
         )
         if partitions < 1:
             raise ApiError(
-                ErrorCode.INVALID_PARTITIONS, f"{partitions} is no number of partitions: 1 or more are"
+                ErrorCode.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {partitions}"
             )
         if factor < 1:
-            raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"{factor} replicas are no replicas")
+            raise ApiError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"a partition has at least 1 replica, not {factor}"
+            )
         if factor > len(live) + len(fenced):
             raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"{factor} replicas need as many brokers: {len(live) + len(fenced)} are registered",
+                f"{factor} replicas need as many brokers, but {len(live) + len(fenced)} are registered",
             )
         if not live:
             raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced: none could lead the topic"
+                ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced, so none can lead the topic"
             )
         return place(live, fenced, partitions, factor, start)
 
 
 def check_total_partitions(topics: Iterable[NewTopic], defaults: ClusterDefaults) -> None:
-    """ApiError POLICY_VIOLATION when the topics of one request have too many partitions."""
-    # What is no number of partitions is refused elsewhere, and makes no room for others here.
+    """Raise ApiError POLICY_VIOLATION when the topics of one request have too many partitions together."""
+    # A negative number is refused elsewhere, and must not make room for other topics here.
     total = sum(max(0, topic.size(defaults)) for topic in topics)
     if total > MAX_PARTITIONS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
-            f"{total} partitions are too many for one request: {MAX_PARTITIONS} is the most",
+            f"one request may create {MAX_PARTITIONS} partitions, not {total}",
         )
 
 
 def check_name(name: str) -> None:
-    """ApiError INVALID_TOPIC_EXCEPTION unless Kafka allows it (``Topic.validate``)."""
+    """Raise ApiError INVALID_TOPIC_EXCEPTION unless Kafka allows the name (``Topic.validate``)."""
     if LEGAL_NAME.fullmatch(name) is None or name in {".", ".."}:
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"{name!r} is no topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-' are, but not '.' and '..'",
+            f"{name!r} is no topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'",
         )
 
 
 def check_assignment(assignment: Sequence[Sequence[int]], live: Set[int], registered: Set[int]) -> None:
-    """ApiError INVALID_REPLICA_ASSIGNMENT unless each partition can be held, and led, as it says.
+    """Raise ApiError INVALID_REPLICA_ASSIGNMENT unless the assignment is possible.
 
-    As in KRaft each partition has the same number of replicas, and one of its brokers at least is live.
+    As in KRaft, each partition has the same number of replicas, and at least one of its brokers is live.
     """
     for partition, replicas in enumerate(assignment):
         if not replicas:

@@ -1,4 +1,4 @@
-"""Which brokers hold which partition of a new topic."""
+"""The placement of a new topic's replicas on the brokers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 def place(
     live: Sequence[int], fenced: Sequence[int], partitions: int, replication_factor: int, start: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The replicas of each partition, preferred leader first.
+    """Return the replicas of each partition, the preferred leader first.
 
-    Leaderships go round the live brokers, from the one at ``start``. A broker's own partitions have their
-    followers in turns on all the others, so that these share its load when it dies (Kafka's AdminUtils). The
-    fenced are taken when the live are too few, as in KRaft's StripedReplicaPlacer: they lead later, if ever.
+    The live brokers lead in turn, from the one at ``start`` on. The followers of one leader's partitions are
+    spread over all other brokers, so that these share its load when it fails (Kafka's AdminUtils). Fenced
+    brokers are used when there are too few live ones, as in KRaft's StripedReplicaPlacer.
     """
     return tuple(
-        (*_around(live, start + partition), *fenced)[:replication_factor] for partition in range(partitions)
+        (*_rotation(live, start + partition), *fenced)[:replication_factor] for partition in range(partitions)
     )
 
 
-def _around(brokers: Sequence[int], position: int) -> Iterator[int]:
-    """All brokers: the leader by turns, and behind it the others, shifted by one with every round."""
+def _rotation(brokers: Sequence[int], position: int) -> Iterator[int]:
+    """Return all brokers: first the leader in turn, then the others, shifted by one in each round."""
     rounds, leader = divmod(position, len(brokers))
     yield brokers[leader]
     others = len(brokers) - 1

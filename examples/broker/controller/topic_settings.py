@@ -1,4 +1,4 @@
-"""How a topic's configuration is written, in Kafka's names."""
+"""A topic's configuration as text, with Kafka's names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from examples.broker.metadata import TopicConfig
 
 @dataclass(frozen=True, slots=True)
 class TopicSetting:
-    """One that has an effect: a field of TopicConfig, and the least that it may be."""
+    """A setting with an effect: its name, its field of TopicConfig and its minimum."""
 
     name: str
     field: str
@@ -23,7 +23,7 @@ SETTINGS: Final = (
     TopicSetting("max.message.bytes", "max_message_bytes", 0),
 )
 
-# How things are anyway. To ask for it is harmless; to accept anything else would be a lie.
+# Settings with one supported value. A request with another value is refused.
 FIXED: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
@@ -34,23 +34,24 @@ FIXED: Final = {
 
 
 def parse_topic_config(values: Mapping[str, str | None], defaults: TopicConfig) -> TopicConfig:
-    """The defaults, changed as ``values`` say. ApiError INVALID_CONFIG for what cannot be done."""
+    """Return the defaults, changed by ``values``. Raises ApiError INVALID_CONFIG for an unsupported value."""
     changes = {}
     known = {setting.name: setting for setting in SETTINGS}
     for name, value in values.items():
         if name in known:
             changes[known[name].field] = _parse(known[name], value)
         elif name not in FIXED:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"there is no topic configuration {name!r}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown topic configuration {name!r}")
         elif value != FIXED[name]:
             raise ApiError(
-                ErrorCode.INVALID_CONFIG, f"{name} cannot be {value!r}: here it is always {FIXED[name]!r}"
+                ErrorCode.INVALID_CONFIG,
+                f"{name} cannot be {value!r}: this broker supports {FIXED[name]!r} only",
             )
     return replace(defaults, **changes)
 
 
 def topic_settings(config: TopicConfig) -> dict[str, str]:
-    """All settings, as they are written."""
+    """Return all settings as text."""
     return {setting.name: str(getattr(config, setting.field)) for setting in SETTINGS} | FIXED
 
 
@@ -62,6 +63,6 @@ def _parse(setting: TopicSetting, value: str | None) -> int:
     if not setting.minimum <= number < 1 << 31:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"{setting.name} cannot be {value!r}: it is an integer from {setting.minimum} to 2147483647",
+            f"{setting.name} cannot be {value!r}: it must be an integer from {setting.minimum} to 2147483647",
         )
     return number

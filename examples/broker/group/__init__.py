@@ -1,1 +1,1 @@
-"""Consumer groups by the classic protocol: joining, syncing, beating, committing."""
+"""Consumer groups with the classic protocol: join, sync, heartbeat, leave and offset commit."""

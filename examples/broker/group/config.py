@@ -1,11 +1,11 @@
-"""What a group coordinator is configured with."""
+"""The configuration of a group coordinator."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """Kafka's ``group.*`` and ``offset*`` settings, by its names and defaults; times are in seconds."""
+    """Kafka's ``group.*`` and ``offset*`` settings, with its names and defaults. Times are in seconds."""
 
     group_initial_rebalance_delay: float = 3.0
     group_min_session_timeout: float = 6.0

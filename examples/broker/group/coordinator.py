@@ -1,4 +1,4 @@
-"""The groups of one broker: who is in them, and how far they have read."""
+"""The group coordinator of one broker: the members and the committed offsets of its groups."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -37,9 +37,9 @@ DEFAULT_CONFIG: Final = GroupConfig()
 class GroupCoordinator:
     """The classic group protocol, after kafka.coordinator.group.GroupCoordinator.
 
-    State changes only between awaits, so nothing is locked. A group whose partition is led elsewhere is
-    refused with NOT_COORDINATOR; loading is one synchronous step, so nobody ever meets
-    COORDINATOR_LOAD_IN_PROGRESS.
+    State changes between awaits only, so there are no locks. A request for a group whose partition another
+    broker leads raises NOT_COORDINATOR. Loading a partition is one synchronous step, so the error
+    COORDINATOR_LOAD_IN_PROGRESS never occurs.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class GroupCoordinator:
     async def running(
         cls, broker_id: int, log: GroupLog, config: GroupConfig = DEFAULT_CONFIG
     ) -> AsyncIterator[Self]:
-        """With its three purgatories, and running; when the block ends it resigns from everything."""
+        """Open the purgatories "join", "sync" and "heartbeat", and run; resign when the block ends."""
         async with (
             Purgatory("join") as join,
             Purgatory("sync") as sync,
@@ -80,9 +80,9 @@ class GroupCoordinator:
             tasks.cancel_scope.cancel()
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Write to the log until cancelled, and then resign from every partition.
+        """Write to the log until cancelled, then resign from every partition.
 
-        The purgatories have to be open as long as this runs.
+        The purgatories must be open while this runs.
         """
         try:
             await self._groups.run(task_status=task_status)
@@ -91,56 +91,59 @@ class GroupCoordinator:
                 self.resigned(partition)
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
-        """The figures of the purgatories, by name."""
+        """Return the statistics of the purgatories by name."""
         return {name: purgatory.statistics() for name, purgatory in self._purgatories.items()}
 
     # Leadership
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of ``__consumer_offsets`` whose leader coordinates the group."""
+        """Return the partition of ``__consumer_offsets`` whose leader coordinates the group."""
         return self._groups.partition_for(group_id)
 
     def elected(self, partition: int) -> None:
-        """Coordinate the groups of a partition, from where its log leaves them.
+        """Load the groups of a partition from its log, and coordinate them.
 
-        Their members go on as they are, under the same ids and in the same generation, and have their whole
-        session timeout to find out where to send the next heartbeat.
+        The members keep their ids and their generation. Each has a whole session timeout to find the new
+        coordinator for its next heartbeat.
         """
         for group in self._groups.load(partition):
             for member in [*group.members.values()]:
-                self._rebalance.beat(group, member)
+                self._rebalance.record_heartbeat(group, member)
 
     def resigned(self, partition: int) -> None:
-        """Another broker coordinates these groups now: whoever waits here is told NOT_COORDINATOR."""
+        """Stop coordinating the groups of a partition; pending requests are answered NOT_COORDINATOR."""
         for group in self._groups.unload(partition):
-            self._rebalance.bury(group, ErrorCode.NOT_COORDINATOR)
+            self._rebalance.mark_dead(group, ErrorCode.NOT_COORDINATOR)
 
     # Membership
 
     async def join(self, request: JoinRequest) -> JoinResult:
-        """Join a group, or join it again; answers when the next generation begins, or with an error."""
+        """Join a group, or rejoin it. Returns when the next generation begins, or with an error."""
         try:
             group = self._group_to_join(request)
             try:
                 return await self._membership.join(group, request)
             finally:
-                self._groups.forget_if_unused(group)
+                self._groups.remove_if_unused(group)
         except ApiError as error:
             return JoinResult(error.code, request.member.member_id)
 
     async def sync(self, request: SyncRequest) -> SyncResult:
-        """Get the assignment, and as the leader give everybody's; answers once the log has it."""
+        """Get the member's assignment; the leader brings all assignments. Returns once the log has them."""
         try:
             return await self._membership.sync(self._known_group(request.group_id), request)
         except ApiError as error:
             return SyncResult(error.code)
 
     def heartbeat(self, group_id: str, generation_id: int, member: MemberIdentity) -> None:
-        """Keep a session alive. ApiError tells what the member has to do instead."""
+        """Extend a member's session. Raises ApiError when the member has to do something else."""
         self._membership.heartbeat(self._known_group(group_id), generation_id, member)
 
     def leave(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
-        """Take members out of their group; the answer for each. ApiError when there is no asking here."""
+        """Remove members from their group; return the answer for each.
+
+        Raises ApiError when another broker coordinates the group, or the group id is empty.
+        """
         self._check_group_id(group_id)
         group = self._groups.find(group_id)
         return [self._leave(group, member) for member in members]
@@ -148,7 +151,10 @@ class GroupCoordinator:
     # Offsets
 
     async def commit_offsets(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
-        """Remember offsets; the answer for each, once the log has them. ApiError when none can be taken."""
+        """Commit offsets; return the answer for each, once the log has them.
+
+        Raises ApiError when the group or the member may not commit.
+        """
         group = self._committing_group(request)
         limit = self.config.offset_metadata_max_bytes
         accepted = {
@@ -157,7 +163,7 @@ class GroupCoordinator:
             if len(committed.metadata.encode()) <= limit
         }
         error = await self._commit(group, accepted) if accepted else ErrorCode.NONE
-        self._groups.forget_if_unused(group)
+        self._groups.remove_if_unused(group)
         return {
             topic_partition: error if topic_partition in accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
             for topic_partition in request.offsets
@@ -166,7 +172,10 @@ class GroupCoordinator:
     def fetch_offsets(
         self, group_id: str, topic_partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
-        """The committed offsets: of these partitions, ``NO_OFFSET`` where there is none, or all there are."""
+        """Return the committed offsets of these partitions, or of all partitions that have one.
+
+        A partition without a committed offset has ``NO_OFFSET``.
+        """
         group = self._groups.find(group_id) or Group(group_id)
         wanted = group.offsets if topic_partitions is None else topic_partitions
         return {topic_partition: group.offsets.get(topic_partition) for topic_partition in wanted}
@@ -174,7 +183,10 @@ class GroupCoordinator:
     # Administration
 
     def describe_group(self, group_id: str) -> GroupDescription:
-        """The group as it is; one that does not exist is "Dead". ApiError when another broker would know."""
+        """Describe a group; one that does not exist is "Dead".
+
+        Raises ApiError when another broker coordinates it, or the group id is empty.
+        """
         self._check_group_id(group_id)
         group = self._groups.find(group_id)
         if group is None:
@@ -182,41 +194,44 @@ class GroupCoordinator:
         return group.describe()
 
     def list_groups(self, states: Collection[str] = ()) -> list[GroupDescription]:
-        """The groups of this broker in any of these states, whatever their case; all without any."""
+        """Return the groups in any of these states, in any letter case; without states, all groups."""
         wanted = {state.lower() for state in states}
         return [
             group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
         ]
 
     async def delete_group(self, group_id: str) -> None:
-        """Forget an empty group with its offsets. ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
         if group.state is not GroupState.EMPTY:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members")
-        self._groups.forget(group)
-        self._rebalance.bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._groups.remove(group)
+        self._rebalance.mark_dead(group, ErrorCode.UNKNOWN_MEMBER_ID)
         error = await self._append(group, tombstones(group), lambda _: None)
         if error is not ErrorCode.NONE:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
 
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group with members has a name")
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
 
     def _known_group(self, group_id: str) -> Group:
         self._check_group_id(group_id)
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r}")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} does not exist")
         return group
 
     def _group_to_join(self, request: JoinRequest) -> Group:
         self._check_group_id(request.group_id)
         shortest, longest = self.config.group_min_session_timeout, self.config.group_max_session_timeout
         if not shortest <= request.session_timeout <= longest:
-            raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT, f"{shortest}..{longest} seconds, no other")
+            raise ApiError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"a session timeout must be {shortest:g} to {longest:g} s, not {request.session_timeout:g} s",
+            )
         if request.member.member_id == UNKNOWN_MEMBER:
             return self._groups.find_or_create(request.group_id)
         return self._known_group(request.group_id)
@@ -232,12 +247,12 @@ class GroupCoordinator:
 
     def _committing_group(self, request: CommitRequest) -> Group:
         group = self._groups.find(request.group_id)
-        outside = request.generation_id <= NO_GENERATION
+        has_no_generation = request.generation_id <= NO_GENERATION
         if group is None:
-            if not outside:
-                raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r}")
+            if not has_no_generation:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {request.group_id!r} does not exist")
             return self._groups.find_or_create(request.group_id)
-        if outside and group.state is GroupState.EMPTY:
+        if has_no_generation and group.state is GroupState.EMPTY:
             return group
         self._membership.check_commit(group, request.generation_id, request.member)
         return group
@@ -245,11 +260,11 @@ class GroupCoordinator:
     async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
         pending = group.offsets.prepare(offsets)
 
-        def settle(error: ErrorCode) -> None:
-            group.offsets.settle(pending, appended=error is ErrorCode.NONE)
+        def complete(error: ErrorCode) -> None:
+            group.offsets.complete(pending, appended=error is ErrorCode.NONE)
 
         error = await self._append(
-            group, [offset_record(group.group_id, *entry) for entry in offsets.items()], settle
+            group, [offset_record(group.group_id, *entry) for entry in offsets.items()], complete
         )
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
 

@@ -1,4 +1,4 @@
-"""The waits for a sign of life."""
+"""The delayed operations that end a session without heartbeats."""
 
 from collections.abc import Callable
 
@@ -8,30 +8,31 @@ from purgatory import DelayedOperation
 
 
 class DelayedHeartbeat(DelayedOperation[None]):
-    """Complete when the member's next beat comes; at its session timeout it is ``expired``.
+    """Completes when the member's next heartbeat comes; at the session timeout it calls ``expired``.
 
-    After Kafka's DelayedHeartbeat: each beat completes the current operation and schedules the next. There is
-    none for a member that awaits the answer to a JoinGroup or SyncGroup, which is why those complete it, too;
-    nor for one that has left, nor in a dead group. Keyed by (group id, member id).
+    As with Kafka's DelayedHeartbeat, each heartbeat completes the current operation and schedules the next
+    one. A member that waits for the answer to a JoinGroup or SyncGroup has no such operation, so these
+    requests complete it, too, as does leaving the group or the end of the group. The key is (group id, member
+    id).
 
-    Kafka tells the beat by a flag that it raises for one check; a check within a hook comes later than that,
-    so here the beats are counted.
+    Kafka marks a heartbeat by a flag that is set during one check. A check within a hook runs later than
+    that, so this class compares the number of heartbeats.
     """
 
-    __slots__ = ("_beats", "_expired", "_group", "_member")
+    __slots__ = ("_expired", "_group", "_heartbeats", "_member")
 
     def __init__(self, group: Group, member: Member, expired: Callable[[Group, Member], None]) -> None:
         super().__init__(member.session_timeout)
         self._group = group
         self._member = member
-        self._beats = member.beats
+        self._heartbeats = member.heartbeats
         self._expired = expired
 
     def try_complete(self) -> bool:
         return self._is_satisfied() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # What expired in the same tick may have satisfied it since.
+        # An operation that expired in the same tick may have satisfied this one since.
         if not self._is_satisfied():
             self._expired(self._group, self._member)
 
@@ -41,14 +42,15 @@ class DelayedHeartbeat(DelayedOperation[None]):
             self._group.is_dead
             or not self._group.has(member)
             or member.awaits_answer
-            or member.beats != self._beats
+            or member.heartbeats != self._heartbeats
         )
 
 
-class DelayedNewcomer(DelayedOperation[None]):
-    """Complete when one who was given a member id has joined with it, or left; else ``expired`` (KIP-394).
+class DelayedPendingMember(DelayedOperation[None]):
+    """Completes when a pending member has joined with its new member id, or left; else calls ``expired``.
 
-    Waits in the same purgatory, and under the same key, as the heartbeats of the member it may become.
+    A pending member has a member id and must join again with it (KIP-394). The operation waits in the same
+    purgatory, with the same key, as the heartbeats of the later member.
     """
 
     __slots__ = ("_expired", "_group", "_member_id")

@@ -1,4 +1,4 @@
-"""The waits of a rebalance for the members to join."""
+"""The delayed operations of a rebalance, which wait for the members to join."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ from purgatory import DelayedOperation
 
 
 class DelayedJoin(DelayedOperation[None]):
-    """Complete once all members have rejoined, or at the rebalance timeout (kafka's DelayedJoin).
+    """Completes once all members have rejoined, or at the rebalance timeout (Kafka's DelayedJoin).
 
-    Newcomers that have only been given an id so far are waited for as well. Keyed by group id.
+    It waits for pending members, too, which so far have only a member id. The key is the group id.
     """
 
     __slots__ = ("_group", "_joined")
@@ -28,9 +28,9 @@ class DelayedJoin(DelayedOperation[None]):
 
 
 class InitialDelayedJoin(DelayedJoin):
-    """The wait of an empty group for more members, so that they do not rebalance one by one (KIP-134).
+    """The initial rebalance delay of an empty group, so that members do not join one by one (KIP-134).
 
-    It goes on to its end whoever has joined. ``joined`` decides whether to wait once more.
+    It always waits for its whole timeout. Then ``joined`` decides whether to wait once more.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""The wait for a generation's members to ask for their assignments."""
+"""The delayed operation that waits for the SyncGroup request of every member of a generation."""
 
 from collections.abc import Callable
 
@@ -7,27 +7,27 @@ from purgatory import DelayedOperation
 
 
 class DelayedSync(DelayedOperation[None]):
-    """Complete once every member of the generation has sent SyncGroup (kafka's DelayedSync).
+    """Completes once every member of the generation has sent SyncGroup (Kafka's DelayedSync).
 
-    Also when the generation is over. At the rebalance timeout those that have not are ``late``. Keyed by
+    It also completes when the generation ends. At the rebalance timeout it calls ``expired``. The key is the
     group id.
     """
 
-    __slots__ = ("_generation_id", "_group", "_late")
+    __slots__ = ("_expired", "_generation_id", "_group")
 
-    def __init__(self, timeout: float, group: Group, late: Callable[[Group], None]) -> None:
+    def __init__(self, timeout: float, group: Group, expired: Callable[[Group], None]) -> None:
         super().__init__(timeout)
         self._group = group
         self._generation_id = group.generation_id
-        self._late = late
+        self._expired = expired
 
     def try_complete(self) -> bool:
         return self._is_satisfied() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # What expired in the same tick may have satisfied it since.
+        # An operation that expired in the same tick may have satisfied this one since.
         if not self._is_satisfied():
-            self._late(self._group)
+            self._expired(self._group)
 
     def _is_satisfied(self) -> bool:
         group = self._group

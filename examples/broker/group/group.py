@@ -1,4 +1,4 @@
-"""A group: its members, its generation, and the states it goes through."""
+"""A consumer group: its members, its generation and its state."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ from examples.broker.group.requests import (
 
 
 class GroupState(Enum):
-    """Where a group stands, by the names that Kafka tells administrators."""
+    """The state of a group, with the names that Kafka shows to administrators."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -43,9 +43,9 @@ _PREVIOUS: Final[Mapping[GroupState, Collection[GroupState]]] = {
 
 
 class Group:
-    """Kafka's GroupMetadata: members and generation, with a state that only moves as it may.
+    """The members and the generation of a group, and a state machine (Kafka's GroupMetadata).
 
-    DEAD means that this coordinator has nothing to do with it any more: deleted, or handed over.
+    DEAD means that this coordinator no longer has the group: it was deleted or has another coordinator.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -58,11 +58,11 @@ class Group:
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         self.pending_members: set[str] = set()
-        """Ids given to newcomers that have not come back with them yet (KIP-394)."""
+        """Member ids of new clients that have not joined with them yet (KIP-394)."""
         self.pending_sync: set[str] = set()
         """Members of this generation that have not sent SyncGroup yet."""
         self.new_member_added = False
-        """Whether anybody has joined since the wait for the first members was last extended."""
+        """Whether a member has joined since the initial rebalance delay was last extended."""
         self.offsets = GroupOffsets()
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it might as well not exist: nothing of it is stored, and nobody is about to join."""
+        """Whether the group has nothing stored and no member that is about to join."""
         return self.state is GroupState.EMPTY and not (
             self.generation_id or self.pending_members or self.offsets
         )
@@ -92,11 +92,11 @@ class Group:
 
     @property
     def rebalance_timeout(self) -> float:
-        """The time that the slowest member asks for, in seconds; without members nobody is waited for."""
+        """The longest rebalance timeout of a member, in seconds; 0 without members."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     def transition(self, state: GroupState) -> None:
-        """Move to the state; ValueError when there is no way there from this one."""
+        """Move to the state. Raises ValueError when the current state does not allow it."""
         if self.state not in _PREVIOUS[state]:
             raise ValueError(f"{self!r} cannot become {state.value}")
         self.state = state
@@ -105,24 +105,27 @@ class Group:
         return self.members.get(member.member_id) is member
 
     def member(self, identity: MemberIdentity) -> Member:
-        """The member of that identity.
+        """Return the member with that identity.
 
-        ApiError UNKNOWN_MEMBER_ID for a stranger, FENCED_INSTANCE_ID when another client has taken over its
-        group instance id.
+        Raises ApiError UNKNOWN_MEMBER_ID when there is none, and FENCED_INSTANCE_ID when another client has
+        taken over its group instance id.
         """
         if identity.group_instance_id is not None:
             current = self.static_members.get(identity.group_instance_id)
             if current is not None and current != identity.member_id:
-                raise ApiError(ErrorCode.FENCED_INSTANCE_ID, f"{current} is {identity.group_instance_id} now")
+                raise ApiError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"member {current} has the group instance id {identity.group_instance_id} now",
+                )
         member = self.members.get(identity.member_id)
         if member is None or identity.group_instance_id not in (None, member.group_instance_id):
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{identity} is not in {self!r}")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{identity} is not a member of {self!r}")
         return member
 
     def check_generation(self, generation_id: int) -> None:
-        """ApiError ILLEGAL_GENERATION unless it is this one."""
+        """Raise ApiError ILLEGAL_GENERATION unless it is the current generation."""
         if generation_id != self.generation_id:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"{self!r} is not at {generation_id}")
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"{self!r} is not in generation {generation_id}")
 
     def add(self, member: Member, protocol_type: str) -> None:
         if not self.members:
@@ -144,8 +147,8 @@ class Group:
             self.leader_id = next(iter(self.members), None)
 
     def replace(self, member: Member, successor: Member) -> None:
-        """Put a static member's new client in the place of its old one, leadership included."""
-        # In the same place of the order, too.
+        """Replace a static member's old client by its new one, which also takes over the leadership."""
+        # The new client has the same place in the order of the members, too.
         self.members = {
             entry.member_id: entry
             for entry in (successor if entry is member else entry for entry in self.members.values())
@@ -159,19 +162,19 @@ class Group:
             self.leader_id = successor.member_id
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a client that speaks these can be in one group with the members there are."""
+        """Return whether a client with these protocols can join the current members."""
         if not self.members:
             return bool(protocol_type and protocols)
         common = self._common_protocols()
         return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Of the protocols that everybody speaks, the one that most prefer; at a tie, the elder members'."""
+        """Return the common protocol that most members prefer; in a tie, that of the earlier members."""
         common = self._common_protocols()
         return Counter(member.vote(common) for member in self.members.values()).most_common(1)[0][0]
 
     def elect_joined_leader(self) -> bool:
-        """See that the leader is one that has rejoined; False when nobody has."""
+        """Make sure that the leader has rejoined, by electing another one; False when no member has."""
         if self.leader_id is not None and self.members[self.leader_id].awaits_join:
             return True
         joined = next((member.member_id for member in self.members.values() if member.awaits_join), None)
@@ -180,7 +183,7 @@ class Group:
         return joined is not None
 
     def next_generation(self) -> None:
-        """Everybody who is still a member is of it: COMPLETING_REBALANCE, or EMPTY without anybody."""
+        """Begin the next generation with the current members; the group is EMPTY without any."""
         self.generation_id += 1
         self.pending_sync = set(self.members)
         if self.members:
@@ -190,8 +193,8 @@ class Group:
             self.protocol_name = None
             self.transition(GroupState.EMPTY)
 
-    def joined(self, member: Member) -> JoinResult:
-        """What the member has joined: the current generation. The leader needs to know everybody."""
+    def join_result(self, member: Member) -> JoinResult:
+        """Return the answer to a JoinGroup in the current generation. The leader's has all members."""
         return JoinResult(
             ErrorCode.NONE,
             member.member_id,
@@ -203,18 +206,18 @@ class Group:
         )
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Everybody in the current generation."""
+        """Return all members of the current generation."""
         return tuple(
             JoinedMember(member.member_id, member.group_instance_id, member.metadata(self.protocol_name))
             for member in self.members.values()
         )
 
-    def synced(self, member: Member) -> SyncResult:
-        """What the member is to work on in the current generation."""
+    def sync_result(self, member: Member) -> SyncResult:
+        """Return the answer to a SyncGroup: the member's assignment in the current generation."""
         return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol_name, member.assignment)
 
     def describe(self) -> GroupDescription:
-        """As administrators see it."""
+        """Return the description of the group for administrators."""
         stable = self.state is GroupState.STABLE
         return GroupDescription(
             self.group_id,

@@ -1,7 +1,7 @@
-"""What is kept of groups in ``__consumer_offsets``, and how it is written.
+"""The records of groups and offsets in ``__consumer_offsets``.
 
-Records are JSON, because only coordinators of this very kind ever read them, and a log that is read by eye
-shows what one of them hands over. (Kafka's are binary, with schemas that are its own affair, too.)
+They are JSON, since only this coordinator reads them, and a person can read what one coordinator hands over
+to the next. Kafka's own records are binary, with internal schemas.
 """
 
 import json
@@ -26,13 +26,13 @@ class GroupLog(Protocol):
     """The partitions of ``__consumer_offsets`` that this broker leads."""
 
     async def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
-        """NONE once all in-sync replicas have the records, else what Produce would have answered.
+        """Append the records; return NONE once all in-sync replicas have them, or Produce's error.
 
-        The records' place in the log is decided before the first suspension.
+        The records have their place in the log before the first suspension.
         """
 
     def read(self, partition: int) -> Iterable[Record]:
-        """All records, in order."""
+        """Return all records in order."""
 
 
 COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
@@ -42,11 +42,11 @@ COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""What a client is told when the log refuses (Kafka's GroupMetadataManager), by what the log said."""
+"""The error for the client by the error of the log (as in Kafka's GroupMetadataManager)."""
 
 
 def group_record(group: Group, assignments: Mapping[str, bytes]) -> Record:
-    """The group as its generation begins, with the members' new assignments."""
+    """Return the record of the group in its current generation, with the members' new assignments."""
     value = {
         "generation_id": group.generation_id,
         "protocol_type": group.protocol_type,
@@ -75,16 +75,16 @@ def offset_record(group_id: str, topic_partition: TopicPartition, committed: Com
 
 
 def tombstones(group: Group) -> list[Record]:
-    """What takes the group and its offsets out of the log, those on their way into it included."""
+    """Return the tombstones of the group and of its offsets, including offsets that are being appended."""
     keys = [_key(group.group_id, *topic_partition) for topic_partition in group.offsets.written]
     return [(key, None) for key in [*keys, _key(group.group_id)]]
 
 
 def load(records: Iterable[Record]) -> dict[str, Group]:
-    """The groups that the records tell of: STABLE ones with members, EMPTY ones without.
+    """Return the groups in the records: STABLE with members, EMPTY without.
 
-    What cannot be read is logged and left out: one bad record must not keep all groups beside it from having
-    a coordinator.
+    An unreadable record is logged and left out, so that it does not keep the other groups of the partition
+    from having a coordinator.
     """
     latest: dict[bytes, bytes | None] = {}
     for key, value in records:
@@ -96,13 +96,13 @@ def load(records: Iterable[Record]) -> dict[str, Group]:
         try:
             _load_record(groups, json.loads(key), json.loads(value))
         except (LookupError, TypeError, ValueError) as error:
-            logger.warning("left out the record of %r, which cannot be read: %r", key, error)
+            logger.warning("skipped the unreadable record of %r: %r", key, error)
     return groups
 
 
 def _load_record(groups: dict[str, Group], key: Any, value: Any) -> None:
     group_id, *topic_partition = key
-    # The group is made last, so that a record which cannot be read leaves nothing.
+    # Create the group last, so that an unreadable record leaves nothing behind.
     if topic_partition:
         entry, committed = TopicPartition(*topic_partition), CommittedOffset(*value)
         groups.setdefault(group_id, Group(group_id)).offsets.load(entry, committed)

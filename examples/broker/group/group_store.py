@@ -1,4 +1,4 @@
-"""The groups that this broker coordinates, and the writing down of them."""
+"""The groups that this broker coordinates, and the writes of their records."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,10 +12,10 @@ from examples.broker.group.group_log import COORDINATOR_ERRORS, GroupLog, Record
 
 
 class GroupStore:
-    """Groups by id, for the partitions of ``__consumer_offsets`` led here (Kafka's GroupMetadataManager).
+    """Groups by id, in the partitions of ``__consumer_offsets`` that this broker leads.
 
-    Writes go on whether the client that set them off still waits or not: otherwise what the log holds and
-    what is known here could part. They are tasks of ``run``, which must be running.
+    It is Kafka's GroupMetadataManager. A write goes on when its client disconnects; otherwise the log and the
+    state in memory could differ. Writes are tasks of ``run``, which must be running.
     """
 
     def __init__(self, log: GroupLog, partitions: int) -> None:
@@ -33,52 +33,55 @@ class GroupStore:
 
     @property
     def partitions(self) -> list[int]:
-        """Those led here."""
+        """The partitions that this broker leads."""
         return list(self._groups)
 
     def partition_for(self, group_id: str) -> int:
-        """Where the group's records go: as in Kafka, by Java's ``String.hashCode``."""
+        """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
         code = _java_hash(group_id)
         return (0 if code == -(1 << 31) else abs(code)) % self._partitions
 
     def find(self, group_id: str) -> Group | None:
-        """The group, if there is one. ApiError NOT_COORDINATOR when another broker would know."""
-        return self._groups_beside(group_id).get(group_id)
+        """Return the group or None. Raises ApiError NOT_COORDINATOR when another broker coordinates it."""
+        return self._groups_of_partition(group_id).get(group_id)
 
     def find_or_create(self, group_id: str) -> Group:
-        """The group, if need be a new one. ApiError NOT_COORDINATOR as for ``find``."""
-        return self._groups_beside(group_id).setdefault(group_id, Group(group_id))
+        """Return the group, after creating it if necessary.
 
-    def forget(self, group: Group) -> None:
-        del self._groups_beside(group.group_id)[group.group_id]
+        Raises ApiError NOT_COORDINATOR as ``find`` does.
+        """
+        return self._groups_of_partition(group_id).setdefault(group_id, Group(group_id))
 
-    def forget_if_unused(self, group: Group) -> None:
-        """Keep no group that a request has made and then not used."""
+    def remove(self, group: Group) -> None:
+        del self._groups_of_partition(group.group_id)[group.group_id]
+
+    def remove_if_unused(self, group: Group) -> None:
+        """Remove a group that a request has created and then not used."""
         groups = self._groups.get(self.partition_for(group.group_id), {})
         if group.is_unused and groups.get(group.group_id) is group:
             del groups[group.group_id]
 
     def load(self, partition: int) -> list[Group]:
-        """Take over a partition: the groups its log tells of. ValueError when it is led here already."""
+        """Load a partition, and return the groups in its log. Raises ValueError when it is loaded already."""
         if partition in self._groups:
-            raise ValueError(f"partition {partition} is coordinated by {self!r} already")
+            raise ValueError(f"{self!r} has loaded partition {partition} already")
         self._groups[partition] = load(self._log.read(partition))
         return list(self._groups[partition].values())
 
     def unload(self, partition: int) -> list[Group]:
-        """Give up a partition: the groups that were coordinated here."""
+        """Remove a partition, and return its groups."""
         return list(self._groups.pop(partition, {}).values())
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Own the writes until cancelled; those under way then count as failed."""
+        """Run the writes until cancelled. Writes in progress then count as failed."""
         async with anyio.create_task_group() as self._writes:
             task_status.started()
             await anyio.sleep_forever()
 
     def append(self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]) -> None:
-        """Write the records, and tell ``then`` once what became of them. RuntimeError without ``run``."""
+        """Write the records, and call ``then`` once with the outcome. Raises RuntimeError without ``run``."""
         if self._writes is None:
-            raise RuntimeError("nothing can be written while the coordinator does not run()")
+            raise RuntimeError("the coordinator cannot write: await its run() in a task first")
         self._writes.start_soon(self._append, self.partition_for(group.group_id), records, then)
 
     async def _append(
@@ -91,18 +94,19 @@ class GroupStore:
         finally:
             then(error)
 
-    def _groups_beside(self, group_id: str) -> dict[str, Group]:
+    def _groups_of_partition(self, group_id: str) -> dict[str, Group]:
         partition = self.partition_for(group_id)
         try:
             return self._groups[partition]
         except KeyError:
             raise ApiError(
-                ErrorCode.NOT_COORDINATOR, f"partition {partition}, of {group_id!r}, is led elsewhere"
+                ErrorCode.NOT_COORDINATOR,
+                f"another broker leads partition {partition}, which has group {group_id!r}",
             ) from None
 
 
 def _java_hash(text: str) -> int:
-    """``String.hashCode``: of UTF-16 code units, in 32 bits with sign."""
+    """Return Java's ``String.hashCode``: of the UTF-16 code units, as a signed 32-bit number."""
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

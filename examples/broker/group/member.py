@@ -1,4 +1,4 @@
-"""One member of a group, and the answers it waits for."""
+"""One member of a group, and the responses that its client waits for."""
 
 import asyncio
 from collections.abc import Collection
@@ -19,10 +19,10 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A client with its place in the group (Kafka's MemberMetadata). Times are in seconds.
+    """A member of a group (Kafka's MemberMetadata). Times are in seconds.
 
-    The answers to its JoinGroup and SyncGroup are futures: they are the member's, while the delayed
-    operations are the group's, and outlive any one client that has gone.
+    The answers to its JoinGroup and SyncGroup are futures of the member. The delayed operations belong to the
+    group, and outlive a client that disconnects.
     """
 
     member_id: str
@@ -33,8 +33,8 @@ class Member:
     rebalance_timeout: float
     protocols: Protocols
     assignment: bytes = b""
-    beats: int = 0
-    """Signs of life so far: what tells a DelayedHeartbeat that the beat it waits for came."""
+    heartbeats: int = 0
+    """The number of heartbeats, by which a DelayedHeartbeat knows that the next one came."""
     _join_answer: asyncio.Future[JoinResult] | None = None
     _sync_answer: asyncio.Future[SyncResult] | None = None
 
@@ -51,8 +51,8 @@ class Member:
         )
 
     def renamed(self, member_id: str) -> "Member":
-        """Its successor under another id, with its assignment; nobody waits for that one's answers yet."""
-        return replace(self, member_id=member_id, beats=0, _join_answer=None, _sync_answer=None)
+        """Return its successor with another id and the same assignment, and without pending answers."""
+        return replace(self, member_id=member_id, heartbeats=0, _join_answer=None, _sync_answer=None)
 
     @property
     def identity(self) -> MemberIdentity:
@@ -68,11 +68,11 @@ class Member:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether it cannot be expected to send heartbeats, as its client waits for us."""
+        """Whether its client waits for an answer, so that it sends no heartbeats."""
         return self.awaits_join or self.awaits_sync
 
     def update(self, request: JoinRequest) -> None:
-        """Take over what it says of itself when it joins again."""
+        """Update the member from the request with which it rejoins."""
         self.client_id = request.client_id
         self.client_host = request.client_host
         self.session_timeout = request.session_timeout
@@ -80,36 +80,36 @@ class Member:
         self.protocols = request.protocols
 
     def await_join(self) -> asyncio.Future[JoinResult]:
-        """The answer to a JoinGroup. An earlier one that still waits is told to try again."""
+        """Return the answer to a new JoinGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
         self.answer_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, self.member_id))
         self._join_answer = asyncio.get_running_loop().create_future()
         return self._join_answer
 
     def await_sync(self) -> asyncio.Future[SyncResult]:
-        """The answer to a SyncGroup. An earlier one that still waits is told to try again."""
+        """Return the answer to a new SyncGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
         self.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
         self._sync_answer = asyncio.get_running_loop().create_future()
         return self._sync_answer
 
     def answer_join(self, result: JoinResult) -> bool:
-        """Answer the JoinGroup that waits; False when there is none, or its client has gone."""
+        """Answer the pending JoinGroup; False when there is none, or its client has disconnected."""
         return _resolve(self._join_answer, result)
 
     def answer_sync(self, result: SyncResult) -> bool:
-        """Answer the SyncGroup that waits; False when there is none, or its client has gone."""
+        """Answer the pending SyncGroup; False when there is none, or its client has disconnected."""
         return _resolve(self._sync_answer, result)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer whatever it waits for with an error."""
+        """Answer its pending requests with an error."""
         self.answer_join(JoinResult(error, self.member_id))
         self.answer_sync(SyncResult(error))
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it says of itself in that protocol; nothing in one that it does not speak."""
+        """Return its metadata for that protocol; empty for a protocol that it does not support."""
         return dict(self.protocols).get(protocol_name, b"") if protocol_name is not None else b""
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate that it likes best, of candidates that everybody speaks."""
+        """Return the candidate that it prefers, among protocols that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 

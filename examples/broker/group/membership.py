@@ -1,4 +1,4 @@
-"""What the members of a group may ask, and what that means for the group."""
+"""The requests of group members: join, sync, heartbeat and leave."""
 
 import asyncio
 import uuid
@@ -23,12 +23,12 @@ from examples.broker.group.requests import (
 
 R = TypeVar("R")
 
-# As much of a client's name as its member id begins with: an id has to be shorter than a name may be.
+# A member id begins with this much of the client's name. The protocol limits its length to that of a name.
 _NAME_IN_ID: Final = 255
 
 
 class Membership:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of groups that are coordinated here."""
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup for the groups of this coordinator."""
 
     def __init__(self, store: GroupStore, rebalance: Rebalance, config: GroupConfig) -> None:
         self._store = store
@@ -36,62 +36,64 @@ class Membership:
         self._config = config
 
     async def join(self, group: Group, request: JoinRequest) -> JoinResult:
-        """Join the group, and answer when its next generation begins, unless nothing has to change for it."""
+        """Join the group. Returns when its next generation begins, or at once if no rebalance is needed."""
         self._check_size(group, request.member)
         if not group.supports(request.protocol_type, request.protocols):
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} speaks none of the protocols")
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} supports none of the client's protocols"
+            )
         if request.member.member_id == UNKNOWN_MEMBER:
             return await self._join_anew(group, request)
-        # Static members never get an id ahead of joining.
+        # Static members get no member id before they join.
         if request.member.group_instance_id is None and request.member.member_id in group.pending_members:
             return await self._add(group, request, request.member.member_id)
         return await self._join_again(group, group.member(request.member), request)
 
     async def sync(self, group: Group, request: SyncRequest) -> SyncResult:
-        """The assignment in the member's generation, once its leader has brought it and the log has it."""
+        """Return the member's assignment, once the leader has brought it and the log has it."""
         member = group.member(request.member)
         group.check_generation(request.generation_id)
         if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
             None,
             group.protocol_name,
         ):
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} agreed on other protocols")
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} uses another protocol")
         if group.state is GroupState.PREPARING_REBALANCE:
-            self._rebalance.beat(group, member)
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for everybody to join again")
+            self._rebalance.record_heartbeat(group, member)
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for all members to rejoin")
         if group.state is GroupState.STABLE:
-            self._rebalance.synced(group, member)
-            self._rebalance.beat(group, member)
-            return group.synced(member)
+            self._rebalance.record_sync(group, member)
+            self._rebalance.record_heartbeat(group, member)
+            return group.sync_result(member)
         answer = member.await_sync()
-        self._rebalance.synced(group, member)
+        self._rebalance.record_sync(group, member)
         if member.member_id == group.leader_id:
             self._rebalance.assign(group, request.assignments)
         return await self._answer(group, member, answer)
 
     def heartbeat(self, group: Group, generation_id: int, identity: MemberIdentity) -> None:
-        """A sign of life. ApiError REBALANCE_IN_PROGRESS tells the member to join again."""
+        """Extend the member's session. Raises ApiError REBALANCE_IN_PROGRESS when it has to rejoin."""
         member = group.member(identity)
         group.check_generation(generation_id)
-        self._rebalance.beat(group, member)
+        self._rebalance.record_heartbeat(group, member)
         if group.state is GroupState.PREPARING_REBALANCE:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for everybody to join again")
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for all members to rejoin")
 
     def check_commit(self, group: Group, generation_id: int, identity: MemberIdentity) -> None:
-        """A commit is a sign of life, too. ApiError when this is no time for it, or its sender no member.
+        """Check that a member may commit offsets, and extend its session. Raises ApiError if it may not.
 
-        During PREPARING_REBALANCE it is: whoever has to join again commits first what it has done so far.
+        It may commit during PREPARING_REBALANCE: before a member rejoins, it commits the offsets it has read.
         """
         member = group.member(identity)
         group.check_generation(generation_id)
-        self._rebalance.beat(group, member)
+        self._rebalance.record_heartbeat(group, member)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} is about to be assigned anew")
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for new assignments")
 
     def leave(self, group: Group, identity: MemberIdentity) -> None:
-        """Out of the group. An administrator may name a static member by its group instance id alone."""
+        """Remove a member. An administrator may name a static member by its group instance id alone."""
         if identity.member_id in group.pending_members:
-            self._rebalance.forget_newcomer(group, identity.member_id)
+            self._rebalance.remove_pending_member(group, identity.member_id)
             return
         instance_id = identity.group_instance_id
         if identity.member_id == UNKNOWN_MEMBER and instance_id in group.static_members:
@@ -101,7 +103,7 @@ class Membership:
     def _check_size(self, group: Group, identity: MemberIdentity) -> None:
         member = group.members.get(identity.member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            # Those who come back first have the places.
+            # The members that rejoin first have the places.
             size = sum(entry.awaits_join for entry in group.members.values())
             has_place = member is not None and member.awaits_join
         else:
@@ -109,7 +111,7 @@ class Membership:
             has_place = member is not None
         if not has_place and size >= self._config.group_max_size:
             if member is not None:
-                # Nobody waits for one who came too late.
+                # The rebalance must not wait for a member that came too late.
                 self._rebalance.remove(group, member)
             raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"{group!r} is full")
 
@@ -120,7 +122,7 @@ class Membership:
             member = group.members[group.static_members[instance_id]]
             return await self._take_over(group, member, member_id, request)
         if request.requires_known_member_id and instance_id is None:
-            self._rebalance.expect(group, member_id, request.session_timeout)
+            self._rebalance.add_pending_member(group, member_id, request.session_timeout)
             return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return await self._add(group, request, member_id)
 
@@ -132,12 +134,12 @@ class Membership:
 
     async def _join_again(self, group: Group, member: Member, request: JoinRequest) -> JoinResult:
         unchanged = member.protocols == request.protocols
-        # The leader of a stable group wants it assigned anew; others may only have missed the answer.
+        # The leader of a stable group rejoins to get a rebalance. Another member may have missed the answer.
         leads = member.member_id == group.leader_id
         completing = group.state is GroupState.COMPLETING_REBALANCE
         if unchanged and (completing or (group.state is GroupState.STABLE and not leads)):
-            self._rebalance.beat(group, member)
-            return group.joined(member)
+            self._rebalance.record_heartbeat(group, member)
+            return group.join_result(member)
         member.update(request)
         answer = member.await_join()
         self._rebalance.rejoin(group, member)
@@ -146,7 +148,7 @@ class Membership:
     async def _take_over(
         self, group: Group, member: Member, member_id: str, request: JoinRequest
     ) -> JoinResult:
-        """A static member's next client: in a stable group it goes on where the last one was (KIP-345)."""
+        """Replace a static member's client. In a stable group there is no rebalance for it (KIP-345)."""
         leader_id = group.leader_id
         successor = member.renamed(member_id)
         successor.update(request)
@@ -165,18 +167,18 @@ class Membership:
 
         def stored(error: ErrorCode) -> None:
             if group.state is not GroupState.STABLE or group.generation_id != generation_id:
-                # A rebalance has begun, which takes it along and answers it.
+                # A rebalance has begun, and will answer it.
                 return
-            joined = group.joined(successor)
+            joined = group.join_result(successor)
             if error is not ErrorCode.NONE:
                 joined = JoinResult(error, successor.member_id)
             elif request.supports_skip_assignment:
                 joined = replace(joined, skip_assignment=group.leader_id == successor.member_id)
             else:
-                # It would assign if it knew that it leads, and the others would not know.
+                # An older client that knows that it leads would assign partitions, without the other members.
                 joined = replace(joined, leader_id=leader_id or "", members=())
             if successor.answer_join(joined):
-                self._rebalance.beat(group, successor)
+                self._rebalance.record_heartbeat(group, successor)
 
         assignments = {entry.member_id: entry.assignment for entry in group.members.values()}
         self._store.append(group, [group_record(group, assignments)], stored)
@@ -186,4 +188,4 @@ class Membership:
             return await answer
         finally:
             if answer.cancelled():
-                self._rebalance.client_vanished(group, member)
+                self._rebalance.client_disconnected(group, member)

@@ -1,4 +1,4 @@
-"""How far a group has read: what it committed, partition by partition."""
+"""The committed offsets of a group, by partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from examples.broker.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, and what the client wanted kept with it."""
+    """The next offset to read, and the metadata that the client stores with it."""
 
     offset: int
     leader_epoch: int = -1
@@ -21,16 +21,17 @@ NO_OFFSET: Final = CommittedOffset(-1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingCommit:
-    """Offsets on their way into the log; ``number`` is their place in it among the group's commits."""
+    """Offsets that are being appended to the log. ``number`` is their place among the group's commits."""
 
     number: int
     offsets: Mapping[TopicPartition, CommittedOffset]
 
 
 class GroupOffsets:
-    """A group's commits. One is seen once the log has it for good, and never after a later one was.
+    """The commits of a group. A commit is visible once it is committed in the log, unless a later one is.
 
-    Kafka's GroupMetadata compares the offsets of the appended records for that; a number does as well.
+    To compare commits, Kafka's GroupMetadata uses the offsets of the appended records. This class numbers the
+    commits.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class GroupOffsets:
         return f"<GroupOffsets of {len(self._committed)} partitions, {len(self._pending)} commits pending>"
 
     def __bool__(self) -> bool:
-        """Whether there is any, or soon may be."""
+        """Whether there is a commit or a pending one."""
         return bool(self._committed or self._pending)
 
     def __iter__(self) -> Iterator[TopicPartition]:
@@ -50,27 +51,27 @@ class GroupOffsets:
 
     @property
     def written(self) -> list[TopicPartition]:
-        """The partitions of which the log has a commit, or soon may have one."""
+        """The partitions with a commit or a pending one."""
         pending = (topic_partition for commit in self._pending for topic_partition in commit.offsets)
         return list(dict.fromkeys([*self._committed, *pending]))
 
     def get(self, topic_partition: TopicPartition) -> CommittedOffset:
-        """The latest commit for the partition, else ``NO_OFFSET``."""
+        """Return the latest commit of the partition, or ``NO_OFFSET``."""
         _, committed = self._committed.get(topic_partition, (0, NO_OFFSET))
         return committed
 
     def load(self, topic_partition: TopicPartition, offset: CommittedOffset) -> None:
-        """Take over what the log says; any commit from here on is later."""
+        """Set a commit that was read from the log. Every new commit is later."""
         self._committed[topic_partition] = 0, offset
 
     def prepare(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> PendingCommit:
-        """Note a commit that is about to be appended; ``settle`` it whatever comes of that."""
+        """Record a commit that is about to be appended. Call ``complete`` with the outcome in any case."""
         self._commits += 1
         pending = PendingCommit(self._commits, offsets)
         self._pending.add(pending)
         return pending
 
-    def settle(self, pending: PendingCommit, *, appended: bool) -> None:
+    def complete(self, pending: PendingCommit, *, appended: bool) -> None:
         self._pending.remove(pending)
         if not appended:
             return

@@ -1,11 +1,11 @@
-"""How a group gets from one generation to the next, and the delayed operations that take it there."""
+"""Rebalances: how a group gets to its next generation, with the delayed operations on the way."""
 
 import logging
 from collections.abc import Mapping
 
 from examples.broker.errors import ErrorCode
 from examples.broker.group.config import GroupConfig
-from examples.broker.group.delayed_heartbeat import DelayedHeartbeat, DelayedNewcomer
+from examples.broker.group.delayed_heartbeat import DelayedHeartbeat, DelayedPendingMember
 from examples.broker.group.delayed_join import DelayedJoin, InitialDelayedJoin
 from examples.broker.group.delayed_sync import DelayedSync
 from examples.broker.group.group import Group, GroupState
@@ -19,9 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class Rebalance:
-    """Joins, syncs and heartbeats of all groups, each kind in its own purgatory.
+    """The rebalances of all groups. Joins, syncs and heartbeats each have a purgatory.
 
-    Every member either waits for an answer or has a heartbeat to send; whoever answers it schedules that.
+    Every member either waits for an answer or has a pending ``DelayedHeartbeat``. The code that answers a
+    member schedules its heartbeat.
     """
 
     def __init__(
@@ -33,45 +34,45 @@ class Rebalance:
         self._heartbeat = heartbeat
         self._config = config
 
-    # Signs of life
+    # Heartbeats
 
-    def beat(self, group: Group, member: Member) -> None:
-        """The member is alive: complete the current expiration and schedule the next."""
-        member.beats += 1
+    def record_heartbeat(self, group: Group, member: Member) -> None:
+        """Complete the member's current heartbeat operation, and schedule the next one."""
+        member.heartbeats += 1
         self._check_heartbeat(group, member.member_id)
         heartbeat = DelayedHeartbeat(group, member, self._expire)
         self._heartbeat.try_complete_else_watch(heartbeat, [(group.group_id, member.member_id)])
 
-    def expect(self, group: Group, member_id: str, session_timeout: float) -> None:
-        """A newcomer has been given this id: wait for it to come back with it."""
+    def add_pending_member(self, group: Group, member_id: str, session_timeout: float) -> None:
+        """Wait for a new client to join with the member id that it was given."""
         group.pending_members.add(member_id)
-        newcomer = DelayedNewcomer(session_timeout, group, member_id, self.forget_newcomer)
-        self._heartbeat.try_complete_else_watch(newcomer, [(group.group_id, member_id)])
+        pending = DelayedPendingMember(session_timeout, group, member_id, self.remove_pending_member)
+        self._heartbeat.try_complete_else_watch(pending, [(group.group_id, member_id)])
 
-    def client_vanished(self, group: Group, member: Member) -> None:
-        """A client went away while it waited: its member stays until its session times out.
+    def client_disconnected(self, group: Group, member: Member) -> None:
+        """Start the session timeout of a member whose client disconnected while it waited for an answer.
 
-        Kafka, which does not notice, has the member wait on, and newcomers for five minutes at most.
+        Kafka does not notice the disconnect. There the member waits on, a new one for at most five minutes.
         """
         if group.has(member) and not group.is_dead and not member.awaits_answer:
-            self.beat(group, member)
+            self.record_heartbeat(group, member)
 
     def _expire(self, group: Group, member: Member) -> None:
-        logger.info("%r: %s was not heard of for its session timeout", group, member.member_id)
+        logger.info("%r: %s sent no heartbeat within its session timeout", group, member.member_id)
         self.remove(group, member)
 
     def _check_heartbeat(self, group: Group, member_id: str) -> None:
         self._heartbeat.check_and_complete((group.group_id, member_id))
 
-    # Who comes and goes
+    # Membership changes
 
     def add(self, group: Group, member: Member, protocol_type: str) -> None:
-        """A newcomer, which awaits its join: the group rebalances."""
+        """Add a new member, which waits for the answer to its join; the group rebalances."""
         group.add(member, protocol_type)
         self.rejoin(group, member)
 
     def rejoin(self, group: Group, member: Member) -> None:
-        """A member awaits its join: its heartbeats rest, and the group rebalances."""
+        """Complete the heartbeat of a member that waits for the answer to its join; the group rebalances."""
         self._check_heartbeat(group, member.member_id)
         if group.can_rebalance:
             self._prepare(group)
@@ -79,28 +80,28 @@ class Rebalance:
             self._join.check_and_complete(group.group_id)
 
     def replace(self, group: Group, member: Member, successor: Member) -> None:
-        """A static member has come back as a new client; the old one is told, should it still wait."""
+        """Replace a static member's client by a new one. Pending requests of the old one are fenced."""
         member.refuse(ErrorCode.FENCED_INSTANCE_ID)
         group.replace(member, successor)
         self._check_heartbeat(group, member.member_id)
 
     def remove(self, group: Group, member: Member) -> None:
-        """A member has left or expired: the group goes on without it."""
+        """Remove a member that has left or expired; the group rebalances."""
         self._drop(group, member)
         if group.can_rebalance:
             self._prepare(group)
         else:
             self._join.check_and_complete(group.group_id)
 
-    def forget_newcomer(self, group: Group, member_id: str) -> None:
-        """One who was given an id has left or not come back with it: nobody waits for it any more."""
+    def remove_pending_member(self, group: Group, member_id: str) -> None:
+        """Stop waiting for a pending member, which has left or has not joined in time."""
         group.pending_members.discard(member_id)
         self._check_heartbeat(group, member_id)
         self._join.check_and_complete(group.group_id)
-        self._store.forget_if_unused(group)
+        self._store.remove_if_unused(group)
 
-    def bury(self, group: Group, error: ErrorCode) -> None:
-        """The group has nothing to do with this coordinator any more: whoever waits is told so now."""
+    def mark_dead(self, group: Group, error: ErrorCode) -> None:
+        """End the group on this coordinator. All pending requests are answered with the error."""
         group.transition(GroupState.DEAD)
         for member in group.members.values():
             member.refuse(error)
@@ -117,7 +118,7 @@ class Rebalance:
     # Joining
 
     def _prepare(self, group: Group) -> None:
-        """Begin a rebalance: from now on everybody has to join again."""
+        """Begin a rebalance: all members have to rejoin."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         first = group.state is GroupState.EMPTY
@@ -145,12 +146,12 @@ class Rebalance:
         self._join.try_complete_else_watch(InitialDelayedJoin(delay, group, joined), [group.group_id])
 
     def _complete_join(self, group: Group) -> None:
-        """The next generation is of those who have joined, and of the static members (KIP-345)."""
+        """Begin the next generation with the members that have joined, and the static members (KIP-345)."""
         for member in [*group.members.values()]:
             if member.group_instance_id is None and not member.awaits_join:
                 self._drop(group, member)
         if group.members and not group.elect_joined_leader():
-            # Static members alone, and none of them has come yet: until they do, or their sessions time out.
+            # There are static members alone, and none has rejoined. Wait for them until their sessions end.
             self._await_members(group)
             return
         group.next_generation()
@@ -158,26 +159,26 @@ class Rebalance:
             self._store.append(group, [group_record(group, {})], lambda error: _log_failure(group, error))
             return
         for member in group.members.values():
-            if member.answer_join(group.joined(member)):
-                self.beat(group, member)
-        delayed = DelayedSync(group.rebalance_timeout, group, self._remove_late)
+            if member.answer_join(group.join_result(member)):
+                self.record_heartbeat(group, member)
+        delayed = DelayedSync(group.rebalance_timeout, group, self._remove_unsynced)
         self._sync.try_complete_else_watch(delayed, [group.group_id])
 
     # Syncing
 
-    def synced(self, group: Group, member: Member) -> None:
-        """The member has sent SyncGroup for the current generation."""
+    def record_sync(self, group: Group, member: Member) -> None:
+        """Record that the member has sent SyncGroup for the current generation."""
         group.pending_sync.discard(member.member_id)
         self._check_heartbeat(group, member.member_id)
         self._sync.check_and_complete(group.group_id)
 
     def assign(self, group: Group, assignments: Mapping[str, bytes]) -> None:
-        """The leader has assigned: once the log has that, everybody is told; who is left out gets nothing."""
+        """Store the leader's assignments, then answer all members. A member without one gets an empty one."""
         generation_id = group.generation_id
         complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
 
         def stored(error: ErrorCode) -> None:
-            # A rebalance may have begun, or the group may have been handed over, in the meantime.
+            # Meanwhile a rebalance may have begun, or the group may have another coordinator.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
                 return
             if error is not ErrorCode.NONE:
@@ -188,8 +189,8 @@ class Rebalance:
             group.transition(GroupState.STABLE)
             for member in group.members.values():
                 member.assignment = complete[member.member_id]
-                if member.answer_sync(group.synced(member)):
-                    self.beat(group, member)
+                if member.answer_sync(group.sync_result(member)):
+                    self.record_heartbeat(group, member)
 
         self._store.append(group, [group_record(group, complete)], stored)
 
@@ -197,9 +198,9 @@ class Rebalance:
         for member in group.members.values():
             member.assignment = b""
             if member.answer_sync(SyncResult(error)):
-                self.beat(group, member)
+                self.record_heartbeat(group, member)
 
-    def _remove_late(self, group: Group) -> None:
+    def _remove_unsynced(self, group: Group) -> None:
         for member_id in [*group.pending_sync]:
             logger.info("%r: %s sent no SyncGroup within the rebalance timeout", group, member_id)
             self._drop(group, group.members[member_id])
@@ -208,4 +209,4 @@ class Rebalance:
 
 def _log_failure(group: Group, error: ErrorCode) -> None:
     if error is not ErrorCode.NONE:
-        logger.warning("%r could not be stored: %s", group, error.name)
+        logger.warning("the log did not accept the record of %r: %s", group, error.name)

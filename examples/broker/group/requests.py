@@ -1,4 +1,4 @@
-"""What members ask of their coordinator, and what they are told."""
+"""The requests of group members to their coordinator, and its answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ UNKNOWN_MEMBER: Final = ""
 NO_GENERATION: Final = -1
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""The assignment protocols of a member with its metadata for each, the preferred one first."""
+"""The assignment protocols of a member with its metadata for each. The preferred one is first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberIdentity:
-    """Who speaks: by the id from the coordinator, and a static member by its own, too (KIP-345)."""
+    """A member's id from the coordinator, and the group instance id of a static member (KIP-345)."""
 
     member_id: str = UNKNOWN_MEMBER
     group_instance_id: str | None = None
@@ -25,10 +25,10 @@ class MemberIdentity:
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A member wants in, or back in. Times are in seconds.
+    """The request to join or rejoin a group. Times are in seconds.
 
-    ``requires_known_member_id``: a newcomer is given an id first, and must come back with it (KIP-394).
-    ``supports_skip_assignment``: it understands that it leads without having to assign (KIP-814).
+    ``requires_known_member_id``: a new client first gets a member id, and must join again with it (KIP-394).
+    ``supports_skip_assignment``: the client understands that it leads but must not assign (KIP-814).
     """
 
     group_id: str
@@ -45,7 +45,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """One member as the leader is told of it, with its metadata for the chosen protocol."""
+    """One member in the leader's answer, with its metadata for the selected protocol."""
 
     member_id: str
     group_instance_id: str | None
@@ -54,7 +54,7 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The generation that a member has joined; only its leader is told who else is in it."""
+    """The answer to a join: the generation. Only the leader's answer has the ``members``."""
 
     error: ErrorCode
     member_id: str
@@ -68,7 +68,7 @@ class JoinResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """A member of a generation asks for its assignment; the leader brings everybody's."""
+    """The request of a member for its assignment. The leader's request has all assignments."""
 
     group_id: str
     generation_id: int
@@ -80,7 +80,7 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What a member is to work on."""
+    """The answer to a sync: the member's assignment."""
 
     error: ErrorCode
     protocol_type: str | None = None
@@ -90,7 +90,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """Offsets to remember; a client outside group management gives no generation and no member."""
+    """Offsets to commit. A client without group membership gives no generation and no member."""
 
     group_id: str
     offsets: Mapping[TopicPartition, CommittedOffset]
@@ -100,7 +100,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member as administrators see it; metadata and assignment only while the group is stable."""
+    """A member as administrators see it, with metadata and assignment while the group is stable."""
 
     identity: MemberIdentity
     client_id: str
@@ -111,7 +111,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group as administrators see it; ``state`` is Kafka's name for it."""
+    """A group as administrators see it. ``state`` is Kafka's name of the state."""
 
     group_id: str
     state: str

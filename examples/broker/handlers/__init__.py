@@ -1,1 +1,1 @@
-"""One function for each API, between the protocol's classes and the domain's."""
+"""The handlers: one function for each API, which converts between kio's messages and the broker's classes."""

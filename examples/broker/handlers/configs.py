@@ -1,4 +1,4 @@
-"""DescribeConfigs: how topics and this broker are configured. Nothing can be altered."""
+"""DescribeConfigs: the configuration of topics and of this broker, which is read-only."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -18,14 +18,14 @@ from examples.broker.protocol.codec import RequestContext
 
 
 class ResourceType(IntEnum):
-    """What has a configuration (org.apache.kafka.common.config.ConfigResource)."""
+    """The resources with a configuration (org.apache.kafka.common.config.ConfigResource)."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class ConfigSource(IntEnum):
-    """Who says so (DescribeConfigsResponse.ConfigSource)."""
+    """The origin of a setting (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC = 1
     BROKER = 4
@@ -35,7 +35,7 @@ class ConfigSource(IntEnum):
 async def describe_configs(
     admin: ClusterAdmin, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """The configurations asked for. An error is the answer of its own resource only."""
+    """Return the requested configurations. An error is the answer of its own resource alone."""
     return DescribeConfigsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(_described(admin, resource) for resource in request.resources),
@@ -43,7 +43,7 @@ async def describe_configs(
 
 
 def config_source(value: str, default: str) -> ConfigSource:
-    """Whether a topic's setting is its own, which one that says the same as the default is not."""
+    """Return the origin of a topic's setting. A setting that equals the default counts as the default."""
     return ConfigSource.DEFAULT if value == default else ConfigSource.TOPIC
 
 
@@ -83,14 +83,17 @@ def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> Descri
 def _settings(
     admin: ClusterAdmin, resource: DescribeConfigsResource
 ) -> Mapping[str, tuple[str, ConfigSource]]:
-    """ApiError UNKNOWN_TOPIC_OR_PARTITION; INVALID_REQUEST for another broker, or for what is neither."""
-    # As a plain number: of kio's phantom type, mypy knows that it equals no member of an enum.
+    """Return the settings of a resource with their origin.
+
+    Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, or INVALID_REQUEST for another broker or resource type.
+    """
+    # Annotated as int, since mypy knows that kio's phantom type never equals a member of an enum.
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.TOPIC:
         topic = admin.cache.image.topics.get(resource.resource_name)
         if topic is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.resource_name!r}"
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.resource_name!r} does not exist"
             )
         defaults = topic_settings(admin.defaults.topic_config)
         settings = topic_settings(topic.config)
@@ -99,7 +102,8 @@ def _settings(
         broker_id = admin.cache.broker_id
         if resource.resource_name not in ("", str(broker_id)):
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"broker {broker_id} cannot speak for {resource.resource_name!r}"
+                ErrorCode.INVALID_REQUEST,
+                f"broker {broker_id} does not know the configuration of broker {resource.resource_name!r}",
             )
         return {
             name: (value, ConfigSource.BROKER)
@@ -107,7 +111,7 @@ def _settings(
         }
     raise ApiError(
         ErrorCode.INVALID_REQUEST,
-        f"topics and brokers have configurations: not type {resource_type}",
+        f"topics (2) and brokers (4) have a configuration, type {resource_type} has none",
     )
 
 

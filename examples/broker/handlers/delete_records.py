@@ -1,4 +1,4 @@
-"""DeleteRecords: give up the beginning of logs."""
+"""DeleteRecords: delete the start of logs."""
 
 from kio.schema.delete_records.v2 import DeleteRecordsRequest, DeleteRecordsResponse
 from kio.schema.delete_records.v2.response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
@@ -9,7 +9,7 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.delete_records import DeleteRecordsResponse as Deleted
+from examples.broker.replication.delete_records import DeleteRecordsResponse as PartitionResults
 from examples.broker.replication.delete_records import PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
@@ -18,9 +18,9 @@ from examples.broker.topic_partition import TopicPartition
 async def delete_records(
     replicas: ReplicaManager, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    """Delete below the offsets asked, and answer when no live replica has those records any more."""
+    """Delete the records below the given offsets, and answer when no live replica has them any more."""
     offsets: dict[TopicPartition, int] = {}
-    refused: Deleted = {}
+    refused: PartitionResults = {}
     for topic in request.topics:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)

@@ -1,4 +1,4 @@
-"""ElectLeaders: leadership back to the preferred replicas, or to whatever is left."""
+"""ElectLeaders: elect the preferred leaders again, or any live replicas."""
 
 from itertools import groupby
 
@@ -20,7 +20,10 @@ from examples.broker.topic_partition import TopicPartition
 async def elect_leaders(
     admin: ClusterAdmin, context: RequestContext, request: ElectLeadersRequest
 ) -> ElectLeadersResponse:
-    """Elect, and answer when this broker knows the leaders. INVALID_REQUEST for an unknown election type."""
+    """Elect leaders, and answer when this broker knows them.
+
+    The error is INVALID_REQUEST for an unknown election type.
+    """
     try:
         election = ElectionType(request.election_type)
     except ValueError:

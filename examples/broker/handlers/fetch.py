@@ -1,4 +1,4 @@
-"""Fetch: records out of the logs led here, for consumers and followers."""
+"""Fetch: records from the logs that this broker leads, for consumers and followers."""
 
 from typing import Final, cast
 
@@ -17,8 +17,8 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch import FetchRequest as Wanted
-from examples.broker.replication.fetch import FetchResponse as Fetched
+from examples.broker.replication.fetch import FetchRequest as PartitionFetches
+from examples.broker.replication.fetch import FetchResponse as PartitionResults
 from examples.broker.replication.fetch_session import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -29,23 +29,23 @@ from examples.broker.replication.fetch_session import (
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
-# Kafka's fetch.max.bytes of a broker: what an answer takes of memory, but for one batch.
+# Kafka's fetch.max.bytes of a broker: the memory of a response, except for its first batch.
 FETCH_MAX_BYTES: Final = 55 << 20
 _READ_COMMITTED: Final = 1
 _NOT_DIVERGING: Final = EpochEndOffset()
 
 
 async def fetch(replicas: ReplicaManager, context: RequestContext, request: FetchRequest) -> FetchResponse:
-    """Wait for enough bytes, and answer whole batches.
+    """Wait for enough bytes, and return whole batches.
 
-    Followers have fetch sessions (KIP-227). Consumers are declined one by not giving it an id: each of their
-    requests names all its partitions. There are no transactions, so that whatever is committed is stable.
+    Followers have fetch sessions (KIP-227). Consumers get none: the response has no session id, so that each
+    of their requests names all partitions. Without transactions, every committed record is stable.
     """
     max_bytes = min(request.max_bytes, FETCH_MAX_BYTES)
     params = FetchParams(
         request.replica_id,
         request.max_wait.total_seconds(),
-        # More could not be answered, and would always wait out its time.
+        # A response never has more than max_bytes, so a fetch that waits for more would always time out.
         min(request.min_bytes, max_bytes),
         max_bytes,
     )
@@ -68,13 +68,13 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     if session is None:
         return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
     fetched = await replicas.fetch(params, session.partitions)
-    return _response(WireErrorCode.none, session.session_id, session.news(fetched), aborted)
+    return _response(WireErrorCode.none, session.session_id, session.incremental_response(fetched), aborted)
 
 
 def _session(
-    sessions: FetchSessions, params: FetchParams, request: FetchRequest, wanted: Wanted
+    sessions: FetchSessions, params: FetchParams, request: FetchRequest, wanted: PartitionFetches
 ) -> FetchSession | None:
-    """The follower's session, up to date with its request; None for who has none."""
+    """Return the follower's session, updated by its request; None without a session."""
     if request.session_epoch == FINAL_EPOCH:
         return None
     if request.session_epoch == FIRST_EPOCH:
@@ -85,12 +85,15 @@ def _session(
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
-    session.proceed(request.session_epoch, wanted, forgotten)
+    session.update(request.session_epoch, wanted, forgotten)
     return session
 
 
 def _response(
-    error: WireErrorCode, session_id: int, fetched: Fetched, aborted: tuple[AbortedTransaction, ...] | None
+    error: WireErrorCode,
+    session_id: int,
+    fetched: PartitionResults,
+    aborted: tuple[AbortedTransaction, ...] | None,
 ) -> FetchResponse:
     topics: dict[str, list[PartitionData]] = {}
     for topic_partition, answer in fetched.items():
@@ -110,7 +113,7 @@ def _response(
 def _partition_data(
     partition: int, fetched: PartitionFetched, aborted: tuple[AbortedTransaction, ...] | None
 ) -> PartitionData:
-    # Cast, since these are in range: kio's constructors, which see to that, take 1.3 us for each field of
+    # The values are in range, so cast them. kio's constructors check the range in 1.3 us for each field of
     # each partition, and a follower's fetch names every partition that it follows.
     high_watermark = cast(i64, fetched.high_watermark)
     diverging = fetched.diverging_epoch

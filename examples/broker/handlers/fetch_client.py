@@ -1,4 +1,4 @@
-"""The other end of Fetch: a leader as its followers see it, across the network."""
+"""The client of Fetch: a leader across the network, as its followers use it."""
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -17,8 +17,8 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch import FetchRequest as Wanted
-from examples.broker.replication.fetch_session import FollowedSession
+from examples.broker.replication.fetch import FetchRequest as PartitionFetches
+from examples.broker.replication.fetch_session import FetchSessionHandler
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
@@ -30,20 +30,20 @@ _READ_UNCOMMITTED = i8(0)
 
 
 class RemoteLeader:
-    """The ``Leader`` that ``replica_id`` has at the end of a connection; ConnectionError when that fails."""
+    """The ``Leader`` of a follower over a connection. Its methods raise ConnectionError when that fails."""
 
     def __init__(self, connection: PeerConnection, replica_id: int) -> None:
         self._connection = connection
         self._replica_id = BrokerId(replica_id)
-        self._session = FollowedSession()
+        self._session = FetchSessionHandler()
 
     def __repr__(self) -> str:
-        return f"<RemoteLeader of {self._replica_id} over {self._connection!r}>"
+        return f"<RemoteLeader of follower {self._replica_id} over {self._connection!r}>"
 
-    async def fetch(self, params: FetchParams, request: Wanted) -> FetchResponse:
-        """Fetch as a follower; only what is new is told. ConnectionError when the session is lost, too.
+    async def fetch(self, params: FetchParams, request: PartitionFetches) -> FetchResponse:
+        """Fetch as a follower, in a fetch session. Raises ConnectionError when the session is lost, too.
 
-        A partition whose records are damaged on the way answers CORRUPT_MESSAGE.
+        A partition whose records were damaged on the way has the error CORRUPT_MESSAGE.
         """
         changed, forgotten = self._session.next_request(request)
         response = await self._connection.request(
@@ -60,9 +60,9 @@ class RemoteLeader:
             ),
         )
         if response.error_code:
-            # With a new connection comes a new session.
+            # The follower opens a new connection, and with it a new session.
             raise ConnectionAbortedError(f"{self!r} refused: {ErrorCode(response.error_code).name}")
-        self._session.answered(response.session_id)
+        self._session.handle_response(response.session_id)
         return {
             TopicPartition(topic.topic, data.partition_index): _fetched(data)
             for topic in response.responses
@@ -91,11 +91,11 @@ class RemoteLeader:
         )
         answer = response.topics[0].partitions[0]
         if answer.error_code:
-            raise ApiError(ErrorCode(answer.error_code), f"asked for an end of {topic_partition}")
+            raise ApiError(ErrorCode(answer.error_code), f"offset {timestamp} of {topic_partition}")
         return answer.offset
 
 
-def _topics(request: Wanted) -> Iterator[FetchTopic]:
+def _topics(request: PartitionFetches) -> Iterator[FetchTopic]:
     by_topic: Iterable[tuple[str, Iterable[tuple[TopicPartition, PartitionFetch]]]]
     by_topic = groupby(sorted(request.items()), key=lambda entry: entry[0].topic)
     for topic, entries in by_topic:

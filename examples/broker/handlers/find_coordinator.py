@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker a group is to talk to."""
+"""FindCoordinator: the broker that coordinates a group."""
 
 from typing import Final, Protocol
 
@@ -17,16 +17,16 @@ GROUP: Final = 0
 
 
 class CoordinatorDirectory(Protocol):
-    """Who leads which partition of ``__consumer_offsets``."""
+    """The lookup of a group's coordinator."""
 
     async def coordinator_of(self, group_id: str) -> BrokerRegistration:
-        """The broker that coordinates the group. ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
+        """Return the group's coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
 
 
 async def find_coordinator(
     directory: CoordinatorDirectory, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """The coordinator of each key. There are groups only: neither transactions nor share groups."""
+    """Return the coordinator of each key. Only groups have one: there are no transactions or share groups."""
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(
@@ -38,7 +38,10 @@ async def find_coordinator(
 async def _coordinator(directory: CoordinatorDirectory, key_type: int, key: str) -> Coordinator:
     try:
         if key_type != GROUP:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"no coordinator for keys of type {key_type}")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"key type {key_type} has no coordinator",
+            )
         broker = await directory.coordinator_of(key)
     except ApiError as error:
         return Coordinator(

@@ -19,7 +19,7 @@ from examples.broker.protocol.codec import RequestContext
 async def describe_groups(
     coordinator: GroupCoordinator, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    """Members and their assignments, group by group."""
+    """Return the members of each group and their assignments."""
     return DescribeGroupsResponse(
         throttle_time=NO_THROTTLE,
         groups=tuple(_described(coordinator, group_id) for group_id in request.groups),
@@ -29,7 +29,7 @@ async def describe_groups(
 async def list_groups(
     coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
-    """The groups that this broker coordinates; of the others, the other brokers tell."""
+    """Return the groups that this broker coordinates. Clients ask every broker."""
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
         error_code=WireErrorCode.none,
@@ -47,7 +47,7 @@ async def list_groups(
 async def delete_groups(
     coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
-    """Forget empty groups; the answer for each."""
+    """Delete empty groups; return the answer for each."""
     return DeleteGroupsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(

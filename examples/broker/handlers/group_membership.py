@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: what the members of a group ask of its coordinator."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the requests of a group's members to its coordinator."""
 
 import logging
 from typing import Final
@@ -21,16 +21,16 @@ from examples.broker.protocol.codec import RequestContext
 logger = logging.getLogger(__name__)
 
 REQUIRES_MEMBER_ID: Final = 4
-"""From this version of JoinGroup on, newcomers come twice (KIP-394)."""
+"""From this version of JoinGroup on, new members join twice, first without a member id (KIP-394)."""
 
 SUPPORTS_SKIP_ASSIGNMENT: Final = 9
-"""From this version of JoinGroup on, a leader can be told not to assign (KIP-814)."""
+"""From this version of JoinGroup on, the response can tell a leader not to assign (KIP-814)."""
 
 
 async def join_group(
     coordinator: GroupCoordinator, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse:
-    """Join a group; answers when its next generation begins."""
+    """Join a group, and answer when its next generation begins."""
     session_timeout = request.session_timeout.total_seconds()
     rebalance_timeout = request.rebalance_timeout.total_seconds()
     _log_reason("join", request.group_id, request.member_id, request.reason)
@@ -41,7 +41,7 @@ async def join_group(
             request.protocol_type,
             tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
             session_timeout,
-            # Without any, static members that stay away would be waited for over and over, in no time.
+            # With a rebalance timeout of 0, the group would wait for absent static members in a busy loop.
             rebalance_timeout if rebalance_timeout > 0 else session_timeout,
             context.client_id or "",
             context.client_host,
@@ -72,7 +72,7 @@ async def join_group(
 async def sync_group(
     coordinator: GroupCoordinator, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse:
-    """Get an assignment; answers once the leader of the group has brought it."""
+    """Return a member's assignment, once the leader of the group has brought it."""
     result = await coordinator.sync(
         SyncRequest(
             request.group_id,
@@ -95,7 +95,7 @@ async def sync_group(
 async def heartbeat(
     coordinator: GroupCoordinator, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse:
-    """Show life; the answer tells when to join again."""
+    """Extend a member's session. The answer says when the member has to rejoin."""
     error = WireErrorCode.none
     try:
         identity = MemberIdentity(request.member_id, request.group_instance_id)
@@ -108,7 +108,7 @@ async def heartbeat(
 async def leave_group(
     coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse:
-    """Take members out of a group; the answer for each."""
+    """Remove members from a group; return the answer for each."""
     for entry in request.members:
         _log_reason("leave", request.group_id, entry.member_id, entry.reason)
     identities = [MemberIdentity(entry.member_id, entry.group_instance_id) for entry in request.members]
@@ -133,6 +133,6 @@ async def leave_group(
 
 
 def _log_reason(verb: str, group_id: str, member_id: str, reason: str | None) -> None:
-    """Members may say why (KIP-800): that is for whoever reads the log."""
+    """Log the reason that a member may give (KIP-800)."""
     if reason is not None:
         logger.info("%r wants to %s %r: %.255r", member_id, verb, group_id, reason)

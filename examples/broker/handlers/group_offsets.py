@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: how far groups have read."""
+"""OffsetCommit and OffsetFetch: the committed offsets of groups."""
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
@@ -25,7 +25,7 @@ from examples.broker.topic_partition import TopicPartition
 async def offset_commit(
     coordinator: GroupCoordinator, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse:
-    """Remember offsets; answers once they will not be lost."""
+    """Commit offsets, and answer once all in-sync replicas have them."""
     offsets = {
         TopicPartition(topic.name, partition.partition_index): CommittedOffset(
             partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
@@ -63,7 +63,7 @@ async def offset_commit(
 async def offset_fetch(
     coordinator: GroupCoordinator, context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse:
-    """The committed offsets of groups. Without transactions every one of them is stable."""
+    """Return the committed offsets of groups. Without transactions, all of them are stable."""
     return OffsetFetchResponse(
         throttle_time=NO_THROTTLE, groups=tuple(_fetched(coordinator, group) for group in request.groups)
     )
@@ -82,7 +82,7 @@ def _fetched(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> O
         offsets = coordinator.fetch_offsets(asked.group_id, wanted)
     except ApiError as refused:
         error = refused.code
-        # Version 1 has no place for an error but with the partitions.
+        # Old versions have an error code for each partition, and none for the group.
         offsets = dict.fromkeys(wanted or (), NO_OFFSET)
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for (topic, partition), committed in offsets.items():

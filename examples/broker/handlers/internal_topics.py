@@ -1,4 +1,4 @@
-"""Topics that the cluster keeps for itself: clients read them and change nothing in them."""
+"""Internal topics, which clients may read but not change."""
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
@@ -9,6 +9,6 @@ def is_internal(topic: str) -> bool:
 
 
 def check_not_internal(topic: str) -> None:
-    """ApiError INVALID_TOPIC_EXCEPTION for one, as Kafka answers whoever writes to it or cuts it."""
+    """Raise ApiError INVALID_TOPIC_EXCEPTION for an internal topic, as Kafka does for a write."""
     if is_internal(topic):
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is the cluster's own")
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is an internal topic")

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader's records end, for consumers that fear a truncation (KIP-320)."""
+"""OffsetForLeaderEpoch: the end of a leader epoch, by which consumers detect a truncation (KIP-320)."""
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -16,7 +16,7 @@ from examples.broker.topic_partition import TopicPartition
 async def offset_for_leader_epoch(
     replicas: ReplicaManager, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """The largest epoch in each log that is not past the one asked for, and where it ends."""
+    """Return the largest epoch of each log that is at most the requested one, and its end offset."""
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

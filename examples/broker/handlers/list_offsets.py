@@ -1,4 +1,4 @@
-"""ListOffsets: where a log starts and ends, and the first record of a time."""
+"""ListOffsets: the start and the end of a log, and the first record at or after a timestamp."""
 
 from typing import Final
 
@@ -15,12 +15,13 @@ from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
 KNOWS_OFFSET_NOT_AVAILABLE: Final = 5
+"""From this version of ListOffsets on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
 
 
 async def list_offsets(
     replicas: ReplicaManager, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse:
-    """The offset for each timestamp; -1, without an error, when there is no record that late."""
+    """Return the offset for each timestamp; -1 without an error when no record is that late."""
     return ListOffsetsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
@@ -50,7 +51,7 @@ def _partition_response(
     except ApiError as error:
         code = error.code
         if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < KNOWS_OFFSET_NOT_AVAILABLE:
-            # Who does not know the error does not know that it passes, either (KIP-207).
+            # An older client does not know that this error is retriable (KIP-207).
             code = ErrorCode.LEADER_NOT_AVAILABLE
         return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode(code))
     if found is None:

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster: which brokers and topics there are, as far as this broker knows."""
+"""Metadata and DescribeCluster: the brokers and topics in this broker's metadata."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -30,10 +30,10 @@ BROKERS: Final = 1
 async def metadata(
     admin: ClusterAdmin, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse:
-    """The live brokers, and the topics asked for by name or id, or all.
+    """Return the live brokers, and the topics requested by name or id, or all topics.
 
-    A name that is not known is created first, if the client and the cluster let it. An error is the answer of
-    its own topic or partition only.
+    A topic with an unknown name is created first, if the client and the cluster allow it. An error is the
+    answer of its own topic or partition alone.
     """
     cache = admin.cache
     asked = () if request.topics is None else request.topics
@@ -55,7 +55,7 @@ async def metadata(
             for entry in cache.image.live_brokers.values()
         ),
         cluster_id=admin.controller.cluster_id,
-        controller_id=BrokerId(cache.contact),
+        controller_id=BrokerId(cache.controller_id),
         topics=topics,
         error_code=WireErrorCode.none,
     )
@@ -64,16 +64,16 @@ async def metadata(
 async def describe_cluster(
     admin: ClusterAdmin, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """The live brokers. The controller has no address of its own to be asked for."""
+    """Return the live brokers. The controller has no address of its own."""
     cache = admin.cache
     of_brokers = request.endpoint_type == BROKERS
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=WireErrorCode.none if of_brokers else WireErrorCode.unsupported_endpoint_type,
-        error_message=None if of_brokers else "there are only brokers to connect to",
+        error_message=None if of_brokers else "clients can connect to brokers only, not to controllers",
         endpoint_type=request.endpoint_type,
         cluster_id=admin.controller.cluster_id,
-        controller_id=BrokerId(cache.contact),
+        controller_id=BrokerId(cache.controller_id),
         brokers=tuple(
             DescribeClusterBroker(broker_id=BrokerId(entry.broker_id), host=entry.host, port=i32(entry.port))
             for entry in cache.image.live_brokers.values()

@@ -1,4 +1,4 @@
-"""Produce: record batches into the logs led here."""
+"""Produce: append record batches to the logs that this broker leads."""
 
 from typing import cast
 
@@ -13,7 +13,7 @@ from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.errors import ProtocolError
 from examples.broker.replication.produce import NO_ACKS, PartitionProduced, ProduceParams
-from examples.broker.replication.produce import ProduceResponse as Produced
+from examples.broker.replication.produce import ProduceResponse as PartitionResults
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.wire_batch import WireRecordBatch
@@ -21,19 +21,19 @@ from examples.broker.topic_partition import TopicPartition
 
 
 class UnacknowledgedFailure(ProtocolError):
-    """Raised when a produce with acks=0 fails: closing its connection is the one way to tell the producer."""
+    """Raised when a produce with acks=0 fails. Only a closed connection can tell the producer."""
 
 
 async def produce(
     replicas: ReplicaManager, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | None:
-    """Append one batch per partition, and answer when they are acknowledged; None for acks=0.
+    """Append one batch to each partition, and answer when they are acknowledged; None for acks=0.
 
-    A partition named twice is INVALID_REQUEST, since it has one answer only. What coordinators write does not
-    come this way, so that every record of an internal topic is theirs.
+    A partition that is named twice has the error INVALID_REQUEST, since it has one answer only. Group
+    coordinators do not append through this handler, so that clients cannot write to internal topics.
     """
     batches: dict[TopicPartition, RecordBatch] = {}
-    refused: Produced = {}
+    refused: PartitionResults = {}
     for topic in request.topic_data:
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)

@@ -1,4 +1,4 @@
-"""InitProducerId: an identity for an idempotent producer."""
+"""InitProducerId: the producer id of an idempotent producer."""
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
@@ -15,10 +15,10 @@ NO_ID, NO_EPOCH = -1, -1
 async def init_producer_id(
     controller: Controller, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """A new id, in epoch 0. INVALID_REQUEST for a transactional producer: there are no transactions here.
+    """Return a new producer id in epoch 0. The error is INVALID_REQUEST for a transactional producer.
 
-    A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too, as Kafka gives it to
-    one that is idempotent only: nobody fences by its epochs.
+    A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
+    for a producer without transactions, since nothing is fenced by its epochs.
     """
     if request.transactional_id is not None or (request.producer_id == NO_ID) != (
         request.producer_epoch == NO_EPOCH

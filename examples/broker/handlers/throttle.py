@@ -1,9 +1,9 @@
-"""How long clients are told to hold back."""
+"""The throttle time of responses."""
 
 from datetime import timedelta
 from typing import Final
 
 from kio.static.primitive import i32Timedelta
 
-# There are no quotas here.
+# This broker has no quotas.
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))

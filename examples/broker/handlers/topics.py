@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics."""
+"""CreateTopics and DeleteTopics: create and delete topics through this broker."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ from examples.broker.protocol.codec import RequestContext
 async def create_topics(
     admin: ClusterAdmin, context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
-    """Create the topics, or only say whether they could be; answered when this broker knows them."""
+    """Create the topics, or only validate them; answer when this broker knows them."""
     results: dict[str, TopicImage | ApiError] = {}
     accepted: list[NewTopic] = []
     times = Counter(topic.name for topic in request.topics)
@@ -55,7 +55,7 @@ async def create_topics(
 async def delete_topics(
     admin: ClusterAdmin, context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    """Delete the topics; answered when this broker has forgotten them."""
+    """Delete the topics, and answer when they are not in this broker's metadata any more."""
     results = await admin.delete_topics(request.topic_names, request.timeout.total_seconds())
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
@@ -71,11 +71,11 @@ async def delete_topics(
 
 
 def _new_topic(topic: CreatableTopic, defaults: ClusterDefaults) -> NewTopic:
-    """What the client wants.
+    """Return the topic that the client wants.
 
-    ApiError INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG.
+    Raises ApiError INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG.
     """
-    # Which group belongs to which partition hangs on their number, so the cluster makes the topic itself.
+    # A group's partition depends on the number of partitions, so clients must not create the offsets topic.
     check_not_internal(topic.name)
     assigned = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if assigned and not topic.num_partitions == topic.replication_factor == BY_DEFAULT:

@@ -1,1 +1,1 @@
-"""One broker put together: its replicas, its groups, its view of the cluster, and its port."""
+"""One broker: its replicas, its groups, its copy of the metadata, and its server."""

@@ -1,4 +1,4 @@
-"""Which broker coordinates a group: the leader of the group's partition of ``__consumer_offsets``."""
+"""The lookup of a group's coordinator: the leader of the group's partition of ``__consumer_offsets``."""
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
@@ -9,18 +9,18 @@ from examples.broker.topic_partition import TopicPartition
 
 
 class OffsetsTopicDirectory:
-    """The ``CoordinatorDirectory`` of a broker; the topic comes into being when it is first asked for."""
+    """The ``CoordinatorDirectory`` of a broker. The first lookup creates the topic."""
 
     def __init__(self, admin: ClusterAdmin, groups: GroupCoordinator) -> None:
         self._admin = admin
         self._groups = groups
 
     async def coordinator_of(self, group_id: str) -> BrokerRegistration:
-        """Its coordinator. ApiError COORDINATOR_NOT_AVAILABLE while the partition has no live leader."""
+        """Return the coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE without a live leader."""
         try:
             await self._admin.ensure_offsets_topic()
         except ApiError as error:
-            # Such as that all brokers are fenced: it passes, and who only asks for a group is to ask again.
+            # For example, all brokers are fenced. This passes, so the client should retry.
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         partition = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
         image = self._admin.cache.image

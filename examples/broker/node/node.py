@@ -1,4 +1,4 @@
-"""One broker of the cluster, from the moment it starts to the moment it stops or is killed."""
+"""One broker of the cluster, from its start until it stops or is killed."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +30,7 @@ STOP_GRACE: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Seconds, by Kafka's names and with its defaults."""
+    """The settings of a broker, with Kafka's names and defaults. Times are in seconds."""
 
     replica_lag_time_max: float = 30.0
     replica_fetch_wait_max: float = 0.5
@@ -40,10 +40,10 @@ class BrokerConfig:
 
 
 class Node:
-    """A broker: replicas, group coordinator, its copy of the cluster's metadata, fetchers and a server.
+    """A broker: replicas, group coordinator, metadata cache, replica fetchers and a server.
 
-    ``disk`` is what outlives it: killed by cancelling ``run``, a broker loses all else, and the next ``Node``
-    with the same disk takes up from there.
+    ``disk`` outlives the broker. To kill a broker, cancel ``run``: it loses everything else, and the next
+    ``Node`` with the same disk continues from there.
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class Node:
         self._disk = disk
         self._config = config
         self._cache = MetadataCache(broker_id)
-        # The offsets partitions led here, with the leader epoch in which their groups were read.
+        # The offsets partitions that this broker leads, with the leader epoch in which it loaded their
+        # groups.
         self._coordinated: dict[int, int] = {}
         self._gate = Gate()
         self._stop = anyio.Event()
@@ -65,9 +66,9 @@ class Node:
         return f"<Node {self.broker_id} at {self.host}:{self.port}>"
 
     async def run(self, *, task_status: TaskStatus[int]) -> None:
-        """Serve until stopped or cancelled; started, with the port, once clients are served.
+        """Serve until stopped or cancelled. The task status is the port, once the broker serves clients.
 
-        OSError when the port is taken.
+        Raises OSError when the port is in use.
         """
         async with anyio.create_task_group() as connections:
             async with (
@@ -82,10 +83,10 @@ class Node:
                     self.broker_id, ReplicatedGroupLog(self.replicas), self._groups_config()
                 ) as self.groups,
                 ClusterAdmin.running(self._controller, self._cache) as self.admin,
-                anyio.create_task_group() as chores,
+                anyio.create_task_group() as background,
             ):
                 self.fetchers = ReplicaFetchers(
-                    self.broker_id, self.replicas, chores, self._config.replica_fetch_wait_max
+                    self.broker_id, self.replicas, background, self._config.replica_fetch_wait_max
                 )
                 server = Server(
                     routes(self.replicas, self.groups, self.admin),
@@ -97,23 +98,23 @@ class Node:
                 self.port = await self._listen(server, connections)
                 self._controller.register(BrokerRegistration(self.broker_id, self.host, self.port))
                 self._apply(self._controller.image)
-                for chore in (self._follow_metadata, self._send_heartbeats, self._watch_isr):
-                    chores.start_soon(chore)
+                for loop in (self._follow_metadata, self._send_heartbeats, self._watch_isr):
+                    background.start_soon(loop)
                 task_status.started(self.port)
                 await self._stop.wait()
-                self._resign()
-                chores.cancel_scope.cancel()
-            # The purgatories are closed, so all that waited has its answer; here it gets out.
+                self._hand_over()
+                background.cancel_scope.cancel()
+            # The purgatories are closed, so every pending request has its answer. Here the server sends them.
             await server.stop(STOP_GRACE)
 
     def stop(self) -> None:
-        """Hand over what is led here, answer what waits here, and return from ``run``."""
+        """Let other brokers lead, answer the pending requests, and return from ``run``."""
         self._stop.set()
 
     def pause(self) -> None:
-        """Hang, as a process that was sent SIGSTOP: nothing is read, answered, fetched or reported alive.
+        """Hang, as a process after SIGSTOP: no requests, no responses, no fetches and no heartbeats.
 
-        Its timeouts run on, but what they lead to is only told when it resumes.
+        Timeouts still expire, but their responses are sent when the broker resumes.
         """
         self._gate.close()
         self.fetchers.pause()
@@ -123,11 +124,11 @@ class Node:
         self.fetchers.resume()
 
     @property
-    def condition(self) -> str:
+    def status(self) -> str:
         return "running" if self._gate.is_open else "paused"
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
-        """Of each of its purgatories, by name."""
+        """Return the statistics of each purgatory by name."""
         return {**self.replicas.statistics(), **self.groups.statistics(), **self.admin.statistics()}
 
     async def _follow_metadata(self) -> None:
@@ -137,7 +138,10 @@ class Node:
             self._apply(self._controller.image)
 
     def _apply(self, image: MetadataImage) -> None:
-        """Lead and follow as the image says. No await: requests see all of it, or none."""
+        """Lead and follow as the image says.
+
+        It has no await, so requests see all of an image or none of it.
+        """
         delta = self._cache.update(image)
         self.replicas.apply(image, delta.deleted | delta.changed.keys())
         self._coordinate(delta)
@@ -145,9 +149,9 @@ class Node:
         self.admin.image_applied(delta)
 
     def _coordinate(self, delta: TopicsDelta) -> None:
-        """Take up the groups of the offsets partitions led from now on, give up those led no more.
+        """Coordinate the groups of the offsets partitions that this broker leads now, and resign from others.
 
-        Led again in another epoch, a partition is read again: others may have led it in between.
+        A partition is loaded again in a new leader epoch, since another broker may have led it in between.
         """
         for topic_partition in delta.deleted:
             if topic_partition.topic == OFFSETS_TOPIC:
@@ -194,8 +198,8 @@ class Node:
             ) from error
         return port
 
-    def _resign(self) -> None:
-        """Hand over first, so that what is answered then sends the clients to the right broker."""
+    def _hand_over(self) -> None:
+        """Let other brokers lead before the answers are sent, so that clients turn to the right broker."""
         self._gate.open()
         self._controller.fence(self.broker_id)
         self._apply(self._controller.image)
@@ -203,7 +207,7 @@ class Node:
             self._resign_from(index)
 
     def _groups_config(self) -> GroupConfig:
-        # The controller makes the topic, so it is the controller that says how many partitions it has.
+        # The controller creates the topic, and so decides how many partitions it has.
         return replace(
             self._config.groups,
             offsets_topic_partitions=self._controller.defaults.offsets_topic_num_partitions,

@@ -1,4 +1,4 @@
-"""The followers a broker runs: one per leader it follows, over that leader's own port."""
+"""A broker's replica fetchers: one for each leader that it follows, connected to that leader's port."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from examples.broker.replication.follower import Follower
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
-# A tenth of Kafka's replica.fetch.backoff.ms: everything here is on one machine.
+# Seconds. A tenth of Kafka's replica.fetch.backoff.ms, since all brokers are on one machine.
 FETCH_BACKOFF: Final = 0.1
 
-# With the leader epoch of each, since a follower that fetches in an old one is refused.
+# The partitions to fetch from each leader, with their leader epochs: a fetch in an old epoch is refused.
 Assignment = Mapping[BrokerRegistration, frozenset[tuple[TopicPartition, int]]]
 
 
@@ -28,10 +28,10 @@ class _Fetcher:
 
 
 class ReplicaFetchers:
-    """Starts, stops and restarts them as leaders change (kafka.server.ReplicaFetcherManager).
+    """Starts and stops the replica fetchers as leaders change (kafka.server.ReplicaFetcherManager).
 
-    A follower in the middle of a long poll is cut short when its partitions change, so that a new partition
-    has its replicas at once and not after ``replica.fetch.wait.max.ms``.
+    A change of its partitions ends a fetcher's long poll, so that a new partition is replicated at once and
+    not after ``replica.fetch.wait.max.ms``.
     """
 
     def __init__(self, broker_id: int, replicas: ReplicaManager, tasks: TaskGroup, max_wait: float) -> None:
@@ -48,13 +48,13 @@ class ReplicaFetchers:
         return f"<ReplicaFetchers of broker {self._broker_id} partitions by leader: {followed}>"
 
     def follow(self, assignment: Assignment) -> None:
-        """From now on, fetch these partitions from these leaders, and nothing else."""
+        """Fetch these partitions from these leaders from now on, and no others."""
         self._assignment = assignment
         if not self.paused:
             self._run(assignment)
 
     def pause(self) -> None:
-        """Fetch nothing: the leaders see followers that fall behind."""
+        """Stop fetching, so that the leaders see a follower that lags."""
         self.paused = True
         self._run({})
 
@@ -78,7 +78,7 @@ class ReplicaFetchers:
                 try:
                     await self._follow_until_disconnected(leader, topic_partitions)
                 except OSError:
-                    # The leader is gone or not up yet. The controller says when another one leads.
+                    # The leader has failed or has not started yet. A new image tells when another one leads.
                     await anyio.sleep(FETCH_BACKOFF)
 
     async def _follow_until_disconnected(

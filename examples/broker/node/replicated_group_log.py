@@ -1,4 +1,4 @@
-"""What the group coordinator remembers, in the partitions of ``__consumer_offsets``."""
+"""The group coordinator's log: the partitions of ``__consumer_offsets``."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ _NO_PRODUCER: Final = -1
 
 
 class ReplicatedGroupLog:
-    """The ``GroupLog`` of a broker: appended as any producer with acks=all would, read as it lies here.
+    """The ``GroupLog`` of a broker. It appends as a producer with acks=all, and reads its own replica.
 
-    An append is therefore a ``DelayedProduce``: a commit counts once all in-sync replicas have it, which is
-    what lets another broker take the group over (kafka.coordinator.group.GroupMetadataManager).
+    An append is a ``DelayedProduce``: a commit succeeds once all in-sync replicas have it, so that another
+    broker can take over the group (kafka.coordinator.group.GroupMetadataManager).
     """
 
     def __init__(self, replicas: ReplicaManager) -> None:
@@ -40,7 +40,7 @@ class ReplicatedGroupLog:
         return response[topic_partition].error
 
     def read(self, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """All records in this broker's copy, committed or not, oldest first."""
+        """Return all records in this broker's replica, committed or not, the oldest first."""
         for batch in self._replicas.partitions.leader(TopicPartition(OFFSETS_TOPIC, partition)).log.batches():
             for record in read_batch(batch.data, 0)[0].records:
                 yield record.key or b"", record.value

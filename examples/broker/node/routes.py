@@ -1,7 +1,8 @@
-"""Which handler answers which API, and on whose behalf."""
+"""The handler of each API, and the part of the broker that it works on."""
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.group.coordinator import GroupCoordinator
@@ -21,34 +22,36 @@ from examples.broker.handlers.producer_ids import init_producer_id
 from examples.broker.handlers.topics import create_topics, delete_topics
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.protocol import apis
+from examples.broker.protocol.apis import Api
 from examples.broker.protocol.connection import Handler
 from examples.broker.replication.replica_manager import ReplicaManager
 
 
 def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdmin) -> Mapping[int, Handler]:
-    """By API key. ApiVersions is the server's own."""
+    """Return the handler of each API by its key. ApiVersions is missing: the server answers that itself."""
     directory = OffsetsTopicDirectory(admin, groups)
-    return {
-        apis.PRODUCE.key: partial(produce, replicas),
-        apis.FETCH.key: partial(fetch, replicas),
-        apis.LIST_OFFSETS.key: partial(list_offsets, replicas),
-        apis.DELETE_RECORDS.key: partial(delete_records, replicas),
-        apis.OFFSET_FOR_LEADER_EPOCH.key: partial(offset_for_leader_epoch, replicas),
-        apis.METADATA.key: partial(metadata, admin),
-        apis.DESCRIBE_CLUSTER.key: partial(describe_cluster, admin),
-        apis.CREATE_TOPICS.key: partial(create_topics, admin),
-        apis.DELETE_TOPICS.key: partial(delete_topics, admin),
-        apis.DESCRIBE_CONFIGS.key: partial(describe_configs, admin),
-        apis.ELECT_LEADERS.key: partial(elect_leaders, admin),
-        apis.INIT_PRODUCER_ID.key: partial(init_producer_id, admin.controller),
-        apis.FIND_COORDINATOR.key: partial(find_coordinator, directory),
-        apis.JOIN_GROUP.key: partial(join_group, groups),
-        apis.SYNC_GROUP.key: partial(sync_group, groups),
-        apis.HEARTBEAT.key: partial(heartbeat, groups),
-        apis.LEAVE_GROUP.key: partial(leave_group, groups),
-        apis.OFFSET_COMMIT.key: partial(offset_commit, groups),
-        apis.OFFSET_FETCH.key: partial(offset_fetch, groups),
-        apis.DESCRIBE_GROUPS.key: partial(describe_groups, groups),
-        apis.LIST_GROUPS.key: partial(list_groups, groups),
-        apis.DELETE_GROUPS.key: partial(delete_groups, groups),
+    handlers: Mapping[Api[Any, Any], Handler] = {
+        apis.PRODUCE: partial(produce, replicas),
+        apis.FETCH: partial(fetch, replicas),
+        apis.LIST_OFFSETS: partial(list_offsets, replicas),
+        apis.DELETE_RECORDS: partial(delete_records, replicas),
+        apis.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
+        apis.METADATA: partial(metadata, admin),
+        apis.DESCRIBE_CLUSTER: partial(describe_cluster, admin),
+        apis.CREATE_TOPICS: partial(create_topics, admin),
+        apis.DELETE_TOPICS: partial(delete_topics, admin),
+        apis.DESCRIBE_CONFIGS: partial(describe_configs, admin),
+        apis.ELECT_LEADERS: partial(elect_leaders, admin),
+        apis.INIT_PRODUCER_ID: partial(init_producer_id, admin.controller),
+        apis.FIND_COORDINATOR: partial(find_coordinator, directory),
+        apis.JOIN_GROUP: partial(join_group, groups),
+        apis.SYNC_GROUP: partial(sync_group, groups),
+        apis.HEARTBEAT: partial(heartbeat, groups),
+        apis.LEAVE_GROUP: partial(leave_group, groups),
+        apis.OFFSET_COMMIT: partial(offset_commit, groups),
+        apis.OFFSET_FETCH: partial(offset_fetch, groups),
+        apis.DESCRIBE_GROUPS: partial(describe_groups, groups),
+        apis.LIST_GROUPS: partial(list_groups, groups),
+        apis.DELETE_GROUPS: partial(delete_groups, groups),
     }
+    return {api.key: handler for api, handler in handlers.items()}

@@ -1,1 +1,1 @@
-"""Kafka's wire protocol: frames, versions, and connections at either end."""
+"""Kafka's wire protocol: frames, API versions, and the connections of server and client."""

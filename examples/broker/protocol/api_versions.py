@@ -1,4 +1,4 @@
-"""The one request the protocol answers by itself: what is served here, and in which versions."""
+"""The answer to ApiVersions: the APIs that this broker serves, and their versions."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -12,15 +12,15 @@ from kio.static.primitive import i16, i32Timedelta
 from examples.broker.protocol.apis import PRODUCE, Api
 from examples.broker.protocol.codec import RequestContext
 
-# Older than what is served: many a librdkafka compresses for no broker that does not claim to serve the first
-# version of Produce, which it would not speak itself (KAFKA-18659, librdkafka#4956).
+# Lower than the versions that are served. Many versions of librdkafka compress only if the broker claims to
+# serve the first version of Produce, although they do not use it (KAFKA-18659, librdkafka#4956).
 ADVERTISED_MIN_VERSIONS: Final = {PRODUCE.key: 0}
 
 
 async def api_versions(
     served: Iterable[Api[Any, Any]], context: RequestContext, request: ApiVersionsRequest | None
 ) -> ApiVersionsResponse:
-    """What is served; UNSUPPORTED_VERSION besides, if the request was of a version not known (None)."""
+    """Return the APIs that are served. The error is UNSUPPORTED_VERSION for an unknown version (None)."""
     return ApiVersionsResponse(
         error_code=ErrorCode.unsupported_version if request is None else ErrorCode.none,
         api_keys=tuple(

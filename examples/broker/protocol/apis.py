@@ -1,4 +1,8 @@
-"""What is served: each API, its versions, and the classes of the newest, which are all a handler sees."""
+"""The APIs that this broker serves, each with its versions.
+
+Handlers see the classes of the newest version alone. To serve one more API, declare it here in two lines, an
+import and a ``_serve``; write its handler in ``handlers/``; and add its route in ``node/routes.py``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +39,10 @@ ResponseT = TypeVar("ResponseT", bound=Payload)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Api(Generic[RequestT, ResponseT]):
-    """One kind of request and its response, at the newest version served. There is one object for each."""
+    """One kind of request and its response, in the newest version that is served.
+
+    There is one object for each API, which is compared by identity.
+    """
 
     request: type[RequestT]
     response: type[ResponseT]
@@ -50,7 +57,7 @@ class Api(Generic[RequestT, ResponseT]):
 
     @property
     def name(self) -> str:
-        """As Kafka calls it: "ListOffsets"."""
+        """Kafka's name of the API, such as "ListOffsets"."""
         return self.request.__name__.removesuffix("Request")
 
     @property
@@ -58,65 +65,53 @@ class Api(Generic[RequestT, ResponseT]):
         return self.request.__version__
 
 
-# 13 names topics by their id (KIP-516).
-PRODUCE: Final = Api(ProduceRequest, ProduceResponse, min_version=3)
-# 13 names topics by their id (KIP-516).
-FETCH: Final = Api(FetchRequest, FetchResponse, min_version=4)
-# 10 waits for offsets in remote storage (KIP-1075).
-LIST_OFFSETS: Final = Api(ListOffsetsRequest, ListOffsetsResponse, min_version=1)
-METADATA: Final = Api(MetadataRequest, MetadataResponse, min_version=0)
-# 10 names topics by their id (KIP-848).
-OFFSET_COMMIT: Final = Api(OffsetCommitRequest, OffsetCommitResponse, min_version=2)
-# 1 cannot say that a group failed, but only that a partition did; 10 names topics by their id.
-OFFSET_FETCH: Final = Api(OffsetFetchRequest, OffsetFetchResponse, min_version=2)
-FIND_COORDINATOR: Final = Api(FindCoordinatorRequest, FindCoordinatorResponse, min_version=0)
-JOIN_GROUP: Final = Api(JoinGroupRequest, JoinGroupResponse, min_version=0)
-HEARTBEAT: Final = Api(HeartbeatRequest, HeartbeatResponse, min_version=0)
-LEAVE_GROUP: Final = Api(LeaveGroupRequest, LeaveGroupResponse, min_version=0)
-SYNC_GROUP: Final = Api(SyncGroupRequest, SyncGroupResponse, min_version=0)
-# 6 answers for a group that is not there with an error (KIP-1043).
-DESCRIBE_GROUPS: Final = Api(DescribeGroupsRequest, DescribeGroupsResponse, min_version=0)
-# 5 tells consumer groups from classic ones (KIP-848).
-LIST_GROUPS: Final = Api(ListGroupsRequest, ListGroupsResponse, min_version=0)
-API_VERSIONS: Final = Api(ApiVersionsRequest, ApiVersionsResponse, min_version=0)
-CREATE_TOPICS: Final = Api(CreateTopicsRequest, CreateTopicsResponse, min_version=2)
-# 6 names topics by their id (KIP-516).
-DELETE_TOPICS: Final = Api(DeleteTopicsRequest, DeleteTopicsResponse, min_version=1)
-DELETE_RECORDS: Final = Api(DeleteRecordsRequest, DeleteRecordsResponse, min_version=0)
-# 5 and 6 are about transactions (KIP-890, KIP-939).
-INIT_PRODUCER_ID: Final = Api(InitProducerIdRequest, InitProducerIdResponse, min_version=0)
-OFFSET_FOR_LEADER_EPOCH: Final = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, min_version=2)
-DESCRIBE_CONFIGS: Final = Api(DescribeConfigsRequest, DescribeConfigsResponse, min_version=1)
-DELETE_GROUPS: Final = Api(DeleteGroupsRequest, DeleteGroupsResponse, min_version=0)
-ELECT_LEADERS: Final = Api(ElectLeadersRequest, ElectLeadersResponse, min_version=0)
-# 2 lists fenced brokers, too (KIP-1073).
-DESCRIBE_CLUSTER: Final = Api(DescribeClusterRequest, DescribeClusterResponse, min_version=0)
+_served: dict[int, Api[Any, Any]] = {}
+APIS: Final[Mapping[int, Api[Any, Any]]] = _served
+"""Every API declared below, by its key."""
 
-APIS: Final[Mapping[int, Api[Any, Any]]] = {
-    api.key: api
-    for api in (
-        PRODUCE,
-        FETCH,
-        LIST_OFFSETS,
-        METADATA,
-        OFFSET_COMMIT,
-        OFFSET_FETCH,
-        FIND_COORDINATOR,
-        JOIN_GROUP,
-        HEARTBEAT,
-        LEAVE_GROUP,
-        SYNC_GROUP,
-        DESCRIBE_GROUPS,
-        LIST_GROUPS,
-        API_VERSIONS,
-        CREATE_TOPICS,
-        DELETE_TOPICS,
-        DELETE_RECORDS,
-        INIT_PRODUCER_ID,
-        OFFSET_FOR_LEADER_EPOCH,
-        DESCRIBE_CONFIGS,
-        DELETE_GROUPS,
-        ELECT_LEADERS,
-        DESCRIBE_CLUSTER,
-    )
-}
+
+def _serve(
+    request: type[RequestT], response: type[ResponseT], *, min_version: int
+) -> Api[RequestT, ResponseT]:
+    api = _served[request.__api_key__] = Api(request, response, min_version)
+    return api
+
+
+# The newest version of an API is that of its classes. A comment says why it is not Kafka's newest.
+
+# Version 13 identifies topics by their id (KIP-516).
+PRODUCE: Final = _serve(ProduceRequest, ProduceResponse, min_version=3)
+# Version 13 identifies topics by their id (KIP-516).
+FETCH: Final = _serve(FetchRequest, FetchResponse, min_version=4)
+# Version 10 waits for offsets in remote storage (KIP-1075).
+LIST_OFFSETS: Final = _serve(ListOffsetsRequest, ListOffsetsResponse, min_version=1)
+METADATA: Final = _serve(MetadataRequest, MetadataResponse, min_version=0)
+# Version 10 identifies topics by their id (KIP-848).
+OFFSET_COMMIT: Final = _serve(OffsetCommitRequest, OffsetCommitResponse, min_version=2)
+# Version 1 has an error code for a partition and none for the group. Version 10 identifies topics by their
+# id.
+OFFSET_FETCH: Final = _serve(OffsetFetchRequest, OffsetFetchResponse, min_version=2)
+FIND_COORDINATOR: Final = _serve(FindCoordinatorRequest, FindCoordinatorResponse, min_version=0)
+JOIN_GROUP: Final = _serve(JoinGroupRequest, JoinGroupResponse, min_version=0)
+HEARTBEAT: Final = _serve(HeartbeatRequest, HeartbeatResponse, min_version=0)
+LEAVE_GROUP: Final = _serve(LeaveGroupRequest, LeaveGroupResponse, min_version=0)
+SYNC_GROUP: Final = _serve(SyncGroupRequest, SyncGroupResponse, min_version=0)
+# Version 6 answers with an error for a group that does not exist (KIP-1043).
+DESCRIBE_GROUPS: Final = _serve(DescribeGroupsRequest, DescribeGroupsResponse, min_version=0)
+# Version 5 distinguishes consumer groups from classic groups (KIP-848).
+LIST_GROUPS: Final = _serve(ListGroupsRequest, ListGroupsResponse, min_version=0)
+API_VERSIONS: Final = _serve(ApiVersionsRequest, ApiVersionsResponse, min_version=0)
+CREATE_TOPICS: Final = _serve(CreateTopicsRequest, CreateTopicsResponse, min_version=2)
+# Version 6 identifies topics by their id (KIP-516).
+DELETE_TOPICS: Final = _serve(DeleteTopicsRequest, DeleteTopicsResponse, min_version=1)
+DELETE_RECORDS: Final = _serve(DeleteRecordsRequest, DeleteRecordsResponse, min_version=0)
+# Versions 5 and 6 are about transactions (KIP-890, KIP-939).
+INIT_PRODUCER_ID: Final = _serve(InitProducerIdRequest, InitProducerIdResponse, min_version=0)
+OFFSET_FOR_LEADER_EPOCH: Final = _serve(
+    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, min_version=2
+)
+DESCRIBE_CONFIGS: Final = _serve(DescribeConfigsRequest, DescribeConfigsResponse, min_version=1)
+DELETE_GROUPS: Final = _serve(DeleteGroupsRequest, DeleteGroupsResponse, min_version=0)
+ELECT_LEADERS: Final = _serve(ElectLeadersRequest, ElectLeadersResponse, min_version=0)
+# Version 2 lists fenced brokers, too (KIP-1073).
+DESCRIBE_CLUSTER: Final = _serve(DescribeClusterRequest, DescribeClusterResponse, min_version=0)

@@ -1,10 +1,11 @@
-"""A check of a request's arrays and texts, before kio is let near it.
+"""A check of the lengths in a request before kio parses it.
 
-kio 0.6.5 reserves memory for as many elements as an array's length claims, before it has seen one of them: a
-request of ten bytes that claims 2**32 ends the process. So each length is held against the bytes that follow.
+kio 0.6.5 reserves memory for as many elements as the length of an array claims, before it has read one of
+them: a request of ten bytes that claims 2**32 elements ends the process. So this module compares each length
+with the bytes that follow.
 
-Compact texts may be no longer than others can be, as in Kafka: what one client calls a group, say, is told to
-others in older versions.
+A compact string may be no longer than other strings, as in Kafka: a group's name, for example, is also sent
+to clients with older versions.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 
 from examples.broker.protocol.schema import shape_of
 
-# From where a value begins in a frame to where the next one does.
+# Takes the position of a value in a frame, and returns the position of the next value.
 Skip = Callable[[bytes, int], int]
 
 _NUMBER_SIZES = {
@@ -36,9 +37,9 @@ _LONGEST_TEXT = 2**15 - 1
 
 @cache
 def array_length_check(entity: Any) -> Skip:
-    """What goes through an ``entity``, and raises ValueError at what is too long for it.
+    """Return a function that passes through an ``entity``, and raises ValueError for too large a length.
 
-    IndexError or struct.error where the frame ends too early. Costs a call for each field.
+    It raises IndexError or struct.error when the frame ends too early. It costs one call for each field.
     """
     flexible: bool = entity.__flexible__
     untagged = [_skip_field(field, flexible) for field in fields(entity) if "tag" not in field.metadata]
@@ -85,7 +86,7 @@ def _skip_bytes(frame: bytes, position: int) -> int:
 def _skip_compact_string(frame: bytes, position: int) -> int:
     size, position = _read_varint(frame, position)
     if size - 1 > _LONGEST_TEXT:
-        raise ValueError(f"a text of {size - 1} bytes")
+        raise ValueError(f"a string of {size - 1} bytes, longer than {_LONGEST_TEXT}")
     return position + max(size - 1, 0)
 
 
@@ -102,7 +103,7 @@ def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
         else:
             (length,) = _INT32.unpack_from(frame, position)
             position += 4
-        # No element takes less than a byte.
+        # An element has at least one byte.
         if length > len(frame) - position:
             raise ValueError(f"an array of {length} elements in {len(frame) - position} bytes")
         for _ in range(length):
@@ -113,7 +114,10 @@ def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
 
 
 def _skip_tagged(known: dict[int, Skip]) -> Skip:
-    """Past the tagged fields. What kio goes through field by field must end where the field's size says."""
+    """Return a function that passes the tagged fields.
+
+    A field that kio knows must end where its size says.
+    """
 
     def skip_tagged(frame: bytes, position: int) -> int:
         count, position = _read_varint(frame, position)
@@ -121,7 +125,7 @@ def _skip_tagged(known: dict[int, Skip]) -> Skip:
             tag, position = _read_varint(frame, position)
             size, position = _read_varint(frame, position)
             if tag in known and known[tag](frame, position) != position + size:
-                raise ValueError(f"a tagged field that is not of the {size} bytes it says")
+                raise ValueError(f"a tagged field does not have the {size} bytes of its size")
             position += size
         return position
 

@@ -1,4 +1,4 @@
-"""A connection to a peer: what a follower fetches from its leader over."""
+"""A connection to another broker, over which a follower fetches from its leader."""
 
 from typing import Final, Self
 
@@ -21,9 +21,9 @@ _RESPONSE_MAX_BYTES: Final = 100 * 1024 * 1024
 
 
 class PeerConnection:
-    """Asks a broker one thing at a time, in the newest versions. To be closed with ``aclose``.
+    """Sends one request at a time to a broker, in the newest versions. Close it with ``aclose``.
 
-    A request that fails, or is cancelled before its answer is here, closes the connection.
+    A request that fails, or is cancelled before its response arrives, closes the connection.
     """
 
     def __init__(self, stream: SocketStream, peer: str, client_id: str) -> None:
@@ -32,14 +32,14 @@ class PeerConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._received = FrameBuffer(SMALLEST_RESPONSE, _RESPONSE_MAX_BYTES)
-        self._guard = ResourceGuard("asking")
+        self._guard = ResourceGuard("sending a request over")
 
     def __repr__(self) -> str:
         return f"<PeerConnection to {self._peer} after {self._correlation_id} requests>"
 
     @classmethod
     async def open(cls, host: str, port: int, client_id: str) -> Self:
-        """Connect. ConnectionError if nobody is there."""
+        """Connect to a broker. Raises ConnectionError when it cannot be reached."""
         peer = f"{host}:{port}"
         try:
             return cls(await connect_tcp(host, port), peer, client_id)
@@ -47,9 +47,9 @@ class PeerConnection:
             raise ConnectionRefusedError(f"{peer} cannot be reached: {error}") from error
 
     async def request(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
-        """What the peer answers. ConnectionError if that is nothing, or nothing that makes sense.
+        """Send a request, and return the response. There is no timeout: cancel the call to give up.
 
-        There is no timeout: give up by cancelling.
+        Raises ConnectionError when there is no response, or an invalid one.
         """
         with self._guard:
             try:
@@ -57,7 +57,7 @@ class PeerConnection:
             except (BrokenResourceError, ClosedResourceError, EndOfStream) as error:
                 raise ConnectionResetError(f"the connection to {self._peer} is closed") from error
             except ProtocolError as error:
-                raise ConnectionAbortedError(f"{self._peer} answered nonsense: {error}") from error
+                raise ConnectionAbortedError(f"{self._peer} sent an invalid response: {error}") from error
 
     async def aclose(self) -> None:
         await aclose_forcefully(self._stream)
@@ -68,9 +68,11 @@ class PeerConnection:
             await self._stream.send(encode_request(api, self._correlation_id, self._client_id, request))
             correlation_id, response = decode_response(api, await self._frame())
             if correlation_id != self._correlation_id:
-                raise MalformedResponse(f"it was asked {self._correlation_id} and answered {correlation_id}")
+                raise MalformedResponse(
+                    f"the request had correlation id {self._correlation_id}, the response {correlation_id}"
+                )
         except BaseException:
-            # The answer may still come, and would be taken for that of the next request.
+            # The response may still come, and the next request would take it for its own.
             await self.aclose()
             raise
         return response

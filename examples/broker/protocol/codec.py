@@ -1,7 +1,7 @@
-"""From frames to the newest requests, and from the newest responses to frames.
+"""Decoding of frames into requests of the newest version, and encoding of its responses into frames.
 
-A frame here is without its length on the way in, and with it on the way out. Which version is spoken is
-decided by the request; its handler, and whoever asks a peer, only ever sees the newest.
+A received frame has no length prefix here, and a frame to send has one. The request selects the version on
+the wire. Handlers, and code that sends requests to other brokers, see the newest version alone.
 """
 
 import io
@@ -26,7 +26,7 @@ from examples.broker.protocol.errors import (
 )
 from examples.broker.protocol.versions import downgrade, request_class, response_class, upgrade
 
-# What every request begins with, whatever its version: API key, version, correlation id.
+# The start of every request, in all versions: API key, version, correlation id.
 _REQUEST_START = Struct(">hhi")
 SMALLEST_REQUEST = _REQUEST_START.size
 SMALLEST_RESPONSE = 4
@@ -34,13 +34,13 @@ _SIZE = Struct(">i")
 _SIZE_AND_CORRELATION_ID = Struct(">ii")
 _SIZE_AND_REQUEST_START = Struct(">ihhih")  # with the length of the client id
 
-# What kio, and the check before it, raise for bytes that are not what they should be.
+# The errors that kio, and the check before it, raise for invalid bytes.
 _UNREADABLE = (SerialError, ValueError, OverflowError, LookupError, StructError)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a request says besides its contents: who asks, and how the answer is to be written."""
+    """The header of a request: its API and version, and its client."""
 
     api: Api[Any, Any]
     version: int
@@ -49,17 +49,17 @@ class RequestContext:
     client_host: str
 
     def __str__(self) -> str:
-        return f"{self.api.name} v{self.version} of {self.client_id!r} at {self.client_host}"
+        return f"{self.api.name} v{self.version} from {self.client_id!r} at {self.client_host}"
 
 
 def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]:
-    """A request, as of the newest version of its API. ProtocolError if it cannot be answered.
+    """Return a request in the newest version of its API. Raises ProtocolError when it cannot be answered.
 
-    An ApiVersions request of an unknown version is not read, but None: it is to be answered, as version 0,
-    with what is served (KIP-511).
+    An ApiVersions request of an unknown version is not decoded, and returned as None. The answer, in version
+    0, is the list of the APIs that are served (KIP-511).
     """
     if len(frame) < SMALLEST_REQUEST:
-        raise MalformedRequest(f"{len(frame)} bytes are no request")
+        raise MalformedRequest(f"a request of {len(frame)} bytes has no header")
     key, version, correlation_id = _REQUEST_START.unpack_from(frame)
     api = APIS.get(key)
     if api is None:
@@ -71,19 +71,19 @@ def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]
     try:
         client_id, request = _request_reader(api, version)(frame)
     except _UNREADABLE as error:
-        raise MalformedRequest(f"{api.name} v{version} cannot be read: {error}") from error
+        raise MalformedRequest(f"{api.name} v{version} cannot be decoded: {error}") from error
     return RequestContext(api, version, correlation_id, client_id, client_host), request
 
 
 def encode_response(context: RequestContext, response: Any) -> bytes:
-    """The newest response in the version of the request, length and header included."""
+    """Return a response of the newest version in the version of its request, with length and header."""
     return _response_writer(context.api, context.version)(context.correlation_id, response)
 
 
 def encode_request(
     api: Api[RequestT, ResponseT], correlation_id: int, client_id: str, request: RequestT
 ) -> bytes:
-    """The newest request, length and header included."""
+    """Return a request of the newest version, with length and header."""
     client = client_id.encode()
     start = _SIZE_AND_REQUEST_START.pack(0, api.key, api.max_version, correlation_id, len(client))
     buffer = io.BytesIO()
@@ -93,12 +93,12 @@ def encode_request(
 
 
 def decode_response(api: Api[RequestT, ResponseT], frame: bytes) -> tuple[int, ResponseT]:
-    """The correlation id and the newest response. MalformedResponse if it is not one."""
+    """Return the correlation id and a response of the newest version. Raises MalformedResponse."""
     try:
         header, header_size = entity_reader(response_class(api, api.max_version).__header_schema__)(frame, 0)
         response, size = entity_reader(api.response)(frame, header_size)
     except _UNREADABLE as error:
-        raise MalformedResponse(f"{api.name} v{api.max_version} cannot be read: {error}") from error
+        raise MalformedResponse(f"{api.name} v{api.max_version} cannot be decoded: {error}") from error
     if excess := len(frame) - header_size - size:
         raise MalformedResponse(f"{api.name} v{api.max_version} has {excess} bytes too many")
     return header.correlation_id, response
@@ -115,8 +115,8 @@ def _request_reader(api: Api[Any, Any], version: int) -> Callable[[bytes], tuple
     def read(frame: bytes) -> tuple[str | None, Any]:
         header, header_size = read_header(frame, 0)
         check_array_lengths(frame, header_size)
-        # What follows is ignored, as by Kafka: librdkafka has three bytes too many in its request for the
-        # metadata of all topics (librdkafka#5049).
+        # Bytes after the request are ignored, as in Kafka: librdkafka sends three bytes too many in its
+        # request for the metadata of all topics (librdkafka#5049).
         request, _ = read_request(frame, header_size)
         return header.client_id, to_newest(request)
 
@@ -140,12 +140,12 @@ def _response_writer(api: Api[Any, Any], version: int) -> Callable[[int, Any], b
 
 
 def _header_end(message: type[RequestPayload] | type[ResponsePayload]) -> bytes:
-    """How many tagged fields follow, if the header is of a version that can have them (KIP-482): none."""
+    """Return the end of a header: no tagged fields, in the versions that can have them (KIP-482)."""
     return b"\0" if message.__header_schema__.__flexible__ else b""
 
 
 def _with_size(buffer: io.BytesIO) -> bytes:
-    """What was written, its first four bytes replaced by how many bytes follow them."""
+    """Return the bytes of the buffer, after setting the first four to the number of bytes that follow."""
     size = buffer.tell() - _SIZE.size
     buffer.seek(0)
     buffer.write(_SIZE.pack(size))

@@ -1,4 +1,4 @@
-"""One client's connection: its requests are answered one at a time, in the order they came."""
+"""One client's connection. Its requests are answered one at a time, in the order in which they came."""
 
 import logging
 import math
@@ -31,17 +31,17 @@ from examples.broker.protocol.gate import Gate
 
 logger = logging.getLogger(__name__)
 
-# What answers a request of one API, both of the newest version; None is not sent (Produce with acks=0).
+# Answers a request of one API; both are of the newest version. None means no response (Produce with acks=0).
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a client may take up; seconds and bytes. Kafka's names and defaults where it has them.
+    """The limits of a client, in seconds and bytes, with Kafka's names and defaults where Kafka has them.
 
-    ``connections_max_idle`` is how long a connection may be without a request, ``request_read_timeout`` how
-    long a request may take to arrive once it began to. ``read_ahead_max_bytes`` is what may wait behind a
-    request in progress before no more is read: the most that a producer sends in one, by its default.
+    A connection is closed after ``connections_max_idle`` without a request, or when a request that began to
+    arrive is incomplete after ``request_read_timeout``. Behind a request in progress, the server reads ahead
+    up to ``read_ahead_max_bytes``, which is the largest request of a producer with default settings.
     """
 
     socket_request_max_bytes: int = 100 * 1024 * 1024
@@ -52,11 +52,11 @@ class ConnectionLimits:
 
 
 class Connection:
-    """Serves the client at the other end of ``stream`` until either side has enough.
+    """Serves the client at the other end of ``stream`` until either side closes the connection.
 
-    A connection reads on while a request is in progress, so that the client's going is noticed at once: the
-    handler is cancelled. It reads on until ``read_ahead_max_bytes`` of requests wait; then the client is held
-    back, and its going is noticed when one of these is begun.
+    The connection reads ahead while a request is in progress, so that it notices a disconnect at once and
+    cancels the handler. When ``read_ahead_max_bytes`` of requests wait, it stops reading; then it notices a
+    disconnect once it begins the next request.
     """
 
     def __init__(
@@ -66,40 +66,40 @@ class Connection:
         self._routes = routes
         self._gate = gate
         self._limits = limits
-        # A client that has gone already has no address.
+        # A client that has disconnected already has no address.
         address: Any = stream.extra(SocketAttribute.remote_address, ("", 0))
         self._host = str(address[0])
         self._peer = f"{address[0]}:{address[1]}"
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
         self._unanswered = 0
         self._read_ahead = 0
-        # Closed while too much is read ahead.
-        self._room = Gate()
+        # Closed while the requests read ahead have read_ahead_max_bytes.
+        self._read_gate = Gate()
         self._idle_since = current_time()
         self._reading = CancelScope()
         self._in_progress = CancelScope()
-        self._client_gone = False
+        self._disconnected = False
 
     def __repr__(self) -> str:
-        return f"<Connection of {self._peer} with {self._unanswered} requests to answer>"
+        return f"<Connection of {self._peer} with {self._unanswered} unanswered requests>"
 
     async def serve(self) -> None:
-        """Return once the connection is closed. Nothing a client does raises."""
-        frames, taken = create_memory_object_stream[bytes](math.inf)
+        """Serve until the connection is closed. Nothing that a client does makes it raise."""
+        frames, received = create_memory_object_stream[bytes](math.inf)
         try:
             async with self._stream, create_task_group() as tasks:
                 tasks.start_soon(self._read, frames)
-                await self._answer(taken)
+                await self._answer(received)
                 tasks.cancel_scope.cancel()
         except Exception:
             logger.exception("closed the connection of %s", self._peer)
 
     def finish(self) -> None:
-        """Answer what has been read, and close: at once if that is nothing."""
+        """Answer the requests that were read, then close the connection."""
         self._reading.cancel()
 
     async def _read(self, frames: MemoryObjectSendStream[bytes]) -> None:
-        """Hand requests to ``_answer`` until the client is gone or sent away, or ``finish`` ends it."""
+        """Pass requests to ``_answer`` until the client disconnects, is refused or ``finish`` is called."""
         with frames, self._reading:
             try:
                 while True:
@@ -108,13 +108,13 @@ class Connection:
                     self._read_ahead += len(frame)
                     frames.send_nowait(frame)
                     if self._read_ahead >= self._limits.read_ahead_max_bytes:
-                        self._room.close()
-                    await self._room.passed()
+                        self._read_gate.close()
+                    await self._read_gate.passed()
             except (EndOfStream, BrokenResourceError):
-                logger.debug("%s is gone", self._peer)
+                logger.debug("%s has disconnected", self._peer)
             except ProtocolError as error:
                 self._log_refusal(error)
-            self._client_gone = True
+            self._disconnected = True
             self._in_progress.cancel()
 
     async def _next_frame(self) -> bytes:
@@ -131,7 +131,10 @@ class Connection:
         raise PeerStalled(f"a request did not arrive within {self._limits.request_read_timeout:g} s")
 
     async def _first_bytes(self) -> bytes:
-        """What begins a request, however long it takes while another is in progress."""
+        """Wait for the first bytes of a request.
+
+        There is no idle timeout while another one is in progress.
+        """
         longest = self._limits.connections_max_idle
         while True:
             left = longest if self._unanswered else self._idle_since + longest - current_time()
@@ -145,10 +148,11 @@ class Connection:
             async for frame in frames:
                 self._read_ahead -= len(frame)
                 if self._read_ahead < self._limits.read_ahead_max_bytes:
-                    self._room.open()
+                    self._read_gate.open()
                 with CancelScope() as self._in_progress:
-                    if self._client_gone:
-                        # What needs no waiting is still done: with acks=0, a producer may send, close and go.
+                    if self._disconnected:
+                        # A handler that does not wait still runs: a producer with acks=0 may send and
+                        # disconnect.
                         self._in_progress.cancel()
                     try:
                         await self._answer_one(frame)
@@ -170,11 +174,13 @@ class Connection:
         data = encode_response(context, response)
         await self._gate.passed()
         with move_on_after(self._limits.connections_max_idle):
-            # If the client is gone, _read learns of it as well, and ends the rest.
+            # If the client has disconnected, _read notices it, too, and ends the connection.
             with suppress(BrokenResourceError):
                 await self._stream.send(data)
             return
-        raise PeerStalled(f"a response was not taken within {self._limits.connections_max_idle:g} s")
+        raise PeerStalled(
+            f"the client did not read a response within {self._limits.connections_max_idle:g} s"
+        )
 
     def _log_refusal(self, cause: ProtocolError) -> None:
         logger.warning("closed the connection of %s: %s", self._peer, cause)

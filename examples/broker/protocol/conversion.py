@@ -1,4 +1,4 @@
-"""Making an entity of one version of an API out of the same entity of another, field by field."""
+"""Conversion of a message between two versions of an API, field by field."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
@@ -8,16 +8,17 @@ from typing import Any
 
 from examples.broker.protocol.schema import shape_of
 
-# bool before int, which it is one of.
+# False comes before 0, since bool is a subclass of int.
 _ZEROES = (False, 0, "", b"", timedelta(0))
 
 
 @cache
 def converter(source: type, target: type) -> Callable[[Any], Any]:
-    """What makes a ``target`` of a ``source``; of the same class it is the same object.
+    """Return a function from a ``source`` entity to a ``target`` one; for equal classes, the identity.
 
-    A field the target lacks is dropped. One the source lacks, or has null where the target knows no null,
-    gets the target's default or else, as in Kafka's schemas, null, nothing or zero.
+    A field that the target does not have is dropped. A field that the source does not have, or has as null
+    where the target allows no null, has the target's default. Without a default it is null, empty or zero, as
+    in Kafka's schemas.
     """
     if source is target:
         return lambda entity: entity
@@ -46,7 +47,7 @@ def converter(source: type, target: type) -> Callable[[Any], Any]:
 
 
 def _field_converter(source: Field[Any], target: Field[Any]) -> Callable[[Any], Any] | None:
-    """How the field's value changes; None if it does not."""
+    """Return the conversion of a field's value; None if the value stays the same."""
     source_shape, target_shape = shape_of(source), shape_of(target)
     loses_null = source_shape.is_nullable and not target_shape.is_nullable
     null = _default(target) if loses_null else None

@@ -1,12 +1,12 @@
-"""Why a connection is closed by us, or a peer's answer is of no use."""
+"""The errors for which a connection is closed."""
 
 
 class ProtocolError(Exception):
-    """Raised when what came over a connection breaks the protocol. The connection is of no further use."""
+    """Raised when bytes from a connection violate the protocol. The connection is unusable afterwards."""
 
 
 class InvalidFrameSize(ProtocolError):
-    """Raised when a length prefix announces less than a header, or more than is taken."""
+    """Raised when a length prefix is shorter than a header, or larger than the limit."""
 
 
 class UnsupportedApi(ProtocolError):
@@ -14,16 +14,16 @@ class UnsupportedApi(ProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """Raised when a request's API is served, but not in its version."""
+    """Raised when a request's API is served, but not in the request's version."""
 
 
 class MalformedRequest(ProtocolError):
-    """Raised when a request is not what its API and version say: cut short, too long, or garbage."""
+    """Raised when a request does not have the format of its API and version."""
 
 
 class MalformedResponse(ProtocolError):
-    """Raised when a response is not what was asked for."""
+    """Raised when a response does not have the format of its API, or answers another request."""
 
 
 class PeerStalled(ProtocolError):
-    """Raised when a peer is silent, or slow to send a request or to take a response, beyond its limit."""
+    """Raised when a peer sends no request, or is too slow to send a request or read a response."""

@@ -1,4 +1,4 @@
-"""How messages are cut out of a stream of bytes: each is preceded by its length, in four bytes."""
+"""Frames in a stream of bytes. A prefix of four bytes has the length of each frame."""
 
 from struct import Struct
 
@@ -8,7 +8,7 @@ _SIZE = Struct(">i")
 
 
 class FrameBuffer:
-    """What was received and not yet taken; it holds no more than that, whatever a prefix announces."""
+    """Buffers received bytes, and returns them as frames. A length prefix reserves no memory."""
 
     def __init__(self, smallest: int, largest: int) -> None:
         self._received = bytearray()
@@ -25,12 +25,14 @@ class FrameBuffer:
         self._received += data
 
     def take(self) -> bytes | None:
-        """The next frame, without its prefix; None while part of it is missing. Raises InvalidFrameSize."""
+        """Return the next frame without its prefix; None while it is incomplete. Raises InvalidFrameSize."""
         if len(self._received) < _SIZE.size:
             return None
         (size,) = _SIZE.unpack_from(self._received)
         if not self._smallest <= size <= self._largest:
-            raise InvalidFrameSize(f"a frame of {size} bytes (taken are {self._smallest} to {self._largest})")
+            raise InvalidFrameSize(
+                f"a frame of {size} bytes; a frame has {self._smallest} to {self._largest} bytes"
+            )
         end = _SIZE.size + size
         if len(self._received) < end:
             return None

@@ -1,10 +1,10 @@
-"""What a paused broker's requests wait at, and a connection's reading when it is far enough ahead."""
+"""A gate that stops tasks: the requests of a paused broker, and a connection that has read far ahead."""
 
 from anyio import Event
 
 
 class Gate:
-    """Open, as it is at first, it lets everyone pass; closed, it holds them until it opens."""
+    """Lets tasks pass while it is open, and holds them while it is closed. It starts open."""
 
     def __init__(self) -> None:
         self._opening: Event | None = None
@@ -26,6 +26,6 @@ class Gate:
             self._opening = None
 
     async def passed(self) -> None:
-        """Return once the gate is open: at once, and without a checkpoint, if it is."""
+        """Wait until the gate is open. An open gate returns at once, without a checkpoint."""
         while self._opening is not None:
             await self._opening.wait()

@@ -1,4 +1,4 @@
-"""What kio's classes say of their fields. Their annotations are types, not strings."""
+"""The types of the fields of kio's classes. Their annotations are types, not strings."""
 
 from dataclasses import Field, dataclass, is_dataclass
 from types import NoneType, UnionType
@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin
 
 @dataclass(frozen=True, slots=True)
 class FieldShape:
-    """A field's type without ``| None`` and ``tuple[..., ...]`` around it, and whether these were there."""
+    """A field's type without ``| None`` and ``tuple[..., ...]``, and whether the annotation has these."""
 
     type: Any
     is_array: bool
@@ -15,7 +15,7 @@ class FieldShape:
 
     @property
     def is_entity(self) -> bool:
-        """Whether it has fields of its own."""
+        """Whether the type has fields of its own."""
         return is_dataclass(self.type)
 
 

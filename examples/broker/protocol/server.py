@@ -1,4 +1,4 @@
-"""The port of a broker: accepts connections, serves each, and closes them all."""
+"""The server of a broker: it accepts connections, serves them and closes them."""
 
 import logging
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ from examples.broker.protocol.gate import Gate
 
 logger = logging.getLogger(__name__)
 
-# How many clients the system lets connect before they are accepted.
+# The number of connections that may wait to be accepted.
 _BACKLOG: Final = 4096
-# Seconds until the next try when nothing can be accepted, as a rule for want of file descriptors.
+# Seconds until the next try after accepting has failed, usually because there are no file descriptors left.
 _ACCEPT_BACKOFF: Final = 0.1
 
 
 class Server:
-    """Serves ``routes``, by API key, and ApiVersions besides, which says what they are.
+    """Serves ``routes``, which are handlers by API key, and ApiVersions, which lists them.
 
-    While ``gate`` is closed, no request is handled and no response sent. Port 0 is any that is free.
+    While ``gate`` is closed, no request is handled and no response sent. Port 0 means any free port.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Server:
         return len(self._connections)
 
     async def serve(self, *, task_status: TaskStatus[int] = TASK_STATUS_IGNORED) -> None:
-        """Accept and serve until ``stop``, once. Started with the port bound to; OSError if it is taken.
+        """Accept and serve connections until ``stop``. Call it once. The task status is the port.
 
-        Cancelled, it closes every connection at once, in the middle of whatever it was doing.
+        Raises OSError when the port is in use. When cancelled, it closes all connections at once.
         """
         self._stopped = Event()
         try:
@@ -83,7 +83,7 @@ class Server:
             self._stopped.set()
 
     async def stop(self, grace: float) -> None:
-        """Accept nothing more, answer what is in progress within ``grace`` seconds, and close everything."""
+        """Accept no more connections, answer pending requests for up to ``grace`` seconds, and close."""
         self._accepting.cancel()
         for connection in self._connections:
             connection.finish()
@@ -98,12 +98,14 @@ class Server:
             try:
                 await listeners.serve(self._connect, connections)
             except* OSError as errors:
-                logger.warning("accepting no connections for %g s: %s", _ACCEPT_BACKOFF, errors.exceptions)
+                logger.warning(
+                    "cannot accept connections, retry in %g s: %s", _ACCEPT_BACKOFF, errors.exceptions
+                )
             await sleep(_ACCEPT_BACKOFF)
 
     async def _connect(self, stream: SocketStream) -> None:
         if len(self._connections) >= self._limits.max_connections:
-            logger.warning("refused a connection: there are %d", len(self._connections))
+            logger.warning("refused a connection: max_connections is %d", self._limits.max_connections)
             await stream.aclose()
             return
         connection = Connection(stream, self._routes, self._gate, self._limits)

@@ -1,7 +1,8 @@
-"""Between the versions of an API that clients speak and the newest, the only one that handlers see.
+"""Conversion between the API versions of clients and the newest version, which alone handlers see.
 
-Where versions differ by fields that came or went, ``converter`` knows what to do. Where an old one says the
-same in other words, there is a bridge: a function between the last version of those words and the newest.
+Where versions differ by added or removed fields, ``converter`` is enough. Where an old version has the same
+content in another structure, there is a bridge: a function between the last version with that structure and
+the newest.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ def response_class(api: Api[Any, Any], version: int) -> type[ResponsePayload]:
 
 @cache
 def upgrade(api: Api[Any, Any], version: int) -> Convert:
-    """What makes a request of the newest version out of one of ``version``."""
+    """Return a function from a request of ``version`` to one of the newest version."""
     old, newest = request_class(api, version), request_class(api, api.max_version)
     last, bridge = _REQUEST_BRIDGES.get(api, _NO_BRIDGE)
     if version > last:
@@ -64,7 +65,7 @@ def upgrade(api: Api[Any, Any], version: int) -> Convert:
 
 @cache
 def downgrade(api: Api[Any, Any], version: int) -> Convert:
-    """What makes a response of ``version`` out of one of the newest."""
+    """Return a function from a response of the newest version to one of ``version``."""
     old, newest = response_class(api, version), response_class(api, api.max_version)
     last, bridge = _RESPONSE_BRIDGES.get(api, _NO_BRIDGE)
     if version > last:
@@ -74,13 +75,13 @@ def downgrade(api: Api[Any, Any], version: int) -> Convert:
 
 
 def _every_topic(request: metadata_v0.MetadataRequest) -> MetadataRequest:
-    """No topics once meant all; since version 1 null does, and none means none."""
+    """In version 0 an empty list of topics means all topics. Since version 1 null does."""
     upgraded: MetadataRequest = converter(metadata_v0.MetadataRequest, MetadataRequest)(request)
     return upgraded if upgraded.topics else replace(upgraded, topics=None)
 
 
 def _one_timeout(request: join_group_v0.JoinGroupRequest) -> JoinGroupRequest:
-    """The session's timeout was the rebalance's as well."""
+    """In version 0 the session timeout is the rebalance timeout, too."""
     upgraded: JoinGroupRequest = converter(join_group_v0.JoinGroupRequest, JoinGroupRequest)(request)
     return replace(upgraded, rebalance_timeout=request.session_timeout)
 
@@ -107,7 +108,7 @@ def _one_leaver(request: leave_group_v2.LeaveGroupRequest) -> LeaveGroupRequest:
 
 
 def _one_left(response: LeaveGroupResponse) -> leave_group_v2.LeaveGroupResponse:
-    """The group's error, or else the member's."""
+    """Return the group's error, or else the member's."""
     errors = [response.error_code, *(member.error_code for member in response.members)]
     return leave_group_v2.LeaveGroupResponse(
         throttle_time=response.throttle_time,
@@ -132,7 +133,8 @@ def _one_groups_offsets(response: OffsetFetchResponse) -> offset_fetch_v7.Offset
     )
 
 
-# The last version of the old words, and the way from its request to the newest, or back to its response.
+# The last version with the old structure, and the function from its request to the newest version, or from
+# the newest response to its own.
 _REQUEST_BRIDGES: Final[Mapping[Api[Any, Any], tuple[int, Convert]]] = {
     METADATA: (0, _every_topic),
     JOIN_GROUP: (0, _one_timeout),

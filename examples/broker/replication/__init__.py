@@ -1,1 +1,1 @@
-"""Leading and following partitions: appends, fetches and deletions, and what waits for them."""
+"""Partitions as leader and follower: appends, fetches, deletions, and their delayed operations."""

@@ -1,4 +1,4 @@
-"""The wait of a deletion for all live replicas."""
+"""The delayed operation of a deletion, which waits for all live replicas."""
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.delete_records import DeleteRecordsResponse, PartitionDeleted
@@ -8,44 +8,44 @@ from purgatory import DelayedOperation
 
 
 class DelayedDeleteRecords(DelayedOperation[DeleteRecordsResponse]):
-    """Complete once no live replica has the records any more (kafka.server.DelayedDeleteRecords).
+    """Completes once no live replica has the deleted records any more (kafka.server.DelayedDeleteRecords).
 
-    Followers learn of the leader's new log start from its answers, and tell their own in their next fetch.
-    ``pending`` holds the offset each partition's low watermark has to reach, ``settled`` those that have
-    their answer; whichever still wait at the timeout answer REQUEST_TIMED_OUT.
+    A follower learns the leader's new log start offset from a fetch response, and reports its own in its next
+    fetch. ``pending`` has the offset that each partition's low watermark must reach. ``answered`` has the
+    partitions with an answer. Partitions that are still pending at the timeout answer REQUEST_TIMED_OUT.
     """
 
-    __slots__ = ("_partitions", "_pending", "_settled")
+    __slots__ = ("_answered", "_partitions", "_pending")
 
     def __init__(
         self,
         timeout: float,
         partitions: HostedPartitions,
         pending: dict[TopicPartition, int],
-        settled: DeleteRecordsResponse,
+        answered: DeleteRecordsResponse,
     ) -> None:
         super().__init__(timeout)
         self._partitions = partitions
         self._pending = pending
-        self._settled = settled
+        self._answered = answered
 
     def try_complete(self) -> bool:
         self._pending = {
-            entry: offset for entry, offset in self._pending.items() if not self._settle(entry, offset)
+            entry: offset for entry, offset in self._pending.items() if not self._try_answer(entry, offset)
         }
         return not self._pending and self.force_complete()
 
     def on_complete(self) -> DeleteRecordsResponse:
         timed_out = PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT)
-        return self._settled | dict.fromkeys(self._pending, timed_out)
+        return self._answered | dict.fromkeys(self._pending, timed_out)
 
-    def _settle(self, topic_partition: TopicPartition, required_offset: int) -> bool:
+    def _try_answer(self, topic_partition: TopicPartition, required_offset: int) -> bool:
         try:
             low_watermark = self._partitions.low_watermark(topic_partition)
         except ApiError as lost_leadership:
-            self._settled[topic_partition] = PartitionDeleted(lost_leadership.code)
+            self._answered[topic_partition] = PartitionDeleted(lost_leadership.code)
             return True
         if low_watermark < required_offset:
             return False
-        self._settled[topic_partition] = PartitionDeleted(ErrorCode.NONE, low_watermark)
+        self._answered[topic_partition] = PartitionDeleted(ErrorCode.NONE, low_watermark)
         return True

@@ -1,4 +1,4 @@
-"""The wait of a fetch for enough bytes."""
+"""The delayed operation of a fetch, which waits for enough bytes."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,13 @@ from purgatory import DelayedOperation
 
 
 class DelayedFetch(DelayedOperation[FetchResponse]):
-    """Complete once ``min_bytes`` can be read, or at the timeout (kafka.server.DelayedFetch).
+    """Completes once ``min_bytes`` can be read, or at the timeout (kafka.server.DelayedFetch).
 
-    Bytes are counted from where the fetch begins (``fetch_offsets``) to where its reader may read, each
-    partition's up to its own ``max_bytes``. Across segments they are not known, so a fetch there is answered
-    at once: on a leader truncated to an older segment, and on a partition that has rolled since. So is one
-    with a partition in error, or in another leader epoch than the reader believes.
+    It counts the bytes of each partition from the fetch offset to the offset where the reader must stop, up
+    to the partition's own ``max_bytes``. The bytes between two segments are unknown, so a fetch whose end
+    lies in another segment is answered at once: on a leader that truncated to an older segment, and on a
+    partition that has rolled to a new one. A fetch is answered at once, too, when one of its partitions has
+    an error or is in another leader epoch than the reader's.
     """
 
     __slots__ = ("_fetch_offsets", "_params", "_partitions", "_request")
@@ -44,8 +45,8 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
                 ).end_offset_metadata(from_follower=from_follower)
             except ApiError:
                 return self.force_complete()
-            # Just rolled: the same offset may lie at the end of one segment and at the start of the next, and
-            # then there is nothing to read across the border.
+            # After a roll, the same offset is the end of one segment and the start of the next. There is
+            # nothing to read between them.
             if end.message_offset == fetch_offset.message_offset:
                 continue
             if not end.on_same_segment(fetch_offset):

@@ -1,4 +1,4 @@
-"""The wait of an append with acks=all for the in-sync replicas."""
+"""The delayed operation of an append with acks=all, which waits for the in-sync replicas."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from purgatory import DelayedOperation
 
 @dataclass(frozen=True, slots=True)
 class PendingAcks:
-    """One partition's batch, appended here and not everywhere yet: it ends at ``required_offset``."""
+    """A batch that this broker has appended to one partition and that not all in-sync replicas have yet.
+
+    The high watermark must reach ``required_offset``, the end of the batch.
+    """
 
     topic_partition: TopicPartition
     required_offset: int
@@ -24,37 +27,37 @@ class PendingAcks:
 
 
 class DelayedProduce(DelayedOperation[ProduceResponse]):
-    """Complete once the high watermark has passed every batch (kafka.server.DelayedProduce).
+    """Completes once the high watermark has reached the end of every batch (kafka.server.DelayedProduce).
 
-    ``settled`` are the partitions that have their answer already, such as an error at append time. Each of
-    the others gets its answer when its own replicas are done; whichever still wait at the timeout answer
-    REQUEST_TIMED_OUT.
+    ``answered`` has the partitions with an answer, such as an error of the append. Every other partition is
+    answered when its own in-sync replicas have the batch. Partitions that are still pending at the timeout
+    answer REQUEST_TIMED_OUT.
     """
 
-    __slots__ = ("_partitions", "_pending", "_settled")
+    __slots__ = ("_answered", "_partitions", "_pending")
 
     def __init__(
         self,
         timeout: float,
         partitions: HostedPartitions,
         pending: Iterable[PendingAcks],
-        settled: ProduceResponse,
+        answered: ProduceResponse,
     ) -> None:
         super().__init__(timeout)
         self._partitions = partitions
         self._pending = list(pending)
-        self._settled = dict(settled)
+        self._answered = dict(answered)
 
     def try_complete(self) -> bool:
-        self._pending = [acks for acks in self._pending if not self._settle(acks)]
+        self._pending = [acks for acks in self._pending if not self._try_answer(acks)]
         return not self._pending and self.force_complete()
 
     def on_complete(self) -> ProduceResponse:
-        return self._settled | {
+        return self._answered | {
             acks.topic_partition: acks.answer(ErrorCode.REQUEST_TIMED_OUT) for acks in self._pending
         }
 
-    def _settle(self, acks: PendingAcks) -> bool:
+    def _try_answer(self, acks: PendingAcks) -> bool:
         try:
             partition = self._partitions.leader(acks.topic_partition)
             error = partition.check_enough_replicas_reach_offset(acks.required_offset)
@@ -62,5 +65,5 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
             error = lost_leadership.code
         if error is None:
             return False
-        self._settled[acks.topic_partition] = acks.answer(error)
+        self._answered[acks.topic_partition] = acks.answer(error)
         return True

@@ -1,4 +1,4 @@
-"""What a deletion of records is told, for each partition."""
+"""The request and the response of a deletion of records, by partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Final
 from examples.broker.errors import ErrorCode
 from examples.broker.topic_partition import TopicPartition
 
-# In place of an offset: all that is committed.
+# Stands for the offset of the high watermark: delete all committed records.
 HIGH_WATERMARK: Final = -1
 
-# The offset below which to delete.
+# The offset below which to delete, by partition.
 DeleteRecordsRequest = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDeleted:
-    """The answer for one partition: below ``low_watermark`` no live replica has anything; -1 on an error."""
+    """The answer for one partition. No live replica has records below ``low_watermark``; -1 on an error."""
 
     error: ErrorCode
     low_watermark: int = -1

@@ -1,4 +1,4 @@
-"""What a fetch asks and what it is told, for each partition."""
+"""The request and the response of a fetch, by partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ NOTHING_READ: Final = FetchDataInfo(UNKNOWN_OFFSET_METADATA)
 
 @dataclass(frozen=True, slots=True)
 class FetchParams:
-    """One fetch as a whole, by a follower (its broker id as ``replica_id``) or by a ``CONSUMER``.
+    """What applies to a fetch as a whole. ``replica_id`` is a follower's broker id, or ``CONSUMER``.
 
-    ``max_wait`` is in seconds. ``max_bytes`` bounds the answer but for one batch, which always comes
-    (KIP-74).
+    ``max_wait`` is in seconds. The response has at most ``max_bytes``, except that its first batch is
+    returned whatever its size (KIP-74).
     """
 
     replica_id: int = CONSUMER
@@ -34,10 +34,10 @@ class FetchParams:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFetch:
-    """Where to read one partition from, and how much of it at most.
+    """The offset at which to read one partition, and the most bytes to read.
 
-    ``current_leader_epoch`` is the one the reader believes in, and ``last_fetched_epoch`` that of the record
-    before ``fetch_offset``; -1 leaves either unchecked (KIP-320). A follower tells where its own log starts.
+    ``current_leader_epoch`` is the leader epoch that the reader knows, ``last_fetched_epoch`` the epoch of
+    the record before ``fetch_offset``; -1 is not checked (KIP-320). ``log_start_offset`` is a follower's own.
     """
 
     fetch_offset: int
@@ -52,10 +52,10 @@ FetchRequest = Mapping[TopicPartition, PartitionFetch]
 
 @dataclass(frozen=True, slots=True)
 class PartitionFetched:
-    """The answer for one partition; on an error there are no batches and the offsets are -1.
+    """The answer for one partition. On an error it has no batches, and its offsets are -1.
 
-    With a ``diverging_epoch`` there are no batches either: what the reader has behind the end of that epoch
-    is not what the leader has there (KIP-595).
+    With a ``diverging_epoch`` it has no batches either: after the end of that epoch, the reader's log has
+    other records than the leader's (KIP-595).
     """
 
     error: ErrorCode
@@ -65,8 +65,8 @@ class PartitionFetched:
     diverging_epoch: EpochEndOffset | None = None
 
     @property
-    def must_be_told(self) -> bool:
-        """Whether the reader has to know now, rather than wait for bytes."""
+    def is_error_or_divergence(self) -> bool:
+        """Whether the reader needs this answer now, and must not wait for bytes."""
         return self.error is not ErrorCode.NONE or self.diverging_epoch is not None
 
     @property

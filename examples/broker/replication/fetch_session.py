@@ -1,4 +1,4 @@
-"""What a leader remembers of its followers' fetches, so that nobody repeats what has not changed."""
+"""Incremental fetch sessions (KIP-227): requests and responses have only what changed since the last one."""
 
 from collections.abc import Collection
 from typing import Final
@@ -8,7 +8,7 @@ from examples.broker.replication.fetch import FetchRequest, FetchResponse, Parti
 from examples.broker.topic_partition import TopicPartition
 
 NO_SESSION: Final = 0
-# In place of an epoch: a request of a new session, and one that wants none.
+# Session epochs with a meaning of their own: a request for a new session, and one for no session.
 FIRST_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 # Kafka's max.incremental.fetch.session.cache.slots.
@@ -16,28 +16,29 @@ MAX_SESSIONS: Final = 1000
 
 
 def epoch_after(epoch: int) -> int:
-    """Of the next request of a session; never 0 again."""
+    """Return the epoch of the next request of a session. It starts over at 1, since 0 is ``FIRST_EPOCH``."""
     return 1 if epoch == 2**31 - 1 else epoch + 1
 
 
 class FetchSession:
-    """The partitions one follower fetches, and what it was last told of each (KIP-227).
+    """The leader's side of a session: the partitions of one follower, and the last watermarks sent for each.
 
-    ``epoch`` counts its requests. A follower of fifty partitions names the one that has moved, and is
-    answered about the one that has news: a fetch costs what happens, not what could.
+    ``epoch`` counts the requests. A request has the partitions whose fetch offset changed, and a response
+    those with records or changed watermarks. So a fetch costs as much as there is to tell, however many
+    partitions the follower has.
     """
 
     def __init__(self, session_id: int, partitions: FetchRequest) -> None:
         self.session_id = session_id
         self.epoch = FIRST_EPOCH
         self.partitions = dict(partitions)
-        self._told: dict[TopicPartition, tuple[int, int]] = {}
+        self._sent_watermarks: dict[TopicPartition, tuple[int, int]] = {}
 
     def __repr__(self) -> str:
         return f"<FetchSession {self.session_id} epoch={self.epoch} of {len(self.partitions)} partitions>"
 
-    def proceed(self, epoch: int, changed: FetchRequest, forgotten: Collection[TopicPartition]) -> None:
-        """Take in the next request. ApiError INVALID_FETCH_SESSION_EPOCH unless it is the next."""
+    def update(self, epoch: int, changed: FetchRequest, forgotten: Collection[TopicPartition]) -> None:
+        """Apply the next request. Raises ApiError INVALID_FETCH_SESSION_EPOCH when its epoch is not next."""
         expected = epoch_after(self.epoch)
         if epoch != expected:
             raise ApiError(
@@ -46,28 +47,33 @@ class FetchSession:
         self.epoch = epoch
         for topic_partition in forgotten:
             self.partitions.pop(topic_partition, None)
-            self._told.pop(topic_partition, None)
+            self._sent_watermarks.pop(topic_partition, None)
         self.partitions.update(changed)
 
-    def news(self, response: FetchResponse) -> FetchResponse:
-        """What of it the follower has not been told: records, errors, and watermarks that have moved.
+    def incremental_response(self, response: FetchResponse) -> FetchResponse:
+        """Return the partitions with records, with an error, or with watermarks that moved.
 
-        A partition with records goes behind the others (KIP-74): whoever is first always gets one batch, so
-        that a busy partition would keep a large batch behind it from ever being sent.
+        A partition with records moves to the end of the session's order (KIP-74). The first partition of a
+        fetch always gets one batch; without the move, a busy first partition would keep a large batch of
+        another one from ever being sent.
         """
-        news: FetchResponse = {}
+        incremental: FetchResponse = {}
         for topic_partition, fetched in response.items():
             watermarks = (fetched.high_watermark, fetched.log_start_offset)
-            if fetched.batches or fetched.must_be_told or self._told.get(topic_partition) != watermarks:
-                news[topic_partition] = fetched
-                self._told[topic_partition] = watermarks
+            has_news = fetched.batches or fetched.is_error_or_divergence
+            if has_news or self._sent_watermarks.get(topic_partition) != watermarks:
+                incremental[topic_partition] = fetched
+                self._sent_watermarks[topic_partition] = watermarks
             if fetched.batches and topic_partition in self.partitions:
                 self.partitions[topic_partition] = self.partitions.pop(topic_partition)
-        return news
+        return incremental
 
 
 class FetchSessions:
-    """The sessions of a broker's followers: one each, the latest; the oldest goes when there are too many."""
+    """The sessions of a broker's followers, one for each follower.
+
+    Above ``MAX_SESSIONS`` the oldest session is dropped.
+    """
 
     def __init__(self) -> None:
         self._by_replica: dict[int, FetchSession] = {}
@@ -77,7 +83,7 @@ class FetchSessions:
         return f"<FetchSessions of {list(self._by_replica)}>"
 
     def open(self, replica_id: int, partitions: FetchRequest) -> FetchSession:
-        """A new session, in place of the one the follower had."""
+        """Return a new session, which replaces the follower's previous one."""
         self._by_replica.pop(replica_id, None)
         if len(self._by_replica) == MAX_SESSIONS:
             del self._by_replica[next(iter(self._by_replica))]
@@ -86,17 +92,21 @@ class FetchSessions:
         return session
 
     def resume(self, replica_id: int, session_id: int) -> FetchSession:
-        """The follower's session. ApiError FETCH_SESSION_ID_NOT_FOUND when that is another, or none."""
+        """Return the follower's session.
+
+        Raises ApiError FETCH_SESSION_ID_NOT_FOUND when it has another id.
+        """
         session = self._by_replica.get(replica_id)
         if session is None or session.session_id != session_id:
             raise ApiError(
-                ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"replica {replica_id} has no session {session_id} here"
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"replica {replica_id} has no session {session_id} on this broker; open a new one",
             )
         return session
 
 
-class FollowedSession:
-    """The follower's side: what the leader knows already, and so need not be sent."""
+class FetchSessionHandler:
+    """The follower's side of a session: what it has sent to the leader (Kafka's FetchSessionHandler)."""
 
     def __init__(self) -> None:
         self.session_id = NO_SESSION
@@ -104,14 +114,14 @@ class FollowedSession:
         self._sent: dict[TopicPartition, PartitionFetch] = {}
 
     def next_request(self, wanted: FetchRequest) -> tuple[FetchRequest, list[TopicPartition]]:
-        """What of ``wanted`` is new to the leader, and which partitions it is to forget."""
+        """Return the partitions of ``wanted`` that changed, and those that the leader has to forget."""
         changed = {entry: fetch for entry, fetch in wanted.items() if self._sent.get(entry) != fetch}
         forgotten = [entry for entry in self._sent if entry not in wanted]
         self._sent = dict(wanted)
         return changed, forgotten
 
-    def answered(self, session_id: int) -> None:
-        """The leader keeps the session under this id; or none, and then everything is to be sent anew."""
+    def handle_response(self, session_id: int) -> None:
+        """Record the session id of a response. After ``NO_SESSION`` the next request has all partitions."""
         self.session_id = session_id
         if session_id == NO_SESSION:
             self._sent = {}

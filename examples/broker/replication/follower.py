@@ -1,4 +1,4 @@
-"""A follower: it fetches from the leader for ever, and appends what it gets to its own replicas."""
+"""The replica fetcher: fetches from a leader in a loop, and appends the records to its own replicas."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,32 +21,32 @@ from examples.broker.topic_partition import TopicPartition
 
 # Kafka's replica.fetch.response.max.bytes.
 MAX_BYTES: Final = 10 << 20
-# A tenth of Kafka's replica.fetch.backoff.ms, for leaders that are all in one building.
+# Seconds. A tenth of Kafka's replica.fetch.backoff.ms, since the network between the brokers is fast.
 BACKOFF: Final = 0.1
 
 
 class LogOffsets(NamedTuple):
-    """Where a log starts and ends."""
+    """The log start offset and the log end offset."""
 
     start: int
     end: int
 
 
 class Leader(Protocol):
-    """What a follower asks of its leader, which may be in this process or across the network."""
+    """The requests of a follower to its leader, which is in this process or across the network."""
 
     async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse: ...
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
-        """Of the leader's log. ApiError when it does not lead in that epoch."""
+        """Return the offsets of the leader's log. Raises ApiError when it does not lead in that epoch."""
 
 
 class Follower:
-    """A broker's replicas of one leader's partitions (Kafka's ReplicaFetcherThread, as a task).
+    """Replicates the partitions of one leader (Kafka's ReplicaFetcherThread, as a task).
 
-    Each fetch starts at the follower's own log end offsets, which is how the leader learns of them: the fetch
-    that asks for the next records is the acknowledgement of the last. What it asks in one leader epoch and
-    hears in another is ignored. A partition the leader refuses is left out for ``BACKOFF`` seconds.
+    Each fetch starts at the follower's log end offsets, and so acknowledges the records before them to the
+    leader. A response is ignored when the leader epoch has changed since the request. A partition for which
+    the leader answers an error is left out for ``BACKOFF`` seconds.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class Follower:
     ) -> None:
         self._leader = leader
         self._partitions = partitions
-        # When each is to be fetched next, in the loop's time. They are asked for in this order, and which had
-        # records goes to the end, as in ``FetchSession.news``: not every leader keeps a session.
+        # When to fetch each partition next, in the loop's time. Requests name the partitions in this order. A
+        # partition with records moves to the end, as in ``FetchSession.incremental_response``, since not
+        # every leader has sessions.
         self._due = dict.fromkeys(topic_partitions, 0.0)
         self._params = FetchParams(partitions.broker_id, max_wait, min_bytes=1, max_bytes=MAX_BYTES)
 
@@ -68,14 +69,14 @@ class Follower:
         return f"<Follower {self._params.replica_id} of {len(self._due)} partitions of {self._leader!r}>"
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises what ``Leader.fetch`` raises when the leader cannot be reached."""
+        """Fetch until cancelled. Raises what ``Leader.fetch`` raises when the leader cannot be reached."""
         while True:
             await self.fetch_once()
-            # A fetch answered at once does not suspend; the others must have their turn all the same.
+            # A fetch that is answered at once does not suspend, so let other tasks run here.
             await checkpoint()
 
     async def fetch_once(self) -> None:
-        """One round trip: tell the leader where the logs end, append what it answers."""
+        """Send one fetch with the log end offsets, and append the records of its response."""
         request = self._next_request()
         if not request:
             await anyio.sleep(BACKOFF)
@@ -124,7 +125,7 @@ class Follower:
             )
 
     def _still_following(self, topic_partition: TopicPartition, asked: PartitionFetch) -> Partition | None:
-        """The partition, unless what was asked is no longer what would be asked now."""
+        """Return the partition, or None when its epoch or its log end has changed since the request."""
         partition = self._partitions.get(topic_partition)
         if (
             partition is None

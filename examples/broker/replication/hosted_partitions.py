@@ -1,9 +1,10 @@
-"""The partitions a broker has replicas of: leading, following and reading them. Nothing here waits."""
+"""The partitions that a broker has replicas of, and the reads from them. Nothing in this module waits."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.fetch import (
     FetchParams,
     FetchRequest,
@@ -11,7 +12,10 @@ from examples.broker.replication.fetch import (
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, Partition, grant
+from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
+from examples.broker.replication.partition import (
+    Partition,
+)
 from examples.broker.storage.leader_epochs import NO_EPOCH
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.stored_partition import StoredPartition
@@ -21,10 +25,11 @@ Disk = MutableMapping[TopicPartition, StoredPartition]
 
 
 class HostedPartitions:
-    """What a broker's delayed operations look at (ReplicaManager.allPartitions and readFromLog, in Kafka).
+    """The state that a broker's delayed operations check.
 
-    ``disk`` outlives it: what another one began on the same disk goes on here. ``is_alive`` tells which
-    brokers a deletion has to wait for; ``alter_partition`` is the controller's.
+    These are ReplicaManager.allPartitions and readFromLog in Kafka. ``disk`` outlives a broker: after a
+    restart, the partitions continue with the logs they find there. ``is_alive`` says which brokers a deletion
+    has to wait for. ``alter_partition`` calls the controller.
     """
 
     def __init__(
@@ -33,7 +38,7 @@ class HostedPartitions:
         *,
         disk: Disk | None = None,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = grant,
+        alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
     ) -> None:
         self.broker_id = broker_id
@@ -50,7 +55,7 @@ class HostedPartitions:
         )
 
     def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
-        """Lead, follow and delete ``changed`` partitions as the image has them."""
+        """Lead, follow or delete the ``changed`` partitions, as the image says."""
         if not self._partitions:
             self._clear_disk(image)
         for topic_partition in changed:
@@ -66,31 +71,39 @@ class HostedPartitions:
                 partition.make_follower(state)
 
     def led(self) -> Iterator[Partition]:
-        """Those led by this broker."""
+        """Return the partitions that this broker leads."""
         return (partition for partition in self._partitions.values() if partition.is_leader)
 
     def get(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
 
     def leader(self, topic_partition: TopicPartition, current_leader_epoch: int = NO_EPOCH) -> Partition:
-        """The partition, led by this broker.
+        """Return a partition that this broker leads.
 
-        ApiError UNKNOWN_TOPIC_OR_PARTITION when there is none here, or as ``Partition.check_leader``.
+        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION without a replica on this broker, or what
+        ``Partition.check_leader`` raises.
         """
         partition = self._partitions.get(topic_partition)
         if partition is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"broker {self.broker_id} has no {topic_partition}"
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"broker {self.broker_id} has no replica of {topic_partition}",
             )
         partition.check_leader(current_leader_epoch)
         return partition
 
     def low_watermark(self, topic_partition: TopicPartition) -> int:
-        """Of a partition led here; ApiError as for ``leader``."""
+        """Return the low watermark of a partition that this broker leads.
+
+        Raises ApiError as ``leader`` does.
+        """
         return self.leader(topic_partition).low_watermark
 
     def read(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
-        """Read each partition, in the order of the request; an error is one partition's answer only."""
+        """Read the partitions in the order of the request.
+
+        An error is the answer of its own partition alone.
+        """
         response: FetchResponse = {}
         bytes_left, min_one_batch = params.max_bytes, True
         for topic_partition, wanted in request.items():
@@ -102,7 +115,10 @@ class HostedPartitions:
         return response
 
     def _clear_disk(self, image: MetadataImage) -> None:
-        """Free what no change will name: the topics that were deleted while this broker was down."""
+        """Free the logs of topics that were deleted while this broker was down.
+
+        No later change names them.
+        """
         existing = {topic.topic_id for topic in image.topics.values()}
         for topic_partition, stored in [*self._disk.items()]:
             if stored.topic_id not in existing:

@@ -1,4 +1,4 @@
-"""A broker's own copy of a partition: its log, and how much of that is known to be committed."""
+"""A broker's own replica of a partition: its log and its high watermark."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,9 @@ from examples.broker.storage.stored_partition import StoredPartition
 
 
 class LocalReplica:
-    """The log and its high watermark, and what a follower does to them on the word of its leader.
+    """The log and the high watermark, and the changes that a follower makes to them for its leader.
 
-    The high watermark is in the store whenever it moves, so that a broker that starts again goes on from it.
+    Every move of the high watermark is stored, so that a restarted broker continues from it.
     """
 
     __slots__ = ("_stored", "high_watermark_metadata", "log")
@@ -36,9 +36,9 @@ class LocalReplica:
     def append_as_follower(
         self, batches: Iterable[RecordBatch], leader_high_watermark: int, leader_log_start_offset: int
     ) -> None:
-        """Give up what the leader gave up, store what it sends, and commit what it has committed of that."""
-        # First, since a leader's log that starts inside a batch sends the whole of it: what is here of those
-        # offsets, perhaps of another leader, has to be out of the way.
+        """Delete what the leader has deleted, append its batches, and take over its high watermark."""
+        # Delete first. A leader whose log starts inside a batch sends the whole batch, and records at the
+        # same offsets in this log, perhaps from an earlier leader, would be in its way.
         self.log.increment_log_start_offset(min(leader_log_start_offset, self.log.log_end_offset))
         for batch in batches:
             self.log.append_as_follower(batch)
@@ -47,19 +47,19 @@ class LocalReplica:
             self.move_high_watermark(self.log.locate(committed))
 
     def truncate_to_divergence(self, leader_end: EpochEndOffset) -> None:
-        """Drop what the leader does not have, given where an epoch ends in its log (KIP-101).
+        """Truncate what the leader does not have, given the end of a leader epoch in its log (KIP-101).
 
-        What lies behind the end of that epoch here is not the leader's either. The logs may diverge in
-        earlier epochs, too: the next fetch finds out, and this is called again.
+        Records after the end of that epoch in this log are not in the leader's log either. When the logs
+        diverge in an earlier epoch, too, the next fetch finds it, and the follower truncates once more.
         """
         own_end = self.log.end_offset_for_epoch(leader_end.epoch)
         known = own_end != UNKNOWN_EPOCH_END
         self.truncate_to(min(own_end.end_offset, leader_end.end_offset) if known else leader_end.end_offset)
 
     def return_to_range(self, leader_log_start_offset: int, leader_log_end_offset: int) -> None:
-        """Cut what the leader does not have; or begin anew where it starts, if it gave up what comes next.
+        """Truncate to the end of the leader's log; or restart at its start, if the next records are deleted.
 
-        As Kafka's AbstractFetcherThread.fetchOffsetAndTruncate.
+        After Kafka's AbstractFetcherThread.fetchOffsetAndTruncate.
         """
         if leader_log_end_offset < self.log.log_end_offset:
             self.truncate_to(leader_log_end_offset)
@@ -68,7 +68,7 @@ class LocalReplica:
             self.move_high_watermark(self.log.log_end_offset_metadata)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log; the one thing that takes the high watermark back, and only to the new end."""
+        """Truncate the log. Nothing else moves the high watermark back, and this only to the new end."""
         self.log.truncate_to(offset)
         if self.high_watermark >= self.log.log_end_offset:
             self.move_high_watermark(self.log.log_end_offset_metadata)

@@ -1,16 +1,16 @@
-"""A partition on a broker that has a replica of it: what its leader does, and what its followers do."""
+"""A partition on a broker that has a replica of it, and what that broker does as its leader or follower."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delete_records import HIGH_WATERMARK
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
 from examples.broker.replication.local_replica import LocalReplica
-from examples.broker.replication.replica import Replica
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.segment import LogOffsetMetadata
@@ -18,40 +18,24 @@ from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
-REPLICA_LAG_TIME_MAX: Final = 30.0
 NOT_ASSIGNED: Final = PartitionState((), (), NO_LEADER, leader_epoch=-1, partition_epoch=-1)
-
-# Asks the controller for other in-sync replicas: from the state wanted, with the epochs the leader knows, to
-# the state that holds now. ApiError when the controller refuses.
-AlterPartition = Callable[[TopicPartition, PartitionState], PartitionState]
-
-
-def grant(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
-    """What a controller says that agrees to everything."""
-    return wanted.with_in_sync(wanted.in_sync)
 
 
 @dataclass(frozen=True, slots=True)
 class LogAppendInfo:
-    """Where a batch went, the offset behind it, and whether that moved the high watermark."""
+    """The first offset of an appended batch, the offset after it, and whether the high watermark moved."""
 
     first_offset: int
     next_offset: int
     high_watermark_increased: bool
 
 
-class WatermarksMoved(NamedTuple):
-    """What a follower's fetch may have moved: what produces and consumers wait for, and what deletions do."""
-
-    high: bool
-    low: bool
-
-
 class Partition:
     """Leader and follower state of one partition, after kafka.cluster.Partition.
 
-    ``state`` says who leads; there is no leading or following before the first. It waits for nothing and has
-    no clock: callers pass ``now`` in seconds, and are told when there are delayed operations to check.
+    ``state`` names the leader and the replicas; until the first state the broker neither leads nor follows.
+    A partition never waits and has no clock: callers pass ``now`` in seconds, and the return values say which
+    delayed operations to check.
     """
 
     def __init__(
@@ -62,7 +46,7 @@ class Partition:
         config: TopicConfig,
         *,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = grant,
+        alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
     ) -> None:
         self.topic_partition = topic_partition
@@ -72,10 +56,8 @@ class Partition:
         self.log = stored.log
         self._broker_id = broker_id
         self._config = config
-        self._replica_lag_time_max = replica_lag_time_max
         self._alter_partition = alter_partition
-        self._is_alive = is_alive
-        self._followers: dict[int, Replica] = {}
+        self._followers = Followers(replica_lag_time_max, is_alive)
         self._leader_epoch_start_offset = 0
 
     def __repr__(self) -> str:
@@ -95,32 +77,27 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """Records below this offset are on every in-sync replica: committed, and readable by consumers."""
+        """The offset below which every in-sync replica has all records, and consumers may read."""
         return self.local.high_watermark
 
     @property
     def lowest_log_end_offset(self) -> int:
-        """What every replica is known to have, in sync or not."""
-        ends = [replica.log_end_offset for replica in self._followers.values()]
-        return max(min(ends, default=self.log.log_end_offset), self.log.log_start_offset)
+        """The offset below which every replica is known to have all records, in sync or not."""
+        lowest = self._followers.lowest_log_end_offset(self.log.log_end_offset)
+        return max(lowest, self.log.log_start_offset)
 
     @property
     def low_watermark(self) -> int:
-        """Where the records of all live replicas start; -1 while that is not known of one."""
-        starts = [
-            replica.log_start_offset
-            for replica in self._followers.values()
-            if self._is_alive(replica.replica_id)
-        ]
-        return min([*starts, self.log.log_start_offset])
+        """The lowest log start offset of the live replicas; -1 while one of them is unknown."""
+        return self._followers.low_watermark(self.log.log_start_offset)
 
     # Becoming leader or follower
 
     def make_leader(self, state: PartitionState, now: float) -> None:
-        """Lead as ``state`` says, which is ignored unless it is newer than what is known.
+        """Become the leader as ``state`` says. A state that is not newer than the known one is ignored.
 
-        In a new term nothing is known of the followers until they fetch: the high watermark, kept from
-        before, waits for those in sync, and their time to catch up begins now.
+        In a new leader epoch the leader knows nothing of its followers until they fetch. The high watermark
+        stays where it was until the in-sync followers have fetched; their time to catch up begins now.
         """
         if state.partition_epoch <= self.state.partition_epoch:
             return
@@ -130,57 +107,56 @@ class Partition:
             self.log.begin_epoch(state.leader_epoch)
         self.state = state
         self.is_leader = True
-        for replica_id in state.replicas:
-            if replica_id != self._broker_id and replica_id not in self._followers:
-                caught_up = now if replica_id in state.in_sync else -math.inf
-                self._followers[replica_id] = Replica(replica_id, caught_up)
+        followers = (replica_id for replica_id in state.replicas if replica_id != self._broker_id)
+        self._followers.add(followers, state.in_sync, now)
         self.maybe_increment_high_watermark(now)
 
     def make_follower(self, state: PartitionState) -> None:
-        """Follow whoever leads, if anyone; ``state`` is ignored unless it is newer than what is known."""
+        """Become a follower as ``state`` says. A state that is not newer than the known one is ignored."""
         if state.partition_epoch > self.state.partition_epoch:
             self.state = state
             self.is_leader = False
             self._followers.clear()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """ApiError unless this broker leads, and in the epoch the client believes in (-1: not checked).
+        """Raise ApiError unless this broker leads, and in the client's leader epoch (-1 is not checked).
 
-        FENCED_LEADER_EPOCH tells a client that it knows less than this broker, UNKNOWN_LEADER_EPOCH that it
-        knows more; NOT_LEADER_OR_FOLLOWER.
+        FENCED_LEADER_EPOCH when the client's epoch is older than this broker's, UNKNOWN_LEADER_EPOCH when it
+        is newer, NOT_LEADER_OR_FOLLOWER when another broker leads.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             fenced = current_leader_epoch < self.leader_epoch
             raise ApiError(
                 ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"epoch {current_leader_epoch} is not that of {self!r}",
+                f"leader epoch {current_leader_epoch} is not the one of {self!r}; fetch the metadata again",
             )
         if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self!r} is not led here")
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self!r}")
 
     def follows(self, leader_epoch: int) -> bool:
-        """Whether what the leader of that epoch has said still counts."""
+        """Whether this broker still follows the leader of that epoch, so that its answers are valid."""
         return not self.is_leader and leader_epoch == self.leader_epoch
 
     # Reading
 
     def end_offset_metadata(self, *, from_follower: bool) -> LogOffsetMetadata:
-        """How far a reader may read: followers to the end of the log, consumers to the high watermark."""
+        """Return where a follower (at the log end offset) or a consumer (at the high watermark) must stop."""
         return self.log.log_end_offset_metadata if from_follower else self.local.high_watermark_metadata
 
     def read(
         self, wanted: PartitionFetch, max_bytes: int, *, from_follower: bool, min_one_batch: bool
     ) -> PartitionFetched:
-        """Batches from the offset wanted, or where the reader's log and this one diverge.
+        """Return batches from the wanted offset, or the point where the reader's log diverges from this one.
 
-        ApiError OFFSET_OUT_OF_RANGE outside the log.
+        Raises ApiError OFFSET_OUT_OF_RANGE outside the log.
         """
         mark, start = self.high_watermark, self.log.log_start_offset
         if wanted.last_fetched_epoch != NO_EPOCH and wanted.fetch_offset >= start:
             end = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
             if end == UNKNOWN_EPOCH_END:
                 raise ApiError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE, f"{self!r} knows no epoch {wanted.last_fetched_epoch}"
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"{self!r} does not know leader epoch {wanted.last_fetched_epoch}",
                 )
             if end.epoch < wanted.last_fetched_epoch or end.end_offset < wanted.fetch_offset:
                 return PartitionFetched(ErrorCode.NONE, mark, start, diverging_epoch=end)
@@ -189,10 +165,11 @@ class Partition:
         return PartitionFetched(ErrorCode.NONE, mark, start, info)
 
     def offset_for_timestamp(self, timestamp: int, *, from_follower: bool) -> TimestampAndOffset | None:
-        """The first readable record that late; see ``PartitionLog.offset_for_timestamp``.
+        """Return the first readable record with that timestamp or a later one.
 
-        ApiError OFFSET_NOT_AVAILABLE for what may turn out readable while the high watermark of a new leader
-        lags behind what was committed under the one before (KIP-207).
+        See ``PartitionLog.offset_for_timestamp``. Raises ApiError OFFSET_NOT_AVAILABLE while the high
+        watermark of a new leader may still be lower than what was committed under the previous leader, and
+        the answer could therefore go back (KIP-207).
         """
         readable = self.end_offset_metadata(from_follower=from_follower).message_offset
         if timestamp == LATEST_TIMESTAMP:
@@ -203,27 +180,29 @@ class Partition:
                 return found
             latest = None
         if not from_follower and self._leader_epoch_start_offset > self.high_watermark:
-            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self!r} does not know yet what is committed")
+            raise ApiError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"the new leader of {self!r} does not know the high watermark yet; retry",
+            )
         return latest
 
     # Leading
 
     def append_as_leader(self, batch: RecordBatch, now: float, *, acks_all: bool) -> LogAppendInfo:
-        """Append to the leader's log.
+        """Append a batch to the leader's log.
 
-        ApiError NOT_ENOUGH_REPLICAS, with nothing appended, when all in-sync replicas are to acknowledge it
-        and there are fewer than ``min_insync_replicas``; MESSAGE_TOO_LARGE; or what an idempotent producer's
-        sequence gives.
+        Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
+        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self!r} needs {self._config.min_insync_replicas} in-sync replicas",
+                f"acks=all needs {self._config.min_insync_replicas} in-sync replicas of {self!r}",
             )
         if batch.size_in_bytes > self._config.max_message_bytes:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"{batch.size_in_bytes} bytes, where {self._config.max_message_bytes} are allowed",
+                f"{batch.size_in_bytes} bytes, but max.message.bytes is {self._config.max_message_bytes}",
             )
         first_offset = self.log.append_as_leader(batch, self.leader_epoch)
         return LogAppendInfo(
@@ -233,16 +212,16 @@ class Partition:
     def update_follower_fetch_state(
         self, replica_id: int, fetch_offset: LogOffsetMetadata, now: float, log_start_offset: int = -1
     ) -> WatermarksMoved:
-        """Learn from a follower's fetch how far it has got, and which watermarks that may have moved.
+        """Record how far a follower is, as its fetch shows; return which watermarks may have moved.
 
-        A follower joins the in-sync replicas once it has reached the high watermark, and where this leader's
-        term began, since until then it may be missing what was committed before (KAFKA-7128). ApiError
-        NOT_LEADER_OR_FOLLOWER from a broker that holds no replica.
+        A follower joins the in-sync replicas once it has reached the high watermark and the offset at which
+        this leader's epoch began: before that it may lack committed records (KAFKA-7128). Raises ApiError
+        NOT_LEADER_OR_FOLLOWER for a broker without a replica.
         """
         replica = self._followers.get(replica_id)
         if replica is None:
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} holds no replica of {self!r}"
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has no replica of {self!r}"
             )
         previous_end, previous_start = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(fetch_offset, log_start_offset, self.log.log_end_offset, now)
@@ -255,17 +234,12 @@ class Partition:
         return WatermarksMoved(moved, log_start_offset != previous_start)
 
     def maybe_shrink_isr(self, now: float) -> bool:
-        """Drop the followers that lag too long; True when that moved the high watermark.
+        """Remove lagging followers from the in-sync replicas; True when that moved the high watermark.
 
-        Too long is ``replica_lag_time_max`` without being caught up. A follower at the very end of the log
-        stays, however long ago it fetched.
+        A follower lags when it was not caught up for ``replica_lag_time_max`` seconds. A follower at the very
+        end of the log stays, however long ago it fetched.
         """
-        end, max_lag = self.log.log_end_offset, self._replica_lag_time_max
-        in_sync = {
-            replica_id
-            for replica_id in self.in_sync_replicas
-            if replica_id == self._broker_id or self._followers[replica_id].is_caught_up(end, now, max_lag)
-        }
+        in_sync = {*self.in_sync_replicas} - self._followers.lagging(self.log.log_end_offset, now)
         return (
             len(in_sync) < len(self.in_sync_replicas)
             and self._alter_in_sync(in_sync)
@@ -273,25 +247,17 @@ class Partition:
         )
 
     def maybe_increment_high_watermark(self, now: float) -> bool:
-        """Move it to the least log end offset of the replicas in sync, or about to be; True when it moved.
+        """Move the high watermark to the lowest log end offset that counts; True when it moved.
 
-        About to be in sync is who is caught up. Waiting for it lets a follower that returns join: else the
-        mark, at the leader's end while the leader is alone, would keep running ahead of it. Nothing waits for
-        a dead one, so this is due whenever brokers came or went. Below ``min_insync_replicas`` the mark
-        stands still (KAFKA-15583).
+        See ``Followers.high_watermark`` for the followers that count. A follower on a dead broker does not,
+        so call this whenever brokers came or went. With fewer in-sync replicas than ``min_insync_replicas``
+        the high watermark does not move (KAFKA-15583).
         """
         if self._is_under_min_isr():
             return False
-        end = self.log.log_end_offset_metadata
-        mark, max_lag, in_sync = end, self._replica_lag_time_max, self.state.in_sync
-        for replica_id, replica in self._followers.items():
-            if replica.log_end_offset < mark.message_offset and (
-                replica_id in in_sync
-                or (self._is_alive(replica_id) and replica.is_caught_up(end.message_offset, now, max_lag))
-            ):
-                mark = replica.log_end_offset_metadata
+        mark = self._followers.high_watermark(self.log.log_end_offset_metadata, self.state.in_sync, now)
         current = self.local.high_watermark_metadata
-        # A newer segment at the same offset counts as a move, so that the bytes from here on can be counted.
+        # The same offset in a newer segment counts as a move, so that the bytes after it can be counted.
         if mark.message_offset > current.message_offset or (
             mark.message_offset == current.message_offset and current.on_older_segment(mark)
         ):
@@ -300,20 +266,21 @@ class Partition:
         return False
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
-        """How an append with acks=all that ends at ``required_offset`` stands; None while it must wait."""
+        """Return the answer to an append with acks=all up to ``required_offset``; None while it must wait."""
         if self.high_watermark < required_offset:
             return None
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._is_under_min_isr() else ErrorCode.NONE
 
     def delete_records(self, before_offset: int) -> int:
-        """Give up the records below ``before_offset``, or all that are committed; gives back below which.
+        """Delete the records below ``before_offset``, or all committed ones; return the new log start offset.
 
-        ApiError OFFSET_OUT_OF_RANGE past the high watermark (KIP-107).
+        Raises ApiError OFFSET_OUT_OF_RANGE above the high watermark (KIP-107).
         """
         offset = self.high_watermark if before_offset == HIGH_WATERMARK else before_offset
         if not 0 <= offset <= self.high_watermark:
             raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not below the high watermark of {self!r}"
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is above the high watermark of {self!r}, or negative",
             )
         self.log.increment_log_start_offset(offset)
         return offset
@@ -322,7 +289,7 @@ class Partition:
         return len(self.state.in_sync) < min(self._config.min_insync_replicas, len(self.state.replicas))
 
     def _alter_in_sync(self, in_sync: set[int]) -> bool:
-        """Whether the controller agreed; if not, the leader goes on with the in-sync replicas it has."""
+        """Return whether the controller accepts the change; if not, the in-sync replicas stay as they are."""
         ordered = tuple(replica_id for replica_id in self.state.replicas if replica_id in in_sync)
         try:
             self.state = self._alter_partition(self.topic_partition, replace(self.state, in_sync=ordered))

@@ -1,4 +1,4 @@
-"""What an append asks and what it is told, for each partition."""
+"""The request and the response of an append, by partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ALL_ACKS: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class ProduceParams:
-    """Answer once ``required_acks`` are there (0, 1, or -1 for all), or after ``timeout`` seconds."""
+    """The acknowledgements to wait for (0, 1, or -1 for all), and the timeout in seconds."""
 
     required_acks: int = ALL_ACKS
     timeout: float = 30.0
@@ -26,7 +26,7 @@ ProduceRequest = Mapping[TopicPartition, RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class PartitionProduced:
-    """The answer for one partition's batch; offsets are -1 where nothing was appended."""
+    """The answer for one partition's batch. The offsets are -1 when nothing was appended."""
 
     error: ErrorCode
     base_offset: int = -1

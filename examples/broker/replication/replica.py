@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, from that follower's fetches."""
+"""What a leader knows of one follower from that follower's fetches."""
 
 import math
 
@@ -6,10 +6,10 @@ from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, LogOffsetMe
 
 
 class Replica:
-    """A follower's log end offset, and when it last had everything the leader had (kafka.cluster.Replica).
+    """A follower's offsets, and the last time at which it was caught up (kafka.cluster.Replica).
 
-    Until it fetches from this leader, in this leader's term, its offsets are -1: whatever it told an earlier
-    one does not count.
+    The offsets are -1 until the follower fetches in the current leader epoch: what it told an earlier leader
+    does not count.
     """
 
     __slots__ = (
@@ -41,10 +41,10 @@ class Replica:
     def update_fetch_state(
         self, fetch_offset: LogOffsetMetadata, log_start_offset: int, leader_log_end_offset: int, now: float
     ) -> None:
-        """A fetch from ``fetch_offset`` says: everything below is stored here.
+        """Record a fetch: the follower has stored all records below ``fetch_offset``.
 
-        Under steady appends a follower is always a little behind. So reaching the end the leader had at the
-        previous fetch counts as having been caught up then (KAFKA-4485).
+        Under steady appends a follower is always a little behind. So a fetch that reaches the leader's end at
+        the time of the previous fetch counts as caught up at that time (KAFKA-4485).
         """
         if fetch_offset.message_offset >= leader_log_end_offset:
             self.last_caught_up_time = max(self.last_caught_up_time, now)

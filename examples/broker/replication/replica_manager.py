@@ -1,4 +1,4 @@
-"""Appends, fetches and deletions, and the three purgatories in which they wait for each other."""
+"""Appends, fetches and deletions on one broker, and the three purgatories in which they wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
@@ -7,6 +7,7 @@ from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delayed_delete_records import DelayedDeleteRecords
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
@@ -24,8 +25,8 @@ from examples.broker.replication.fetch import (
 )
 from examples.broker.replication.fetch_session import FetchSessions
 from examples.broker.replication.follower import LogOffsets
+from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
 from examples.broker.replication.hosted_partitions import Disk, HostedPartitions
-from examples.broker.replication.partition import REPLICA_LAG_TIME_MAX, AlterPartition, grant
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
@@ -45,10 +46,10 @@ from purgatory.observer import Observer
 class ReplicaManager:
     """One broker's replicas, after kafka.server.ReplicaManager.
 
-    What wakes whom: an append moves the end of the log and wakes fetches; a follower's next fetch tells its
-    own end, which moves the high watermark and wakes produces and consumers' fetches; and it tells where its
-    log starts, which wakes deletions. What a purgatory refuses, being full or closed, is answered as if its
-    time were over.
+    An append moves the log end offset and completes followers' fetches. A follower's next fetch reports its
+    own log end offset, which moves the high watermark and completes produces and consumers' fetches. It also
+    reports its log start offset, which completes deletions. An operation that a purgatory refuses, because
+    it is full or closed, is answered as if it had timed out.
     """
 
     def __init__(
@@ -76,13 +77,13 @@ class ReplicaManager:
         *,
         disk: Disk | None = None,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = grant,
+        alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
         observers: Collection[Observer] = (),
     ) -> AsyncIterator[Self]:
-        """With its purgatories, "produce", "fetch" and "delete records", which close when the block ends.
+        """Open the purgatories "produce", "fetch" and "delete records", and close them when the block ends.
 
-        The ``observers`` are told what happens in any of them.
+        The ``observers`` observe all three.
         """
         partitions = HostedPartitions(
             broker_id,
@@ -99,15 +100,15 @@ class ReplicaManager:
             yield cls(partitions, produce=produce, fetch=fetch, delete_records=delete_records)
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
-        """Of each purgatory, by its name."""
+        """Return the statistics of each purgatory by its name."""
         purgatories = (self.produce_purgatory, self.fetch_purgatory, self.delete_records_purgatory)
         return {purgatory.name: purgatory.statistics() for purgatory in purgatories}
 
     def apply(self, image: MetadataImage, changed: Collection[TopicPartition]) -> None:
-        """Lead, follow and delete ``changed`` partitions as the image has them.
+        """Lead, follow or delete the ``changed`` partitions, as the image says.
 
-        What waits for a partition that is led elsewhere now, or is gone, learns so at once; and nothing waits
-        any longer for a broker that has died.
+        Operations that wait for a partition that moved to another leader or was deleted complete at once.
+        Nothing waits any longer for a broker that is not live.
         """
         now = _now()
         self.partitions.apply(image, changed, now)
@@ -119,10 +120,11 @@ class ReplicaManager:
                 self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
     async def append(self, params: ProduceParams, request: ProduceRequest) -> ProduceResponse:
-        """Append one batch to each partition, and answer once the acknowledgements asked for are there.
+        """Append one batch to each partition, and return once the required acknowledgements are there.
 
-        With acks=all that is when the high watermark has passed every batch, or at the timeout; 0 and 1 ask
-        for nothing beyond this broker's own log. An error is the answer of its own partition only.
+        With acks=all that is when the high watermark has reached the end of every batch, or at the timeout.
+        With acks 0 and 1 the append to this broker's own log is enough. An error is the answer of its own
+        partition alone.
         """
         if params.required_acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
             return {entry: PartitionProduced(ErrorCode.INVALID_REQUIRED_ACKS) for entry in request}
@@ -147,7 +149,7 @@ class ReplicaManager:
             return refused | {acks.topic_partition: acks.answer(ErrorCode.NONE) for acks in appended}
         delayed = DelayedProduce(params.timeout, self.partitions, appended, refused)
         try:
-            # Parked before the checks, which may set off what completes it.
+            # Watch before the checks below: they may cause the very change that completes this operation.
             self.produce_purgatory.try_complete_else_watch(
                 delayed, [acks.topic_partition for acks in appended]
             )
@@ -158,9 +160,9 @@ class ReplicaManager:
         return await delayed
 
     async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
-        """Read the partitions of the request, waiting up to ``max_wait`` seconds for ``min_bytes``.
+        """Read the partitions of the request, and wait up to ``max_wait`` seconds for ``min_bytes``.
 
-        A follower's fetch first tells how far that follower has got, which may move the high watermark.
+        A follower's fetch also reports how far that follower is, which may move the high watermark.
         """
         response = self.partitions.read(params, request)
         if params.from_follower:
@@ -170,7 +172,7 @@ class ReplicaManager:
             params.max_wait <= 0
             or not request
             or readable >= params.min_bytes
-            or any(fetched.must_be_told for fetched in response.values())
+            or any(fetched.is_error_or_divergence for fetched in response.values())
         ):
             return response
         fetch_offsets = {entry: fetched.fetch_offset_metadata for entry, fetched in response.items()}
@@ -181,7 +183,10 @@ class ReplicaManager:
             return response
 
     async def delete_records(self, timeout: float, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """Delete below an offset, or all that is committed, and wait ``timeout`` seconds for all replicas."""
+        """Delete the records below an offset, or all committed ones.
+
+        Waits up to ``timeout`` seconds until no live replica has them.
+        """
         refused: DeleteRecordsResponse = {}
         deleted: dict[TopicPartition, int] = {}
         for topic_partition, before_offset in request.items():
@@ -200,7 +205,10 @@ class ReplicaManager:
             return delayed.on_complete()
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
-        """Where the log of a partition led here lies; ApiError as for ``HostedPartitions.leader``."""
+        """Return the log offsets of a partition that this broker leads.
+
+        Raises ApiError as ``HostedPartitions.leader`` does.
+        """
         log = self.partitions.leader(topic_partition, leader_epoch).log
         return LogOffsets(log.log_start_offset, log.log_end_offset)
 
@@ -212,19 +220,22 @@ class ReplicaManager:
         current_leader_epoch: int = NO_EPOCH,
         replica_id: int = CONSUMER,
     ) -> TimestampAndOffset | None:
-        """See ``Partition.offset_for_timestamp``; ApiError also as for ``HostedPartitions.leader``."""
+        """See ``Partition.offset_for_timestamp``.
+
+        Raises ApiError as ``HostedPartitions.leader`` does, too.
+        """
         partition = self.partitions.leader(topic_partition, current_leader_epoch)
         return partition.offset_for_timestamp(timestamp, from_follower=replica_id >= 0)
 
     def end_offset_for_epoch(
         self, topic_partition: TopicPartition, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH
     ) -> EpochEndOffset:
-        """See ``LeaderEpochs.end_offset_for``; ApiError as for ``HostedPartitions.leader``."""
+        """See ``LeaderEpochs.end_offset_for``. Raises ApiError as ``HostedPartitions.leader`` does."""
         log = self.partitions.leader(topic_partition, current_leader_epoch).log
         return log.end_offset_for_epoch(leader_epoch)
 
     def maybe_shrink_isr(self) -> None:
-        """Drop lagging followers from the in-sync replicas; due every half ``replica_lag_time_max``."""
+        """Remove lagging followers from the in-sync replicas. Call it every half ``replica_lag_time_max``."""
         now = _now()
         self._check_all([p.topic_partition for p in self.partitions.led() if p.maybe_shrink_isr(now)])
 
@@ -235,8 +246,8 @@ class ReplicaManager:
         high: list[TopicPartition] = []
         low: list[TopicPartition] = []
         for topic_partition, fetched in response.items():
-            # A follower that asked in another epoch, or whose log diverges, has acknowledged nothing.
-            if fetched.must_be_told:
+            # A follower that fetched in another epoch, or whose log diverges, has acknowledged nothing.
+            if fetched.is_error_or_divergence:
                 continue
             partition = self.partitions.leader(topic_partition)
             try:
@@ -254,8 +265,8 @@ class ReplicaManager:
             if moved.low:
                 low.append(topic_partition)
         self._check_all(high)
-        # These alone: a follower's first fetch tells the start of every log, and to try a parked fetch of all
-        # those partitions for each of them would be quadratic.
+        # Check the deletions alone. A follower's first fetch reports the start of every log; to try a pending
+        # fetch of all those partitions once for each partition would cost quadratic time.
         for topic_partition in low:
             self.delete_records_purgatory.check_and_complete(topic_partition)
 

@@ -1,1 +1,1 @@
-"""The broker under load in one process, with a check that no record is lost, repeated or reordered."""
+"""A simulator: the broker under load in one process, and a check that no record is lost or reordered."""

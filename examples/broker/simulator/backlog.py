@@ -1,4 +1,4 @@
-"""Work that has come in and is not done yet: how much there is, and whether it grows."""
+"""A backlog: the size of work that is not done yet, and its trend."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ _HISTORY_POINTS: Final = 128
 
 
 class Backlog:
-    """Samples of a backlog in bounded memory: its peak, its trend, and its shape over the whole run."""
+    """Samples of a backlog in bounded memory: its peak, its trend and its history over the whole run."""
 
     def __init__(self) -> None:
         self.latest = 0.0
@@ -15,13 +15,13 @@ class Backlog:
         self._history: list[float] = []
         self._samples_per_point = 1
         self._samples_in_last_point = 1
-        # What a least-squares line needs.
+        # The sums for a least-squares line.
         self._n = 0
         self._sum_t = self._sum_y = self._sum_tt = self._sum_ty = 0.0
 
     @property
     def history(self) -> list[float]:
-        """The whole run in at most 128 points, each the peak of its span."""
+        """The whole run in at most 128 points. Each is the peak of its interval."""
         return list(self._history)
 
     @property
@@ -31,10 +31,10 @@ class Backlog:
         return (self._n * self._sum_ty - self._sum_t * self._sum_y) / spread if spread > 0 else 0.0
 
     def is_growing(self, rate: float) -> bool:
-        """Whether work that comes in at ``rate`` is not keeping up.
+        """Return whether the backlog grows under work that comes in at ``rate`` a second.
 
-        That is when over 1 % of it adds to the backlog, and has made up more than a tenth of a second's
-        worth: less is the noise of a short run.
+        It grows when more than 1 % of the work adds to it, and has added more than the work of a tenth of a
+        second. Less is the noise of a short run.
         """
         growth = self.growth_per_second
         return growth > 0.01 * rate and growth * self._elapsed > 0.1 * rate
@@ -56,7 +56,7 @@ class Backlog:
             self._samples_in_last_point += 1
             return
         if len(self._history) == _HISTORY_POINTS:
-            # Full: halve the resolution.
+            # The history is full, so halve its resolution.
             pairs = zip(self._history[::2], self._history[1::2], strict=True)
             self._history = [max(pair) for pair in pairs]
             self._samples_per_point *= 2

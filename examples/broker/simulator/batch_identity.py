@@ -1,4 +1,4 @@
-"""Which records a batch holds, written into its bytes by the producer and read back by the consumer."""
+"""The identity of a batch's records, which the producer writes into its bytes and the consumer reads."""
 
 import struct
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ HEADER_BYTES: Final = _HEADER.size
 
 @dataclass(frozen=True, slots=True)
 class BatchIdentity:
-    """The records ``base_sequence..next_sequence`` of one producer in one partition, due at ``due_time``.
+    """The records from ``base_sequence`` up to ``next_sequence`` of one producer, due at ``due_time``.
 
-    Sequences are per producer and partition, without gaps, as an idempotent Kafka producer's are (KIP-98):
-    one header for the batch names every record in it.
+    Sequences have no gaps within a producer and partition, like those of an idempotent Kafka producer
+    (KIP-98). So one header identifies every record of the batch.
     """
 
     producer_id: int
@@ -26,7 +26,7 @@ class BatchIdentity:
         return self.base_sequence + self.record_count
 
     def encode(self, size: int) -> bytes:
-        """The header, filled up to ``size`` bytes."""
+        """Return the header, filled up with zeros to ``size`` bytes."""
         header = _HEADER.pack(self.producer_id, self.base_sequence, self.record_count, self.due_time)
         return header.ljust(size, b"\0")
 

@@ -1,4 +1,4 @@
-"""The simulator's command line."""
+"""The command line of ``python -m examples.broker.simulator``."""
 
 import argparse
 import importlib.util
@@ -28,26 +28,26 @@ INTERRUPTED: Final = 130
 
 _ACKS: Final = {"0": NO_ACKS, "1": LEADER_ACK, "all": ALL_ACKS}
 _DESCRIPTION: Final = """\
-Run a log broker under load in one process, with followers, producers and consumers;
-show how long produces and fetches wait; check that every acknowledged record is
-consumed once, in order."""
+Run a broker under load in one process, with followers, producers and consumers.
+Show how long produces and fetches wait, and check that every acknowledged record
+is consumed once, in order."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s
       50,000 records/s for ten seconds, acks=all over three replicas
   %(prog)s --rate 5_000_000
-      more than one process can do: watch the backlog grow
+      more than one process can handle, so the backlog grows
   %(prog)s --acks 1 --min-bytes 100000 --max-wait 0.05
-      large fetches: consumers wait for 100 kB, or for 50 ms
+      large fetches: consumers wait for 100 kB or 50 ms
   %(prog)s --journal build/journal
-      keep what every produce and fetch waited for, in Parquet files
+      record every produce and fetch in Parquet files
   %(prog)s --json --no-display --loop asyncio | jq .under_load.produce.waits.p99
-      for scripts; the exit status is 1 when a record was lost, repeated or reordered
+      output for scripts; the exit status is 1 if a record was lost, repeated or reordered
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Simulate as the command line says; the exit status."""
+    """Run the simulation, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -56,16 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     uvloop_installed = importlib.util.find_spec("uvloop") is not None
     if options.loop == "uvloop" and not uvloop_installed:
-        parser.error("--loop uvloop: uvloop is not installed here")
+        parser.error("--loop uvloop: uvloop is not installed; pip install uvloop")
     use_uvloop = uvloop_installed and options.loop != "asyncio"
     if options.journal is not None:
         if importlib.util.find_spec("pyarrow") is None:
-            parser.error("--journal: pyarrow is not installed here; pip install '.[journal]'")
+            parser.error("--journal: pyarrow is not installed; pip install '.[journal]'")
         try:
             options.journal.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             parser.error(f"--journal {options.journal}: {error.strerror}")
-    # Standard output carries the outcome; with --json nothing else may be on it.
+    # Standard output has the report. With --json it must have nothing else.
     progress = Console(stderr=options.json)
     show = None if options.no_display else show_live if progress.is_terminal else print_lines
     try:
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             backend_options={"use_uvloop": use_uvloop},
         )
     except KeyboardInterrupt:
-        print("interrupted: nothing was verified", file=sys.stderr)
+        print("interrupted: the delivery was not verified", file=sys.stderr)
         return INTERRUPTED
     if options.json:
         print(json.dumps(report.as_json(), indent=2))
@@ -114,11 +114,11 @@ async def _simulate(
 
 @asynccontextmanager
 async def _journal_in(directory: Path | None) -> AsyncIterator[Collection[Observer]]:
-    """Who is to be told what happens: a journal, or nobody."""
+    """Open the journal, if there is one; return the observers of the purgatories."""
     if directory is None:
         yield ()
         return
-    # Here, because it needs pyarrow, and nothing else does.
+    # Imported here, since only the journal needs pyarrow.
     from purgatory.journal import JournalWriter
 
     async with JournalWriter(directory) as journal:
@@ -138,60 +138,64 @@ def _parser() -> argparse.ArgumentParser:
         load.add_argument,
         "--rate",
         default.rate,
-        "records offered per second, by all producers together",
+        "records per second, of all producers together",
         above=0,
     )
     whole(load.add_argument, "--batch", default.batch, "records per batch")
     whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
-    whole(load.add_argument, "--producers", default.producers, "how many producers share the rate")
-    whole(load.add_argument, "--consumers", default.consumers, "how many consumers share the partitions")
-    number(load.add_argument, "--duration", default.duration, "seconds of producing", above=0)
+    whole(load.add_argument, "--producers", default.producers, "number of producers, which share the rate")
+    whole(
+        load.add_argument, "--consumers", default.consumers, "number of consumers, which share the partitions"
+    )
+    number(load.add_argument, "--duration", default.duration, "seconds for which producers send", above=0)
     whole(
         load.add_argument,
         "--seed",
         default.seed,
-        "decides in which order batches go to the partitions",
+        "seed of the order in which batches go to the partitions",
         least=0,
     )
     cluster = parser.add_argument_group("cluster")
-    whole(cluster.add_argument, "--partitions", default.partitions, "partitions of the topic")
+    whole(cluster.add_argument, "--partitions", default.partitions, "number of partitions")
     whole(
         cluster.add_argument,
         "--replicas",
         default.replicas,
-        "copies of each partition, the leader's included",
+        "replicas of each partition, including the leader's",
     )
     whole(
         cluster.add_argument,
         "--segment-bytes",
         default.segment_bytes,
-        "size at which a log starts a new segment",
+        "bytes at which a log rolls to a new segment",
     )
     waiting = parser.add_argument_group("waiting")
     waiting.add_argument(
         "--acks",
         choices=list(_ACKS),
         default="all",
-        help="when a produce is answered: at once (0), when the leader has it (1), when all in-sync replicas "
-        "have it (all) (default: all)",
+        help="acknowledgements that a produce waits for: none (0), the leader's (1), or those of all in-sync "
+        "replicas (all) (default: all)",
     )
-    whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes a fetch of a consumer waits for")
+    whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes that a consumer's fetch waits for")
     number(
         waiting.add_argument,
         "--max-wait",
         default.max_wait,
-        "seconds a consumer's fetch waits for them at most",
+        "longest time in seconds that a consumer's fetch waits for them",
         least=0,
     )
     output = parser.add_argument_group("running and output")
-    output.add_argument("--loop", choices=["asyncio", "uvloop"], help="default: uvloop where installed")
     output.add_argument(
-        "--json", action="store_true", help="print the outcome as JSON; progress goes to stderr"
+        "--loop", choices=["asyncio", "uvloop"], help="event loop (default: uvloop if installed)"
     )
     output.add_argument(
-        "--journal", type=Path, metavar="DIR", help="record every operation there, see docs/journal.md"
+        "--json", action="store_true", help="print the report as JSON; progress goes to stderr"
     )
-    output.add_argument("--no-display", action="store_true", help="show nothing while it runs")
+    output.add_argument(
+        "--journal", type=Path, metavar="DIR", help="record every operation in DIR, see docs/journal.md"
+    )
+    output.add_argument("--no-display", action="store_true", help="print no progress while it runs")
     return parser
 
 

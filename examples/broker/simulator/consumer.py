@@ -1,4 +1,4 @@
-"""A consumer that reads its partitions to the high watermark, and has what it gets checked."""
+"""A consumer that reads its partitions up to the high watermark, and checks the delivery."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from examples.broker.topic_partition import TopicPartition
 
 
 class Consumer:
-    """One fetch out at a time, over all its partitions, each from the position reached."""
+    """Sends one fetch at a time for all its partitions, each from its current position."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Consumer:
         self._progress = anyio.Event()
 
     async def run(self) -> None:
-        """Consume until cancelled. DeliveryError at the first batch that is not what comes next."""
+        """Consume until cancelled. Raises DeliveryError at the first batch that is not the next one."""
         while True:
             began = self._clock()
             request = {entry: PartitionFetch(position) for entry, position in self.positions.items()}
@@ -55,11 +55,11 @@ class Consumer:
                     self.positions[topic_partition] = stored.next_offset
                     self.consumed += stored.record_count
             self._progress.set()
-            # A fetch answered at once does not suspend; the others must have their turn all the same.
+            # A fetch that is answered at once does not suspend, so let other tasks run here.
             await checkpoint()
 
     async def reach(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Return once every position is at least at its end."""
+        """Wait until every position has reached its end."""
         while any(position < ends[entry] for entry, position in self.positions.items()):
             self._progress = anyio.Event()
             await self._progress.wait()

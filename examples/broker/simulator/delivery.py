@@ -8,33 +8,33 @@ from examples.broker.topic_partition import TopicPartition
 
 
 class DeliveryError(Exception):
-    """Raised when records were lost, duplicated, reordered or made up; says where."""
+    """Raised when records were lost, duplicated, reordered or never sent. The message says where."""
 
 
 class DeliveryCheck:
-    """Hears of every batch sent, answered and consumed; DeliveryError at the first that does not fit.
+    """Tracks every batch that is sent, answered and consumed. Raises DeliveryError at the first wrong one.
 
-    What it holds is bounded by the batches in flight: a batch is forgotten once it is answered and consumed.
-    A batch answered with an error may have been appended or not, so it may be consumed or not; but never
-    twice, nor late.
+    A batch is dropped once it is answered and consumed, so the memory is bounded by the batches in flight. A
+    batch that was answered with an error may have been appended or not, and so may be consumed or not, but
+    neither twice nor out of order.
     """
 
     def __init__(self) -> None:
         self.batches_consumed = 0
         self._next_offset: dict[TopicPartition, int] = defaultdict(int)
-        self._lanes: dict[tuple[TopicPartition, int], _Lane] = defaultdict(_Lane)
+        self._streams: dict[tuple[TopicPartition, int], _Stream] = defaultdict(_Stream)
 
     def sent(self, topic_partition: TopicPartition, batch: BatchIdentity) -> None:
-        self._lanes[topic_partition, batch.producer_id].sent(batch)
+        self._streams[topic_partition, batch.producer_id].sent(batch)
 
     def acknowledged(self, topic_partition: TopicPartition, batch: BatchIdentity, base_offset: int) -> None:
-        self._lanes[topic_partition, batch.producer_id].acknowledged(topic_partition, batch, base_offset)
+        self._streams[topic_partition, batch.producer_id].acknowledged(topic_partition, batch, base_offset)
 
-    def refused(self, topic_partition: TopicPartition, batch: BatchIdentity) -> None:
-        self._lanes[topic_partition, batch.producer_id].refused(batch)
+    def failed(self, topic_partition: TopicPartition, batch: BatchIdentity) -> None:
+        self._streams[topic_partition, batch.producer_id].failed(batch)
 
     def consumed(self, topic_partition: TopicPartition, stored: RecordBatch) -> BatchIdentity:
-        """The batch that came next from this partition; gives back what it holds."""
+        """Check the next batch from this partition, and return its identity."""
         expected, found = self._next_offset[topic_partition], stored.base_offset
         batch = BatchIdentity.decode(stored.data)
         if found != expected:
@@ -47,62 +47,62 @@ class DeliveryCheck:
                 f"partition {topic_partition}, offset {found}: {stored.record_count} records, not the "
                 f"{_records(batch)} that were sent"
             )
-        self._lanes[topic_partition, batch.producer_id].consumed(topic_partition, batch, found)
+        self._streams[topic_partition, batch.producer_id].consumed(topic_partition, batch, found)
         self._next_offset[topic_partition] = stored.next_offset
         self.batches_consumed += 1
         return batch
 
-    def judge(self) -> None:
-        """When all has been consumed: DeliveryError if something acknowledged has not."""
-        for (topic_partition, producer_id), lane in self._lanes.items():
-            lane.judge(topic_partition, producer_id)
+    def check_complete(self) -> None:
+        """Call it at the end. Raises DeliveryError if an acknowledged batch was not consumed."""
+        for (topic_partition, producer_id), stream in self._streams.items():
+            stream.check_complete(topic_partition, producer_id)
 
 
-class _Lane:
-    """One producer's batches in one partition; each is unsettled until it is consumed or refused."""
+class _Stream:
+    """One producer's batches in one partition. A batch is open until it is consumed or has failed."""
 
-    __slots__ = ("_next_consumed", "_next_sent", "_unsettled")
+    __slots__ = ("_next_consumed", "_next_sent", "_open")
 
     def __init__(self) -> None:
         self._next_sent = 0
         self._next_consumed = 0
-        # Base sequence -> the offset it was acknowledged at, None before; in the order sent.
-        self._unsettled: dict[int, int | None] = {}
+        # The offset of the acknowledgement (None before it) by base sequence, in the order of sending.
+        self._open: dict[int, int | None] = {}
 
     def sent(self, batch: BatchIdentity) -> None:
         self._next_sent = batch.next_sequence
-        self._unsettled[batch.base_sequence] = None
+        self._open[batch.base_sequence] = None
 
     def acknowledged(self, topic_partition: TopicPartition, batch: BatchIdentity, base_offset: int) -> None:
-        # Consumed before the answer came back: the high watermark wakes both in one go.
-        if batch.base_sequence not in self._unsettled:
+        # The batch may be consumed before its answer comes: the high watermark completes both together.
+        if batch.base_sequence not in self._open:
             return
         if batch.base_sequence < self._next_consumed:
             raise _lost(topic_partition, batch.producer_id, batch.base_sequence, base_offset)
-        self._unsettled[batch.base_sequence] = base_offset
+        self._open[batch.base_sequence] = base_offset
 
-    def refused(self, batch: BatchIdentity) -> None:
-        self._unsettled.pop(batch.base_sequence, None)
+    def failed(self, batch: BatchIdentity) -> None:
+        self._open.pop(batch.base_sequence, None)
 
     def consumed(self, topic_partition: TopicPartition, batch: BatchIdentity, offset: int) -> None:
         where = f"partition {topic_partition}, offset {offset}"
         if batch.base_sequence < self._next_consumed:
-            how = "out of order" if batch.base_sequence in self._unsettled else "a second time"
+            how = "out of order" if batch.base_sequence in self._open else "a second time"
             raise DeliveryError(f"{where}: {_records(batch)} consumed {how}, after {self._next_consumed - 1}")
         if batch.next_sequence > self._next_sent:
             raise DeliveryError(f"{where}: {_records(batch)} consumed, but never sent")
-        for sequence, acknowledged_at in self._unsettled.items():
+        for sequence, acknowledged_at in self._open.items():
             if sequence >= batch.base_sequence:
                 break
             if acknowledged_at is not None:
                 raise _lost(topic_partition, batch.producer_id, sequence, acknowledged_at)
-        acknowledged_at = self._unsettled.pop(batch.base_sequence, None)
+        acknowledged_at = self._open.pop(batch.base_sequence, None)
         if acknowledged_at not in (None, offset):
             raise DeliveryError(f"{where}: {_records(batch)} were acknowledged at offset {acknowledged_at}")
         self._next_consumed = batch.next_sequence
 
-    def judge(self, topic_partition: TopicPartition, producer_id: int) -> None:
-        for sequence, acknowledged_at in self._unsettled.items():
+    def check_complete(self, topic_partition: TopicPartition, producer_id: int) -> None:
+        for sequence, acknowledged_at in self._open.items():
             if acknowledged_at is not None:
                 raise _lost(topic_partition, producer_id, sequence, acknowledged_at)
 

@@ -1,4 +1,4 @@
-"""A simulation on the terminal while it runs: redrawn in place, or a plain line a second."""
+"""The display of a running simulation: redrawn in place on a terminal, or one plain line a second."""
 
 from typing import Final
 
@@ -16,10 +16,10 @@ LINE_SECONDS: Final = 1.0
 
 
 async def show_live(simulation: Simulation, console: Console) -> None:
-    """Redraw until cancelled, then leave no trace.
+    """Redraw until cancelled, then clear the display.
 
-    Drawing is work on the loop under test, several milliseconds in one go. So each part is laid out by
-    itself, and the others have their turn in between.
+    Drawing takes several milliseconds on the event loop under test. So each part is drawn by itself, and
+    other tasks run in between.
     """
     workload = simulation.workload
     previous = simulation.status()
@@ -37,7 +37,7 @@ async def show_live(simulation: Simulation, console: Console) -> None:
 
 
 async def print_lines(simulation: Simulation, console: Console) -> None:
-    """One line a second until cancelled, for where there is no terminal."""
+    """Print one line a second until cancelled, for output that is not a terminal."""
     previous = simulation.status()
     while True:
         await anyio.sleep(LINE_SECONDS)

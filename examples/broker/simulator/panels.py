@@ -1,4 +1,4 @@
-"""What a simulation's status and report look like, 80 columns wide or more."""
+"""The layout of a simulation's status and report, for 80 columns or more."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -31,7 +31,7 @@ def framed(workload: Workload, parts: Sequence[RenderableType], style: str = "no
 
 
 def live_parts(workload: Workload, status: Status, previous: Status, width: int) -> list[RenderableType]:
-    """The state of a run, in parts for ``framed``; rates are those since ``previous``."""
+    """Return the state of a run, in parts for ``framed``. The rates are those since ``previous``."""
     progress = Table.grid(padding=(0, 2), expand=True)
     progress.add_column(ratio=1)
     progress.add_column(justify="right")
@@ -48,14 +48,14 @@ def live_parts(workload: Workload, status: Status, previous: Status, width: int)
 
 
 def summary_panel(report: Report, width: int) -> RenderableType:
-    """The outcome of a run, over the time under load."""
+    """Return the report of a run, with the figures of the time under load."""
     status = report.under_load
     parts: list[RenderableType] = [
         _rates(report.workload, status, None),
         _purgatories(status),
         _backlogs(report.workload, status, width - FRAME_COLUMNS),
         "",
-        _verdicts(report),
+        _conclusions(report),
     ]
     return framed(report.workload, parts, "green" if report.failure is None else "red")
 
@@ -73,15 +73,15 @@ def progress_line(status: Status, previous: Status) -> str:
     )
 
 
-def sparkline(values: Sequence[float], width: int, least_top: float) -> str:
-    """The values as bars, the peaks of neighbours together where there are more than ``width``.
+def sparkline(values: Sequence[float], width: int, min_top: float) -> str:
+    """Return the values as bars. With more values than ``width``, a bar is the peak of several values.
 
-    The scale ends at the highest value, or at ``least_top`` if all are below it.
+    The scale ends at the highest value, or at ``min_top`` if all values are lower.
     """
     if len(values) > width:
         bounds = [index * len(values) // width for index in range(width + 1)]
         values = [max(values[start:stop]) for start, stop in pairwise(bounds)]
-    top = max([least_top, *values])
+    top = max([min_top, *values])
     return "".join(_SPARKS[int(value / top * (len(_SPARKS) - 1))] for value in values)
 
 
@@ -118,7 +118,7 @@ def _purgatories(status: Status) -> Table:
 
 def _backlogs(workload: Workload, status: Status, width: int) -> Table:
     table = Table.grid(padding=(0, 1))
-    # Less than a tenth of a second's records is work in flight: it should not look like a mountain.
+    # Less than the records of a tenth of a second are work in flight, which should not fill the scale.
     in_flight = workload.rate / 10
     for name, backlog in (("backlog", status.backlog), ("lag", status.lag)):
         style = "yellow" if backlog.growing else "green"
@@ -151,20 +151,22 @@ def _partitions(partitions: Sequence[PartitionStatus]) -> RenderableType:
     return table
 
 
-def _verdicts(report: Report) -> Text:
+def _conclusions(report: Report) -> Text:
     text = Text()
     core = "compiled" if report.compiled else "interpreted"
     text.append(
         f"{report.loop} loop, {core} core, {report.under_load.elapsed:.1f} s under load\n", style="dim"
     )
     if report.keeps_up:
-        text.append("✓ ", style="bold green").append("keeps up: neither backlog nor lag grows\n")
+        text.append("✓ ", style="bold green").append(
+            "the broker keeps up: neither the backlog nor the lag grows\n"
+        )
     else:
         text.append("✗ ", style="bold yellow").append(
-            "does not keep up: work comes in faster than it is done\n"
+            "the broker does not keep up: the backlog or the lag grows\n"
         )
     for error, count in report.drained.errors.items():
-        text.append("! ", style="bold yellow").append(f"{count:,} batches answered {error}\n")
+        text.append("! ", style="bold yellow").append(f"{count:,} batches failed with {error}\n")
     if report.failure is None:
         consumed, batches = report.drained.consumed, report.batches_verified
         text.append("✓ ", style="bold green")

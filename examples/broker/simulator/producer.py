@@ -1,4 +1,4 @@
-"""A producer that offers records at a fixed rate, whether or not the broker keeps up."""
+"""A producer that sends records at a fixed rate, whether or not the broker keeps up."""
 
 import math
 import random
@@ -19,18 +19,18 @@ from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 MAX_IN_FLIGHT_REQUESTS: Final = 5
-# So much early is on time: a sleep shorter than what a clock can tell would never be over.
+# Seconds. A batch that is this early is due: a sleep shorter than the clock's step would never end.
 CLOCK_STEP: Final = 1e-6
-# So much late is on time as well; a producer that is further behind when its time is over does not catch up.
+# Seconds. A producer that is later than this at the end of the duration does not send its remaining batches.
 TIMER_SLACK: Final = 0.01
 
 
 class Producer:
-    """Sends batches on a schedule, as soon as each is due and a request may go out.
+    """Sends batches on a schedule, each as soon as it is due and a request is allowed.
 
-    An open loop: a slow broker shows as a backlog and not as a lower rate. A request takes what is due, one
-    batch per partition; ``MAX_IN_FLIGHT_REQUESTS`` may be unanswered, as in Kafka's producer
-    (max.in.flight.requests.per.connection).
+    This is an open loop: a slow broker shows as a backlog and not as a lower rate. A request has the batches
+    that are due, at most one for each partition. ``MAX_IN_FLIGHT_REQUESTS`` may be unanswered, as in Kafka's
+    producer (max.in.flight.requests.per.connection).
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class Producer:
         self._waits = waits
         self._clock = clock
         self._interval = workload.batch * workload.producers / workload.rate
-        # Producers take turns rather than all being due at once.
+        # The producers send at different times, so that their batches are not all due at once.
         self._phase = self._interval * (producer_id + 1) / workload.producers
         self._sent_batches = 0
         self._next_sequence = dict.fromkeys(topic_partitions, 0)
-        self._turns = self._take_turns(
+        self._partition_order = self._shuffled_rounds(
             list(topic_partitions), random.Random(f"{workload.seed}/{producer_id}")
         )
-        self._next_partition = next(self._turns)
+        self._next_partition = next(self._partition_order)
         self._in_flight = anyio.Semaphore(MAX_IN_FLIGHT_REQUESTS)
 
     def offered(self, elapsed: float) -> int:
-        """Records that have come due ``elapsed`` seconds after the start."""
+        """Return the number of records that are due ``elapsed`` seconds after the start."""
         return self._due_batches(elapsed) * self._workload.batch
 
     async def run(self, start: float) -> None:
-        """Offer for the workload's duration, then wait for the answers that are out."""
+        """Send for the workload's duration, then wait for the pending answers."""
         async with anyio.create_task_group() as requests:
             while self._sent_batches < self._due_batches(math.inf):
                 elapsed = self._clock() - start
@@ -78,11 +78,11 @@ class Producer:
                 if elapsed > self._workload.duration + TIMER_SLACK:
                     break
                 await self._in_flight.acquire()
-                # These tasks append in the order they are started: a loop runs first what was ready first.
+                # The tasks append in the order of their start, since the event loop runs them in that order.
                 requests.start_soon(self._send, self._next_request(start))
 
     def _next_request(self, start: float) -> dict[TopicPartition, BatchIdentity]:
-        """What is due, up to the first batch for a partition that has one already."""
+        """Return the batches that are due, up to the first one for a partition that has one already."""
         request: dict[TopicPartition, BatchIdentity] = {}
         due = self._due_batches(self._clock() - start)
         while self._sent_batches < due and self._next_partition not in request:
@@ -95,7 +95,7 @@ class Producer:
             )
             request[topic_partition] = batch
             self._next_sequence[topic_partition] = batch.next_sequence
-            self._next_partition = next(self._turns)
+            self._next_partition = next(self._partition_order)
             self._sent_batches += 1
         return request
 
@@ -116,11 +116,11 @@ class Producer:
                 self._delivery.acknowledged(topic_partition, batch, produced.base_offset)
                 self.acknowledged += batch.record_count
             else:
-                self._delivery.refused(topic_partition, batch)
+                self._delivery.failed(topic_partition, batch)
                 self.errors[produced.error] += 1
 
     def _due_batches(self, elapsed: float) -> int:
-        """How many come due in that time, within the workload's duration."""
+        """Return the number of batches that are due by then, within the workload's duration."""
         reached = min(elapsed, self._workload.duration) + CLOCK_STEP
         return max(0, 1 + math.floor((reached - self._phase) / self._interval))
 
@@ -128,8 +128,10 @@ class Producer:
         return self._phase + index * self._interval
 
     @staticmethod
-    def _take_turns(topic_partitions: list[TopicPartition], order: random.Random) -> Iterator[TopicPartition]:
-        """Every partition once, in an order of chance, again and again."""
+    def _shuffled_rounds(
+        topic_partitions: list[TopicPartition], random_order: random.Random
+    ) -> Iterator[TopicPartition]:
+        """Yield rounds for ever: in each one every partition once, in random order."""
         while True:
-            order.shuffle(topic_partitions)
+            random_order.shuffle(topic_partitions)
             yield from topic_partitions

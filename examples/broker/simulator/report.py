@@ -1,4 +1,4 @@
-"""What a simulation shows: its state at one moment, and its outcome."""
+"""The status of a simulation at one moment, and the report at its end."""
 
 from dataclasses import asdict, dataclass
 
@@ -9,7 +9,7 @@ from examples.broker.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PurgatoryStatus:
-    """One purgatory's counts, and how long its producers or consumers waited, parked or not."""
+    """One purgatory's counts, and the waits of its producers or consumers, including waits of zero length."""
 
     pending: int
     completed: int
@@ -30,7 +30,7 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class BacklogStatus:
-    """Records that wait, and whether ever more do; ``history`` covers the whole run."""
+    """A number of records that wait, and its trend. ``history`` covers the whole run."""
 
     latest: float
     peak: float
@@ -41,10 +41,10 @@ class BacklogStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a simulation stands, ``elapsed`` seconds after its start; counts are of records.
+    """The state of a simulation ``elapsed`` seconds after its start. It counts records.
 
-    ``backlog`` is what was offered and not acknowledged, ``lag`` what was appended and not consumed.
-    ``end_to_end`` waits run from when a batch was due at its producer until it was consumed.
+    ``backlog`` counts records that are due and not acknowledged, ``lag`` records that are appended and not
+    consumed. An ``end_to_end`` wait lasts from the time when a batch is due until it is consumed.
     """
 
     elapsed: float
@@ -62,10 +62,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome: ``under_load`` when producers stopped, ``drained`` when everything was consumed.
+    """The result: ``under_load`` is the status when producers stopped, ``drained`` when all was consumed.
 
-    Rates are over the time under load. ``failure`` says what is wrong with the delivery, None when every
-    record is accounted for.
+    The rates are those of the time under load. ``failure`` describes a wrong delivery; it is None when every
+    record was delivered correctly.
     """
 
     workload: Workload
@@ -89,7 +89,7 @@ class Report:
         return self.under_load.consumed / self.under_load.elapsed
 
     def as_json(self) -> dict[str, object]:
-        """Plain values, for ``json.dumps``: seconds, records, bytes."""
+        """Return plain values for ``json.dumps``, in seconds, records and bytes."""
         return {
             "verified": self.failure is None,
             "failure": self.failure,

@@ -1,4 +1,4 @@
-"""A broker, its followers and its clients, put together, run, drained and judged."""
+"""A simulation: a broker, its followers and its clients under load, and the check of the delivery."""
 
 import asyncio
 import time
@@ -31,9 +31,9 @@ DRAIN_SECONDS: Final = 30.0
 
 
 class Simulation:
-    """One run over a running broker. ``clock`` times the waits and the producers' schedule.
+    """One run over an open broker. ``clock`` measures the waits and the producers' schedule.
 
-    The default clock is not the loop's, since uvloop's counts in whole milliseconds.
+    The default clock is not the loop's, since uvloop's has a resolution of one millisecond.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Simulation:
         }
 
     async def run(self) -> Report:
-        """Produce and consume for the workload's duration, then consume the rest, then judge.
+        """Produce and consume for the workload's duration, consume the rest, then check the delivery.
 
-        Whatever else goes wrong is raised; a delivery that is wrong is in the report.
+        A wrong delivery is in the report. Other errors are raised.
         """
         self._started = self._clock()
         under_load: Status | None = None
@@ -91,15 +91,15 @@ class Simulation:
                     background.start_soon(follower.run)
                 for consumer in self._consumers:
                     background.start_soon(consumer.run)
-                for chore in (self._sample, self._retain, self._watch_isr):
-                    background.start_soon(chore)
+                for loop in (self._sample, self._retain, self._watch_isr):
+                    background.start_soon(loop)
                 async with anyio.create_task_group() as producers:
                     for producer in self._producers:
                         producers.start_soon(producer.run, self._started)
                 under_load = self.status()
                 await self._drain()
                 background.cancel_scope.cancel()
-            self._delivery.judge()
+            self._delivery.check_complete()
         except* DeliveryError as failures:
             failure = str(_first(failures))
         drained = self.status()
@@ -143,16 +143,16 @@ class Simulation:
 
     async def _drain(self) -> None:
         ends = {entry: partition.log.log_end_offset for entry, partition in self._partitions.items()}
-        # The last fetch of a consumer may wait for bytes that do not come any more.
-        patience = self.workload.max_wait + DRAIN_SECONDS
+        # A consumer's last fetch may wait for its whole max_wait, since no more bytes come.
+        timeout = self.workload.max_wait + DRAIN_SECONDS
         try:
-            with anyio.fail_after(patience):
+            with anyio.fail_after(timeout):
                 for consumer in self._consumers:
                     await consumer.reach(ends)
         except TimeoutError:
             behind = {str(e): self._positions[e][e] for e in ends if self._positions[e][e] < ends[e]}
             raise DeliveryError(
-                f"partitions still not consumed {patience:g} s after the last record; positions {behind}"
+                f"partitions still not consumed {timeout:g} s after the last record; positions {behind}"
             ) from None
 
     async def _sample(self) -> None:
@@ -164,7 +164,7 @@ class Simulation:
             await anyio.sleep(SAMPLE_SECONDS)
 
     async def _retain(self) -> None:
-        """Give up what every consumer and every replica has: memory stays bounded, however long the run."""
+        """Delete the records that every consumer and every replica has, to bound the memory of a long run."""
         while True:
             await anyio.sleep(RETENTION_SECONDS)
             for topic_partition, partition in self._partitions.items():
@@ -187,7 +187,7 @@ class Simulation:
 
 
 def _image(workload: Workload) -> MetadataImage:
-    """One topic, led by one broker, with every replica in sync."""
+    """Return an image with one topic, which one broker leads, with every replica in sync."""
     replicas = tuple(range(LEADER_ID, LEADER_ID + workload.replicas))
     state = PartitionState(replicas, in_sync=replicas, leader=LEADER_ID)
     config = TopicConfig(min_insync_replicas=MIN_INSYNC_REPLICAS, segment_bytes=workload.segment_bytes)

@@ -1,4 +1,4 @@
-"""How long waits took, in bounded memory."""
+"""A histogram of waits, in bounded memory."""
 
 import math
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from typing import Final
 
 _SHORTEST: Final = 1e-6
 _LONGEST: Final = 1e3
-# Bucket bounds 2 % apart: so precise are the percentiles, whatever their size.
+# The bucket bounds are 2 % apart, so that percentiles of any size have a precision of 2 %.
 _PER_FACTOR_E: Final = 1 / math.log(1.02)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitSummary:
-    """Seconds; all 0 when nothing was recorded."""
+    """The count and the percentiles of waits, in seconds; all 0 without a wait."""
 
     count: int
     p50: float
@@ -21,9 +21,9 @@ class WaitSummary:
 
 
 class WaitHistogram:
-    """Counts waits between 1 us and 1,000 s in some 1,050 buckets.
+    """Counts waits between 1 us and 1,000 s in about 1,050 buckets.
 
-    Recording is O(1), a percentile O(buckets).
+    To record a wait costs O(1), a percentile costs O(buckets).
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class WaitHistogram:
         self._max = max(self._max, seconds)
 
     def percentile(self, fraction: float) -> float:
-        """The wait that ``fraction`` of all waits did not exceed, at most 2 % too high."""
+        """Return the wait that ``fraction`` of all waits did not exceed, at most 2 % too high."""
         rank = math.ceil(fraction * self._count)
         seen = 0
         for bucket, count in enumerate(self._counts):

@@ -1,4 +1,4 @@
-"""What a simulation is asked to do."""
+"""The workload of a simulation."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from examples.broker.simulator.batch_identity import HEADER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Offered load and shape of the cluster; rates in records per second, sizes in bytes, times in seconds.
+    """The load and the cluster. Rates are in records per second, sizes in bytes, times in seconds.
 
-    ValueError in plain words when the values do not fit each other.
+    Raises ValueError when the values do not fit each other.
     """
 
     rate: float = 50_000
@@ -30,17 +30,17 @@ class Workload:
     def __post_init__(self) -> None:
         if self.consumers > self.partitions:
             raise ValueError(
-                f"{self.consumers} consumers for {self.partitions} partitions: each partition has one, "
-                f"so {self.consumers - self.partitions} would have nothing to do"
+                f"{self.consumers} consumers for {self.partitions} partitions: each partition has one "
+                f"consumer, so use at most {self.partitions} consumers"
             )
         if self.batch_bytes < HEADER_BYTES:
             raise ValueError(
                 f"a batch of {self.batch} x {self.record_size} bytes is too small: "
-                f"it carries {HEADER_BYTES} bytes that tell its records apart"
+                f"its header, which identifies its records, has {HEADER_BYTES} bytes"
             )
         if self.batch_bytes > self.segment_bytes:
             raise ValueError(
-                f"a batch of {self.batch} x {self.record_size} bytes does not fit a segment of "
+                f"a batch of {self.batch} x {self.record_size} bytes does not fit into a segment of "
                 f"{self.segment_bytes} bytes"
             )
 

@@ -1,1 +1,1 @@
-"""A replica's log: segments of record batches, leader epochs, and what producers have written to it."""
+"""A replica's log: segments of record batches, leader epochs and the state of idempotent producers."""

@@ -1,4 +1,4 @@
-"""Which leader appended what: where each leader's records begin."""
+"""The start offset of each leader epoch in a log."""
 
 from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ NO_EPOCH: Final = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """An epoch, and the offset behind the last record its leader appended; -1 and -1 when not known."""
+    """A leader epoch and the offset after the last record of that epoch; -1 and -1 when it is unknown."""
 
     epoch: int
     end_offset: int
@@ -19,8 +19,9 @@ UNKNOWN_EPOCH_END: Final = EpochEndOffset(NO_EPOCH, -1)
 class LeaderEpochs:
     """The start offset of each leader epoch in a log (Kafka's LeaderEpochFileCache).
 
-    Two logs agree up to the end of the last epoch both have, as offsets alone cannot tell (KIP-101, KIP-279).
-    Epochs and their starts both grow. Every call is O(log epochs), but for those that drop some.
+    Two logs agree up to the end of the last epoch that both have; offsets alone cannot show this (KIP-101,
+    KIP-279). Epochs and their start offsets both grow. Every call costs O(log epochs), except the calls that
+    drop epochs.
     """
 
     __slots__ = ("_epochs", "_starts", "latest")
@@ -34,13 +35,13 @@ class LeaderEpochs:
         return f"<LeaderEpochs {dict(self.entries())}>"
 
     def entries(self) -> list[tuple[int, int]]:
-        """Each epoch with its start offset, oldest first."""
+        """Return each epoch with its start offset, oldest first."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """From ``start_offset`` on, records belong to ``epoch``. No effect unless it is the newest so far.
+        """Assign the records from ``start_offset`` on to ``epoch``, if it is newer than every known epoch.
 
-        An epoch that began there, or later, has got no record into the log, and is forgotten.
+        An epoch that began at that offset or later has no record in the log, and is dropped.
         """
         if epoch > self.latest:
             self.truncate_from_end(start_offset)
@@ -49,15 +50,15 @@ class LeaderEpochs:
             self.latest = epoch
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch a record at ``offset`` belongs to; -1 before the first known."""
+        """Return the epoch of the record at ``offset``; -1 before the first known epoch."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """The largest known epoch not past ``epoch``, and where it ends.
+        """Return the largest known epoch that is at most ``epoch``, and its end offset.
 
-        An epoch newer than all that are known gives ``UNKNOWN_EPOCH_END``; one older than all gives itself,
-        ending where the first known begins.
+        For an epoch newer than every known one it is ``UNKNOWN_EPOCH_END``. An epoch older than every known
+        one is returned itself, with the start of the first known epoch as its end.
         """
         if epoch == self.latest != NO_EPOCH:
             return EpochEndOffset(epoch, log_end_offset)
@@ -68,13 +69,13 @@ class LeaderEpochs:
         return EpochEndOffset(known, self._starts[next_index])
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log now ends at ``end_offset``: forget the epochs that begin there or later."""
+        """Drop the epochs that begin at ``end_offset`` or later: the log now ends there."""
         index = bisect_left(self._starts, end_offset)
         del self._epochs[index:], self._starts[index:]
         self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at ``start_offset``: forget the epochs that end there or earlier."""
+        """Drop the epochs that end at ``start_offset`` or earlier: the log now starts there."""
         index = bisect_right(self._starts, start_offset) - 1
         if index >= 0:
             del self._epochs[:index], self._starts[:index]

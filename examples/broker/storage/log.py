@@ -1,4 +1,4 @@
-"""A partition's log: segments in order, appended to at the end, read anywhere, dropped from the front."""
+"""A partition's log: segments that are appended to at the end, read anywhere and deleted from the start."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ _BASE_OFFSET = attrgetter("base_offset")
 
 
 class PartitionLog:
-    """One replica's copy of a partition (Kafka's UnifiedLog, in memory).
+    """The log of one replica (Kafka's UnifiedLog, in memory).
 
-    Appending is O(1), reading O(log segments + log batches of one segment + batches returned). A segment
-    rolls when the next batch would take it past ``segment_bytes``; a batch larger than that gets a segment of
-    its own.
+    An append costs O(1), a read O(log segments + log batches of one segment + batches returned). The log
+    rolls to a new segment when the next batch would make the active one larger than ``segment_bytes``. A
+    batch that is larger than that has a segment of its own.
     """
 
     def __init__(self, segment_bytes: int) -> None:
@@ -45,7 +45,7 @@ class PartitionLog:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset the next record will get."""
+        """The offset of the next record."""
         return self._end.message_offset
 
     @property
@@ -62,11 +62,11 @@ class PartitionLog:
 
     @property
     def latest_epoch(self) -> int:
-        """Of the leader that appended last, or was to; -1 before any."""
+        """The epoch of the latest leader, even if it has appended nothing; -1 before the first one."""
         return self._epochs.latest
 
     def batches(self) -> Iterator[RecordBatch]:
-        """All that are stored, the one that holds ``log_start_offset`` first."""
+        """Return all batches, from the one with ``log_start_offset`` on."""
         return (
             batch
             for segment in self._segments
@@ -75,18 +75,19 @@ class PartitionLog:
         )
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """What is appended from here on is a new leader's."""
+        """Begin a leader epoch at the end of the log."""
         self._epochs.assign(leader_epoch, self.log_end_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
-        """The largest epoch here not past ``leader_epoch``, and where it ends; see ``LeaderEpochs``."""
+        """Return the largest known epoch up to ``leader_epoch``, and its end; see ``LeaderEpochs``."""
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int = 0) -> int:
-        """Store the batch under the next offsets; gives back its first.
+        """Append the batch at the next offsets, and return its first offset.
 
-        A retry of what an idempotent producer has got in already is not stored again, and gives the offset
-        it has. ApiError when its sequence is not next; see ``ProducerState.check``.
+        A retry of a batch that an idempotent producer has already appended is not appended again, and returns
+        the earlier offset. Raises ApiError when the sequence is not the next one; see
+        ``ProducerState.check``.
         """
         if batch.producer is not None:
             earlier = self._producers.check(batch.producer, self.log_start_offset)
@@ -97,9 +98,10 @@ class PartitionLog:
         return stored.base_offset
 
     def append_as_follower(self, batch: RecordBatch) -> None:
-        """Store a batch under the offsets the leader gave it; ValueError for a gap or an overlap.
+        """Append a batch at the offsets that the leader gave it. Raises ValueError for a gap or an overlap.
 
-        Only the first batch of an empty log may begin below it, when the leader's log starts inside that.
+        Only the first batch of an empty log may begin below the log, when the leader's log starts inside the
+        batch.
         """
         end = self.log_end_offset
         if self.log_start_offset == end and batch.base_offset < end < batch.next_offset:
@@ -114,11 +116,11 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, upper_bound: LogOffsetMetadata, *, min_one_batch: bool = True
     ) -> FetchDataInfo:
-        """Whole batches from the one that holds ``offset``, below ``upper_bound``, from one segment.
+        """Return whole batches of one segment, from the one with ``offset`` on, below ``upper_bound``.
 
-        At most ``max_bytes``, except that with ``min_one_batch`` the first comes whatever its size, so that a
-        reader never gets stuck on a large one (KIP-74). Reading at or past the bound gives nothing. ApiError
-        OFFSET_OUT_OF_RANGE outside ``log_start_offset..log_end_offset``.
+        They have at most ``max_bytes``. With ``min_one_batch`` the first batch is returned whatever its size,
+        so that a large batch never blocks a reader (KIP-74). At or above the bound there are no batches.
+        Raises ApiError OFFSET_OUT_OF_RANGE outside ``log_start_offset..log_end_offset``.
         """
         if offset >= upper_bound.message_offset:
             return FetchDataInfo(self.locate(offset))
@@ -130,14 +132,15 @@ class PartitionLog:
         return segment.read(offset, max_bytes, max_position, min_one_batch=min_one_batch)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
-        """Where ``offset`` lies. ApiError OFFSET_OUT_OF_RANGE as for ``read``."""
+        """Return the position of ``offset``. Raises ApiError OFFSET_OUT_OF_RANGE as ``read`` does."""
         return self._end if offset == self.log_end_offset else self._segment_of(offset).locate(offset)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record that is at least as late as ``timestamp``, in O(batches).
+        """Return the first record with this ``timestamp`` or a later one, in O(batches).
 
-        Exact where a batch can be looked into and lies here whole; a compressed one stands for all its
-        records. Special timestamps ask for the start of the log and for the latest record (KIP-734).
+        The record is exact in an uncompressed batch. In a compressed batch the first record stands for all.
+        Special timestamps ask for the start of the log and for the record with the highest timestamp
+        (KIP-734).
         """
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             return self._stamped(NO_TIMESTAMP, self.log_start_offset)
@@ -153,13 +156,13 @@ class PartitionLog:
         return None
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch with a record at or past ``offset``. A batch that straddles it goes whole.
+        """Drop every batch with a record at or above ``offset``, including the batch that contains it.
 
-        As in Kafka's LocalLog.truncateTo, a segment that begins at ``offset`` stays, empty, as the active
-        one, and an offset below the start of the log leaves an empty log there.
+        As in Kafka's LocalLog.truncateTo, a segment that begins at ``offset`` stays as the empty active
+        segment, and an offset below the start of the log leaves an empty log at that offset.
         """
         if offset >= self.log_end_offset:
-            # A leader may have begun here that appended nothing before another one took over.
+            # An epoch may begin at the end of the log: its leader appended nothing before the next one led.
             self._epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self._segments[0].base_offset:
@@ -173,7 +176,7 @@ class PartitionLog:
         self._producers.rebuild(self.batches())
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets ``offset``."""
+        """Drop all batches. The next record has ``offset``."""
         self._segments = [LogSegment(offset)]
         self._end = self._segments[-1].end
         self.log_start_offset = offset
@@ -181,17 +184,18 @@ class PartitionLog:
         self._producers.rebuild(())
 
     def increment_log_start_offset(self, offset: int) -> None:
-        """Give up what is below ``offset`` (no effect if it is given up already): whole segments are freed.
+        """Move the log start offset up to ``offset``, and free the segments below it.
 
-        The active segment stays, whatever it holds. ApiError OFFSET_OUT_OF_RANGE past the end of the log.
+        It has no effect when the log already starts there or later. The active segment stays. Raises ApiError
+        OFFSET_OUT_OF_RANGE above the end of the log.
         """
         if offset > self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is past the end of {self!r}")
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the end of {self!r}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             del self._segments[: self._segment_index(offset)]
             self._epochs.truncate_from_start(offset)
-            self._producers.forget_below(offset)
+            self._producers.drop_below(offset)
 
     def _append(self, batch: RecordBatch) -> None:
         active = self._segments[-1]
@@ -210,7 +214,7 @@ class PartitionLog:
 
     def _segment_of(self, offset: int) -> LogSegment:
         if not self.log_start_offset <= offset < self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is outside {self!r}")
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside {self!r}")
         return self._segments[self._segment_index(offset)]
 
     def _segment_index(self, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""What a log knows of the idempotent producers that write to it."""
+"""The idempotent producers of a log, and their latest batches."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
-# As many as a producer may have unanswered (max.in.flight.requests.per.connection with idempotence), so that
-# a retry of any of them is known.
+# An idempotent producer may have this many unanswered requests (max.in.flight.requests.per.connection), and
+# each of them may be retried.
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = 2**31 - 1
 
@@ -28,10 +28,10 @@ class _Producer:
 
 
 class ProducerState:
-    """The last batches of each producer id: what tells a retry, and a gap (Kafka's ProducerStateManager).
+    """The last batches of each producer id, which show a retry or a gap (Kafka's ProducerStateManager).
 
-    It follows from the batches in the log and from nothing else, so that every replica has it. Producers are
-    forgotten with the last of their records: what is kept is bounded by what the log holds.
+    The state is derived from the batches in the log alone, so that every replica has the same. A producer is
+    dropped when its last record is deleted, so the size of the log bounds the size of the state.
     """
 
     __slots__ = ("_producers",)
@@ -46,12 +46,13 @@ class ProducerState:
         return len(self._producers)
 
     def check(self, sequence: ProducerSequence, log_start_offset: int) -> int | None:
-        """Where these records lie if they are here already, as a retry's are; None when they come next.
+        """Return the offset of a batch that is a retry, or None for the next batch of its producer.
 
-        A producer that is not known may begin anywhere in a log that has given up records, since those may
-        have been its own. In a log that has not, its first batch is missing, lost with the leader before
-        (KAFKA-15591). ApiError INVALID_PRODUCER_EPOCH for an epoch that has been replaced,
-        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or a producer or epoch that does not begin at 0.
+        An unknown producer may begin at any sequence when records of the log were deleted, since they may
+        have been its own. When no records were deleted, a sequence above 0 means that its first batch was
+        lost with the previous leader (KAFKA-15591). Raises ApiError INVALID_PRODUCER_EPOCH for an epoch that
+        a newer one has replaced, and OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or for a producer or epoch that
+        does not begin at 0.
         """
         producer = self._producers.get(sequence.producer_id)
         if producer is None:
@@ -61,7 +62,7 @@ class ProducerState:
         elif sequence.producer_epoch < producer.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"{sequence} comes after epoch {producer.epoch}",
+                f"{sequence} has an older epoch than {producer.epoch}, the producer's latest",
             )
         elif sequence.producer_epoch > producer.epoch:
             expected = 0
@@ -69,16 +70,16 @@ class ProducerState:
             for appended in producer.appended:
                 if appended[:2] == (sequence.first_sequence, sequence.last_sequence):
                     return appended.base_offset
-            expected = following(producer.appended[-1].last_sequence)
+            expected = increment_sequence(producer.appended[-1].last_sequence)
         if sequence.first_sequence != expected:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"{sequence} comes where {expected} is next",
+                f"{sequence}, but the next sequence is {expected}",
             )
         return None
 
     def update(self, batch: RecordBatch) -> None:
-        """Learn from a batch that is in the log now."""
+        """Record a batch that was appended to the log."""
         sequence = batch.producer
         if sequence is None:
             return
@@ -90,8 +91,8 @@ class ProducerState:
         )
         producer.last_offset = batch.next_offset - 1
 
-    def forget_below(self, log_start_offset: int) -> None:
-        """Drop the producers that have no record left, now that the log starts there."""
+    def drop_below(self, log_start_offset: int) -> None:
+        """Drop the producers without a record at or above ``log_start_offset``."""
         gone = [
             producer_id
             for producer_id, producer in self._producers.items()
@@ -101,13 +102,13 @@ class ProducerState:
             del self._producers[producer_id]
 
     def rebuild(self, batches: Iterable[RecordBatch]) -> None:
-        """After a truncation: what follows from the batches that are left, in O(batches)."""
+        """Derive the state from the remaining batches after a truncation, in O(batches)."""
         if self._producers:
             self._producers.clear()
             for batch in batches:
                 self.update(batch)
 
 
-def following(sequence: int, count: int = 1) -> int:
-    """The sequence ``count`` records on; after 2^31 - 1 comes 0."""
+def increment_sequence(sequence: int, count: int = 1) -> int:
+    """Return the sequence ``count`` records later. 0 follows 2^31 - 1."""
     return (sequence + count) % (MAX_SEQUENCE + 1)

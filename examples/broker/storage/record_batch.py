@@ -1,4 +1,4 @@
-"""What logs store: a batch of records, opaque but for a few facts about it."""
+"""The record batch, which a log stores: a block of bytes and a few facts about it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from examples.broker.storage.timestamps import NO_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class ProducerSequence:
-    """Which of an idempotent producer's records a batch holds, the first to the last (KIP-98)."""
+    """The first and the last sequence number of an idempotent producer's records in a batch (KIP-98)."""
 
     producer_id: int
     producer_epoch: int
@@ -21,9 +21,9 @@ class ProducerSequence:
 class RecordBatch:
     """``record_count`` records as one opaque block of bytes.
 
-    The leader that appends it decides ``base_offset`` and ``leader_epoch``. ``producer`` is None without
-    idempotence; ``max_timestamp`` is in milliseconds since the epoch. The broker never looks inside: every
-    cost is per batch, not per record.
+    The leader that appends the batch assigns ``base_offset`` and ``leader_epoch``. ``producer`` is None
+    without idempotence. ``max_timestamp`` is in milliseconds since the epoch. The broker does not read the
+    records, so that every cost is per batch, not per record.
     """
 
     record_count: int
@@ -48,7 +48,7 @@ class RecordBatch:
         return len(self.data)
 
     def at(self, base_offset: int, leader_epoch: int) -> Self:
-        """The same records where a leader has put them."""
+        """Return the batch with the offset and the leader epoch that a leader assigns to it."""
         return type(self)(
             self.record_count,
             self.data_at(base_offset, leader_epoch),
@@ -59,13 +59,13 @@ class RecordBatch:
         )
 
     def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
-        """The bytes once they lie there: for a batch that does not tell its own place, the same."""
+        """Return the bytes with this offset and epoch. They stay the same if the bytes contain neither."""
         return self.data
 
     def timestamps(self) -> Iterator[tuple[int, int]]:
-        """Offset and timestamp of each record that has one, in order.
+        """Return the offset and the timestamp of each record that has a timestamp, in order.
 
-        A batch that cannot be looked into stands for all its records: its first offset, its last timestamp.
+        A batch with unreadable records returns one pair: its first offset and its highest timestamp.
         """
         if self.max_timestamp != NO_TIMESTAMP:
             yield self.base_offset, self.max_timestamp

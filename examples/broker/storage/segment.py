@@ -1,4 +1,4 @@
-"""Segments, which store the record batches, and offsets that know where in a segment they lie."""
+"""Log segments, which store the record batches, and offsets with their position in a segment."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from examples.broker.storage.record_batch import RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class LogOffsetMetadata:
-    """An offset, the base offset of the segment that holds it, and its byte position in that segment.
+    """An offset, the base offset of its segment, and its byte position in that segment.
 
-    The position is what lets a delayed fetch count the bytes between two offsets without reading
+    With the positions a delayed fetch counts the bytes between two offsets without a read
     (org.apache.kafka.storage.internals.log.LogOffsetMetadata).
     """
 
@@ -26,9 +26,9 @@ class LogOffsetMetadata:
         return self.segment_base_offset == that.segment_base_offset
 
     def position_diff(self, that: "LogOffsetMetadata") -> int:
-        """Bytes from ``that`` to this offset. ValueError when they lie on different segments."""
+        """Return the bytes from ``that`` to this offset. Raises ValueError when their segments differ."""
         if not self.on_same_segment(that):
-            raise ValueError(f"{self} and {that} lie on different segments: the bytes between are not known")
+            raise ValueError(f"{self} and {that} lie on different segments, so the bytes between are unknown")
         return self.relative_position_in_segment - that.relative_position_in_segment
 
 
@@ -37,7 +37,7 @@ UNKNOWN_OFFSET_METADATA = LogOffsetMetadata(-1, -1, -1)
 
 @dataclass(frozen=True, slots=True)
 class FetchDataInfo:
-    """What one read found: where it began, and whole batches from there."""
+    """The result of a read: the position where it began, and whole batches from there on."""
 
     fetch_offset_metadata: LogOffsetMetadata
     batches: tuple[RecordBatch, ...] = ()
@@ -45,7 +45,7 @@ class FetchDataInfo:
 
 
 class LogSegment:
-    """A run of batches from ``base_offset`` on, without gaps. Finding an offset costs O(log batches)."""
+    """Consecutive batches from ``base_offset`` on. To find an offset costs O(log batches)."""
 
     __slots__ = ("_base_offsets", "_batches", "_positions", "base_offset")
 
@@ -53,7 +53,7 @@ class LogSegment:
         self.base_offset = base_offset
         self._batches: list[RecordBatch] = []
         self._base_offsets: list[int] = []
-        # Where each batch begins, and at the end where the next one will.
+        # The start position of each batch, and last the position of the next batch.
         self._positions: list[int] = [0]
 
     def __repr__(self) -> str:
@@ -81,11 +81,11 @@ class LogSegment:
         self._positions.append(self._positions[-1] + batch.size_in_bytes)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
-        """``offset`` with the position of the batch that holds it."""
+        """Return ``offset`` with the position of the batch that contains it."""
         return LogOffsetMetadata(offset, self.base_offset, self._positions[self._index_of(offset)])
 
     def read(self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool) -> FetchDataInfo:
-        """Whole batches from the one that holds ``offset``; see ``PartitionLog.read``."""
+        """Return whole batches from the one that contains ``offset`` on; see ``PartitionLog.read``."""
         first = self._index_of(offset)
         start = self._positions[first]
         stop = bisect_right(self._positions, min(start + max_bytes, max_position)) - 1
@@ -97,7 +97,7 @@ class LogSegment:
         return FetchDataInfo(metadata, tuple(self._batches[first:stop]), self._positions[stop] - start)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that holds ``offset``, and all behind it."""
+        """Drop the batch that contains ``offset``, and all batches after it."""
         index = self._index_of(offset)
         del self._batches[index:], self._base_offsets[index:], self._positions[index + 1 :]
 

@@ -1,4 +1,4 @@
-"""What of a replica outlives its broker."""
+"""The part of a replica that outlives its broker."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -8,9 +8,9 @@ from examples.broker.storage.log import PartitionLog
 
 @dataclass(slots=True)
 class StoredPartition:
-    """A log, and how far it was known to be committed: what a broker finds on its disk when it starts again.
+    """The log and the high watermark that a broker finds on its disk after a restart.
 
-    ``topic_id`` tells a topic from an earlier one of the same name.
+    ``topic_id`` distinguishes a topic from an earlier one of the same name.
     """
 
     topic_id: UUID

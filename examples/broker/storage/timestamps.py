@@ -1,20 +1,20 @@
-"""Timestamps of records, in milliseconds since the epoch, and those that ask for a certain offset."""
+"""Timestamps of records, in milliseconds since the epoch, and special timestamps that ask for an offset."""
 
 from dataclasses import dataclass
 from typing import Final
 
 NO_TIMESTAMP: Final = -1
-# What ListOffsets takes in place of a timestamp.
+# The special timestamps of ListOffsets.
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 MAX_TIMESTAMP: Final = -3
-# KIP-405. Nothing is in remote storage here, so what is earliest is local.
+# KIP-405. This broker has no remote storage, so it equals EARLIEST_TIMESTAMP.
 EARLIEST_LOCAL_TIMESTAMP: Final = -4
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampAndOffset:
-    """A record's offset, its timestamp (-1 when not looked up by it), and the epoch it was appended in."""
+    """A record's offset, its timestamp (-1 if the lookup was not by timestamp) and its leader epoch."""
 
     timestamp: int
     offset: int

@@ -1,4 +1,4 @@
-"""Kafka's record batch, format version 2, as it comes over the wire and lies in the log."""
+"""Kafka's record batch in format version 2, the same bytes on the wire and in the log."""
 
 import struct
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from typing import Final, Self
 from crc32c import crc32c
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.storage.producer_state import following
+from examples.broker.storage.producer_state import increment_sequence
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
 # base offset, batch length, partition leader epoch, magic, crc, attributes, last offset delta,
 # base timestamp, max timestamp, producer id, producer epoch, base sequence, record count
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-# The length counts from behind itself, the CRC covers from the attributes on.
+# The batch length counts the bytes after itself. The CRC covers the bytes from the attributes on.
 _LENGTH_COUNTS_FROM: Final = 12
 _CRC_COVERS_FROM: Final = 21
 _ATTRIBUTES: Final = struct.Struct(">h")
@@ -22,7 +22,8 @@ _BASE_TIMESTAMP_AT: Final = 27
 _OFFSET: Final = struct.Struct(">q")
 _EPOCH: Final = struct.Struct(">i")
 _MAGIC: Final = 2
-# Length, attributes, timestamp, offset, no key, no value, no headers.
+# A record without key, value and headers: one byte each for length, attributes, timestamp delta, offset
+# delta, key length, value length and header count.
 _LEAST_RECORD_BYTES: Final = 7
 _COMPRESSION: Final = 0b0000_0111
 _KNOWN_CODECS: Final = 4
@@ -31,32 +32,32 @@ _TRANSACTIONAL_OR_CONTROL: Final = 0b0011_0000
 
 
 class WireRecordBatch(RecordBatch):
-    """A batch in Kafka's own bytes; only its base offset and leader epoch are ever written to.
+    """A batch in Kafka's own bytes. A leader writes its base offset and leader epoch, and nothing else.
 
-    Neither is covered by the checksum, which is what lets a leader set them in place.
+    The checksum covers neither of the two, so a leader can set them in place.
     """
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """The one batch that is ``data``, as a producer sends it.
+        """Parse ``data``, which a producer sends as exactly one batch.
 
-        ApiError CORRUPT_MESSAGE when the bytes are damaged; INVALID_RECORD when they are not exactly one
-        batch, of an older format, or part of a transaction, which this broker does not serve.
+        Raises ApiError CORRUPT_MESSAGE when the bytes are damaged, and INVALID_RECORD when they are not
+        exactly one batch, have an older format, or belong to a transaction, which this broker does not serve.
         """
         size = _size_of(data, 0)
         if size > len(data):
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes, of which {len(data)} came")
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes is cut off after {len(data)}")
         if size < len(data):
-            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data) - size} bytes behind the one batch allowed")
+            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data) - size} bytes follow the one batch allowed")
         return cls._parse(data)
 
     @classmethod
     def parse_all(cls, data: bytes) -> tuple[Self, ...]:
-        """The batches one after the other in ``data``; the last may be cut off, and is left out then.
+        """Parse the consecutive batches in ``data``. A last batch that is cut off is left out.
 
-        ApiError as for ``parse``.
+        Raises ApiError as ``parse`` does.
         """
         batches: list[Self] = []
         start = 0
@@ -86,16 +87,18 @@ class WireRecordBatch(RecordBatch):
             record_count,
         ) = _HEADER.unpack_from(data)
         if crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != crc:
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the checksum of {len(data)} bytes is not {crc:#x}")
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes do not have the checksum {crc:#x}")
         if record_count < 1 or last_offset_delta != record_count - 1:
             raise ApiError(
                 ErrorCode.INVALID_RECORD, f"{record_count} records at offsets 0 to {last_offset_delta}"
             )
         codec = attributes & _COMPRESSION
         if codec > _KNOWN_CODECS:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"compression codec {codec}")
+            raise ApiError(ErrorCode.INVALID_RECORD, f"unknown compression codec {codec}")
         if not codec and record_count * _LEAST_RECORD_BYTES > len(data) - _HEADER.size:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"{record_count} records in {len(data)} bytes")
+            raise ApiError(
+                ErrorCode.INVALID_RECORD, f"{record_count} records do not fit into {len(data)} bytes"
+            )
         if attributes & _TRANSACTIONAL_OR_CONTROL:
             raise ApiError(ErrorCode.INVALID_RECORD, "transactions are not served")
         producer = None
@@ -105,7 +108,7 @@ class WireRecordBatch(RecordBatch):
                     ErrorCode.INVALID_RECORD,
                     f"producer {producer_id} with epoch {producer_epoch} and sequence {base_sequence}",
                 )
-            last_sequence = following(base_sequence, last_offset_delta)
+            last_sequence = increment_sequence(base_sequence, last_offset_delta)
             producer = ProducerSequence(producer_id, producer_epoch, base_sequence, last_sequence)
         return cls(record_count, data, base_offset, leader_epoch, producer, max_timestamp)
 
@@ -116,7 +119,7 @@ class WireRecordBatch(RecordBatch):
         return bytes(data)
 
     def timestamps(self) -> Iterator[tuple[int, int]]:
-        """Of every record; but a compressed batch stands for all its records, as does a damaged one."""
+        """As ``RecordBatch.timestamps``. The records of a compressed or damaged batch are unreadable."""
         (attributes,) = _ATTRIBUTES.unpack_from(self.data, _CRC_COVERS_FROM)
         if attributes & (_COMPRESSION | _LOG_APPEND_TIME):
             return super().timestamps()
@@ -133,7 +136,7 @@ class WireRecordBatch(RecordBatch):
             length, start = _varint(self.data, position)
             if length < 0:
                 raise ValueError(f"a record of length {length}")
-            # One byte of attributes lies in front.
+            # One byte of attributes comes first.
             timestamp_delta, _ = _varint(self.data, start + 1)
             found.append((offset, base_timestamp + timestamp_delta))
             position = start + length
@@ -145,14 +148,19 @@ def _size_of(data: bytes, start: int) -> int:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data) - start} bytes do not hold a batch's header")
     _, length, _, magic, *_ = _HEADER.unpack_from(data, start)
     if magic != _MAGIC:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"a batch of format {magic}, where {_MAGIC} is served")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, f"a batch in format {magic}, but only format {_MAGIC} is served"
+        )
     if length < _HEADER.size - _LENGTH_COUNTS_FROM:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
     return _LENGTH_COUNTS_FROM + int(length)
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint, as in Protocol Buffers, and the position behind it. ValueError past 64 bits."""
+    """Return a zigzag varint (as in Protocol Buffers) and the position after it.
+
+    Raises ValueError above 64 bits.
+    """
     value = 0
     for shift in range(0, 64, 7):
         byte = data[position]

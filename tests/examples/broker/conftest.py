@@ -6,7 +6,7 @@ import pytest
 
 from examples.broker.replication.replica_manager import ReplicaManager
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import REPLICA_LAG_TIME_MAX, Cluster
+from tests.examples.broker.leader_broker import REPLICA_LAG_TIME_MAX, Cluster
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def pending(cluster: ControlledCluster) -> int:
     return sum(entry.pending for admin in cluster.admins.values() for entry in admin.statistics().values())
 
 
-async def test_a_topic_is_created_when_this_broker_knows_it(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_creation_is_answered_when_this_broker_knows_the_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         results = await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 5)
         assert codes(results) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
@@ -38,7 +38,7 @@ async def test_a_topic_is_created_when_this_broker_knows_it(virtual_time: Virtua
         assert pending(cluster) == 0
 
 
-async def test_one_that_cannot_be_created_does_not_keep_the_others_waiting(
+async def test_a_topic_that_cannot_be_created_does_not_delay_the_others(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -49,7 +49,7 @@ async def test_one_that_cannot_be_created_does_not_keep_the_others_waiting(
         }
 
 
-async def test_a_broker_that_sees_nothing_of_it_answers_at_the_timeout(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_creation_not_in_the_brokers_metadata_times_out(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         cluster.pause(0)
         creation = asyncio.create_task(cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b", 0)], 3))
@@ -64,7 +64,9 @@ async def test_a_broker_that_sees_nothing_of_it_answers_at_the_timeout(virtual_t
         cluster.resume(0)
 
 
-async def test_a_broker_that_sees_it_late_answers_then(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_creation_is_answered_when_the_broker_gets_the_image_late(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     async with ControlledCluster.running() as cluster:
         cluster.pause(0)
         creation = asyncio.create_task(cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 3))
@@ -75,7 +77,9 @@ async def test_a_broker_that_sees_it_late_answers_then(virtual_time: VirtualTime
         assert pending(cluster) == 0
 
 
-async def test_a_topic_is_deleted_when_this_broker_has_forgotten_it(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_deletion_is_answered_when_this_broker_no_longer_knows_the_topic(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     async with ControlledCluster.running() as cluster:
         admin = cluster.admins[0]
         await admin.create_topics([NewTopic("a")], 5)
@@ -87,7 +91,7 @@ async def test_a_topic_is_deleted_when_this_broker_has_forgotten_it(virtual_time
         assert virtual_time.time() == 0
 
 
-async def test_a_topic_recreated_before_its_end_was_seen_is_deleted_all_the_same(
+async def test_a_deletion_is_answered_when_the_topic_was_created_again_meanwhile(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -101,7 +105,7 @@ async def test_a_topic_recreated_before_its_end_was_seen_is_deleted_all_the_same
         assert virtual_time.time() == 1
 
 
-async def test_a_deletion_unseen_at_the_timeout_says_so(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_deletion_not_in_the_brokers_metadata_times_out(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[0].create_topics([NewTopic("a")], 5)
         cluster.pause(0)
@@ -122,7 +126,9 @@ async def lead_elsewhere(cluster: ControlledCluster) -> None:
     await cluster.settle()
 
 
-async def test_an_election_is_over_when_this_broker_knows_the_leaders(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_election_is_answered_when_this_broker_knows_the_leaders(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     async with ControlledCluster.running() as cluster:
         await lead_elsewhere(cluster)
         admin = cluster.admins[2]
@@ -135,7 +141,7 @@ async def test_an_election_is_over_when_this_broker_knows_the_leaders(virtual_ti
         assert pending(cluster) == 0
 
 
-async def test_an_election_unseen_at_the_timeout_says_so(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_election_not_in_the_brokers_metadata_times_out(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await lead_elsewhere(cluster)
         cluster.pause(2)
@@ -147,7 +153,9 @@ async def test_an_election_unseen_at_the_timeout_says_so(virtual_time: VirtualTi
         cluster.resume(2)
 
 
-async def test_an_election_is_seen_even_if_its_leader_is_gone_by_then(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_election_is_answered_even_if_its_leader_has_failed_meanwhile(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     async with ControlledCluster.running() as cluster:
         await lead_elsewhere(cluster)
         cluster.pause(2)
@@ -159,7 +167,7 @@ async def test_an_election_is_seen_even_if_its_leader_is_gone_by_then(virtual_ti
         assert virtual_time.time() == 1
 
 
-async def test_a_client_that_goes_away_leaves_nothing_waiting(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_disconnected_client_leaves_no_pending_operation(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await lead_elsewhere(cluster)
         cluster.pause(2)
@@ -178,7 +186,7 @@ async def test_a_client_that_goes_away_leaves_nothing_waiting(virtual_time: Virt
         cluster.resume(2)
 
 
-async def test_who_needs_a_topic_at_the_same_time_shares_it(virtual_time: VirtualTimeLoop) -> None:
+async def test_concurrent_auto_creations_share_one_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         first, second = await asyncio.gather(
             cluster.admins[0].auto_create(["a"]), cluster.admins[1].auto_create(["a"])
@@ -186,7 +194,7 @@ async def test_who_needs_a_topic_at_the_same_time_shares_it(virtual_time: Virtua
         assert first == second == {"a": cluster.controller.image.topics["a"]}
 
 
-async def test_a_topic_created_on_the_way_is_not_waited_for_for_ever(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_auto_creation_not_in_the_brokers_metadata_times_out(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         cluster.pause(0)
         results = await cluster.admins[0].auto_create(["a", "a b"])
@@ -198,7 +206,7 @@ async def test_a_topic_created_on_the_way_is_not_waited_for_for_ever(virtual_tim
         cluster.resume(0)
 
 
-async def test_too_many_unknown_topics_are_not_created_and_the_known_ones_are_told(
+async def test_too_many_unknown_topics_are_not_created_and_known_ones_are_returned(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running(defaults=ClusterDefaults(num_partitions=MAX_PARTITIONS)) as cluster:
@@ -210,7 +218,7 @@ async def test_too_many_unknown_topics_are_not_created_and_the_known_ones_are_to
 
 
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (4, 3)])
-async def test_the_offsets_topic_is_created_on_first_use_for_the_brokers_there_are(
+async def test_the_offsets_topic_is_created_on_first_use_with_at_most_one_replica_a_broker(
     virtual_time: VirtualTimeLoop, brokers: int, replicas: int
 ) -> None:
     async with ControlledCluster.running(brokers, ClusterDefaults(offsets_topic_num_partitions=5)) as cluster:
@@ -220,14 +228,14 @@ async def test_the_offsets_topic_is_created_on_first_use_for_the_brokers_there_a
         assert await cluster.admins[brokers - 1].ensure_offsets_topic() is topic
 
 
-async def test_without_live_brokers_there_is_no_offsets_topic(virtual_time: VirtualTimeLoop) -> None:
+async def test_without_live_brokers_the_offsets_topic_is_not_created(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(1) as cluster:
         cluster.controller.fence(0)
         with pytest.raises(ApiError, match="INVALID_REPLICATION_FACTOR"):
             await cluster.admins[0].ensure_offsets_topic()
 
 
-async def test_a_broker_that_stops_answers_as_if_the_time_were_over(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_stopping_broker_answers_as_if_requests_had_timed_out(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await lead_elsewhere(cluster)
         admin = cluster.admins[2]

@@ -62,13 +62,15 @@ def test_the_preferred_leader_is_not_elected_while_fenced_or_out_of_sync(
 
 
 @pytest.mark.parametrize("election", ElectionType)
-def test_who_leads_as_it_should_needs_no_election(events: Controller, election: ElectionType) -> None:
+def test_a_partition_with_the_right_leader_needs_no_election(
+    events: Controller, election: ElectionType
+) -> None:
     before = events.image
     assert code(events.elect_leaders(election, [ZERO])[ZERO]) is ErrorCode.ELECTION_NOT_NEEDED
     assert events.image is before
 
 
-def test_what_is_not_there_cannot_be_led(events: Controller) -> None:
+def test_an_election_of_an_unknown_partition_is_refused(events: Controller) -> None:
     missing = [TopicPartition("events", 2), TopicPartition("events", -1), TopicPartition("others", 0)]
     results = events.elect_leaders(PREFERRED, missing)
     assert {key: code(result) for key, result in results.items()} == dict.fromkeys(
@@ -76,7 +78,7 @@ def test_what_is_not_there_cannot_be_led(events: Controller) -> None:
     )
 
 
-def test_asked_for_all_it_elects_where_needed_and_is_silent_about_the_rest(events: Controller) -> None:
+def test_an_election_of_all_partitions_returns_only_those_that_needed_one(events: Controller) -> None:
     assert events.elect_leaders(PREFERRED, None) == {}
     events.fence(0)
     rejoin(events, 0, ZERO)
@@ -85,7 +87,7 @@ def test_asked_for_all_it_elects_where_needed_and_is_silent_about_the_rest(event
     assert events.image.version == version + 1
 
 
-def test_an_unclean_election_takes_any_live_replica_and_what_it_has(events: Controller) -> None:
+def test_an_unclean_election_elects_any_live_replica_which_is_then_alone_in_sync(events: Controller) -> None:
     for broker_id in (2, 1, 0):
         events.fence(broker_id)
     events.heartbeat(2)

@@ -15,7 +15,7 @@ from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import registration
 
 
-async def test_an_image_that_is_there_already_is_not_waited_for(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_existing_later_image_is_returned_at_once(virtual_time: VirtualTimeLoop) -> None:
     async with Controller.running(ClusterDefaults()) as controller:
         assert await controller.image_after(-1) == MetadataImage()
         controller.register(registration(0))
@@ -23,7 +23,7 @@ async def test_an_image_that_is_there_already_is_not_waited_for(virtual_time: Vi
         assert controller.image_purgatory.statistics().pending == 0
 
 
-async def test_changes_in_one_step_arrive_as_one_image(virtual_time: VirtualTimeLoop) -> None:
+async def test_changes_in_one_loop_iteration_arrive_as_one_image(virtual_time: VirtualTimeLoop) -> None:
     async with Controller.running(ClusterDefaults()) as controller:
         waiting = asyncio.create_task(controller.image_after(0))
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_changes_in_one_step_arrive_as_one_image(virtual_time: VirtualTime
         assert (list(image.brokers), list(image.topics)) == ([0, 1, 2], ["events"])
 
 
-async def test_a_broker_fenced_by_the_clock_is_news_like_any_other(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_broker_fenced_by_its_timeout_publishes_an_image(virtual_time: VirtualTimeLoop) -> None:
     async with Controller.running(ClusterDefaults(broker_session_timeout=9)) as controller:
         controller.register(registration(0))
         assert (await controller.image_after(controller.image.version)).brokers[0].fenced
@@ -56,7 +56,7 @@ async def test_closing_withdraws_the_sessions_and_fences_nobody(virtual_time: Vi
 
 @given(turns=st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=10), sleeps=st.data())
 @settings(max_examples=50, deadline=None)
-def test_every_listener_ends_with_the_last_image_and_sees_none_twice(
+def test_every_listener_gets_the_last_image_and_none_twice(
     turns: list[list[int]], sleeps: st.DataObject
 ) -> None:
     """In each turn of the loop some brokers register; the listeners are slow in their own ways."""

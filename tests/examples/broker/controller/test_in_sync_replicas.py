@@ -32,7 +32,7 @@ def refusal(controller: Controller, broker_id: int, wanted: PartitionState) -> E
     return refused.value.code
 
 
-def test_the_leader_shrinks_and_expands_them_one_epoch_after_the_other(events: Controller) -> None:
+def test_each_change_of_the_in_sync_replicas_increments_the_partition_epoch(events: Controller) -> None:
     shrunk = events.alter_partition(0, EVENTS, replace(FRESH, in_sync=(0, 2)))
     assert shrunk == FRESH.with_in_sync((0, 2))
     assert events.image.partition(EVENTS) == shrunk
@@ -41,7 +41,7 @@ def test_the_leader_shrinks_and_expands_them_one_epoch_after_the_other(events: C
     assert events.image.partition(EVENTS) == expanded
 
 
-def test_who_does_not_lead_or_no_longer_in_that_epoch_is_fenced_off(events: Controller) -> None:
+def test_a_change_by_another_broker_or_in_another_epoch_is_fenced(events: Controller) -> None:
     assert refusal(events, 1, replace(FRESH, in_sync=(1,))) is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal(events, 0, replace(FRESH, leader_epoch=1)) is ErrorCode.FENCED_LEADER_EPOCH
     events.fence(0)
@@ -61,12 +61,12 @@ def test_a_fenced_broker_does_not_join(events: Controller) -> None:
 
 
 @pytest.mark.parametrize("in_sync", [(), (1, 2), (0, 3)])
-def test_the_leader_is_in_sync_and_who_holds_no_replica_is_not(
+def test_the_in_sync_replicas_have_the_leader_and_only_replicas(
     events: Controller, in_sync: tuple[int, ...]
 ) -> None:
     assert refusal(events, 0, replace(FRESH, in_sync=in_sync)) is ErrorCode.INVALID_REQUEST
 
 
-def test_what_is_not_there_is_not_changed(events: Controller) -> None:
+def test_a_change_of_an_unknown_partition_is_refused(events: Controller) -> None:
     events.delete_topic("events")
     assert refusal(events, 0, FRESH) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

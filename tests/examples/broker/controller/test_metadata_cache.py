@@ -24,7 +24,7 @@ def cache(controller: Controller) -> MetadataCache:
     return cache
 
 
-def test_it_tells_of_the_partitions_that_have_changed_and_of_no_others(
+def test_an_update_returns_exactly_the_changed_partitions(
     controller: Controller, cache: MetadataCache
 ) -> None:
     controller.fence(0)
@@ -33,12 +33,14 @@ def test_it_tells_of_the_partitions_that_have_changed_and_of_no_others(
     assert cache.update(controller.image) == TopicsDelta(frozenset(), {ZERO: state})
 
 
-def test_it_tells_of_a_deleted_topic(controller: Controller, cache: MetadataCache) -> None:
+def test_an_update_returns_the_partitions_of_a_deleted_topic(
+    controller: Controller, cache: MetadataCache
+) -> None:
     controller.delete_topic("events")
     assert cache.update(controller.image) == TopicsDelta(frozenset({ZERO, ONE}), {})
 
 
-def test_a_topic_deleted_and_created_anew_in_between_is_both(
+def test_a_topic_deleted_and_created_again_is_both_deleted_and_changed(
     controller: Controller, cache: MetadataCache
 ) -> None:
     old = controller.delete_topic("events")
@@ -49,7 +51,7 @@ def test_a_topic_deleted_and_created_anew_in_between_is_both(
     assert not cache.holds(old)
 
 
-def test_an_older_image_is_not_taken_over(controller: Controller, cache: MetadataCache) -> None:
+def test_an_older_image_is_ignored(controller: Controller, cache: MetadataCache) -> None:
     older = cache.image
     controller.delete_topic("events")
     cache.update(controller.image)
@@ -57,15 +59,15 @@ def test_an_older_image_is_not_taken_over(controller: Controller, cache: Metadat
     assert cache.image is controller.image
 
 
-def test_clients_are_sent_to_this_broker_while_it_is_live_and_else_to_another(
+def test_clients_see_this_broker_as_the_controller_or_another_while_it_is_fenced(
     controller: Controller, cache: MetadataCache
 ) -> None:
-    assert cache.contact == 1
+    assert cache.controller_id == 1
     controller.fence(1)
     cache.update(controller.image)
-    assert cache.contact == 0
+    assert cache.controller_id == 0
     controller.fence(0)
     controller.fence(2)
     cache.update(controller.image)
-    assert cache.contact == NO_LEADER
+    assert cache.controller_id == NO_LEADER
     assert cache.image.live_brokers == {}

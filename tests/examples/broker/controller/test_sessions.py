@@ -33,7 +33,7 @@ def live(controller: Controller) -> list[int]:
     return [broker_id for broker_id, broker in controller.image.brokers.items() if not broker.fenced]
 
 
-def test_a_broker_is_fenced_when_its_session_is_over_and_not_before(
+def test_a_broker_is_fenced_when_its_session_times_out_and_not_before(
     controller: Controller, clock: ManualClock
 ) -> None:
     start(controller, 0)
@@ -43,7 +43,7 @@ def test_a_broker_is_fenced_when_its_session_is_over_and_not_before(
     assert live(controller) == []
 
 
-def test_each_heartbeat_begins_the_session_anew(controller: Controller, clock: ManualClock) -> None:
+def test_each_heartbeat_extends_the_session(controller: Controller, clock: ManualClock) -> None:
     start(controller, 0, 1)
     for _ in range(10):
         clock.advance(5)
@@ -55,19 +55,19 @@ def test_each_heartbeat_begins_the_session_anew(controller: Controller, clock: M
     assert live(controller) == []
 
 
-def test_a_heartbeat_of_a_live_broker_changes_nothing_anybody_would_hear_of(controller: Controller) -> None:
+def test_a_heartbeat_of_a_live_broker_publishes_no_image(controller: Controller) -> None:
     start(controller, 0)
     before = controller.image
     controller.heartbeat(0)
     assert controller.image is before
 
 
-def test_a_broker_that_never_registered_has_no_heartbeat(controller: Controller) -> None:
+def test_a_heartbeat_of_an_unregistered_broker_is_an_error(controller: Controller) -> None:
     with pytest.raises(KeyError):
         controller.heartbeat(0)
 
 
-def test_the_next_live_replica_in_sync_leads_in_place_of_a_fenced_one(
+def test_the_next_live_in_sync_replica_leads_in_place_of_a_fenced_one(
     controller: Controller, clock: ManualClock
 ) -> None:
     start(controller, 0, 1, 2)
@@ -80,7 +80,7 @@ def test_the_next_live_replica_in_sync_leads_in_place_of_a_fenced_one(
     assert (after.leader, after.in_sync, after.leader_epoch) == (0, (0, 1), 1)
 
 
-def test_a_replica_out_of_sync_does_not_lead_however_live_it_is(controller: Controller) -> None:
+def test_a_live_replica_out_of_sync_does_not_lead(controller: Controller) -> None:
     start(controller, 0, 1, 2)
     create(controller, 0, 1, 2)
     controller.alter_partition(0, EVENTS, PartitionState((0, 1, 2), (0, 2), 0))
@@ -88,7 +88,7 @@ def test_a_replica_out_of_sync_does_not_lead_however_live_it_is(controller: Cont
     assert (state(controller).leader, state(controller).in_sync) == (2, (2,))
 
 
-def test_a_follower_that_is_fenced_leaves_the_in_sync_replicas_and_the_leader_its_epoch(
+def test_a_fenced_follower_leaves_the_in_sync_replicas_without_a_new_leader_epoch(
     controller: Controller,
 ) -> None:
     start(controller, 0, 1, 2)
@@ -124,7 +124,7 @@ def test_only_a_replica_in_sync_leads_again_when_it_comes_back(
     assert live(controller) == [0, 1]
 
 
-def test_a_broker_back_in_service_has_a_session_again(controller: Controller, clock: ManualClock) -> None:
+def test_an_unfenced_broker_has_a_session_again(controller: Controller, clock: ManualClock) -> None:
     start(controller, 0)
     clock.advance(9)
     controller.heartbeat(0)
@@ -134,7 +134,7 @@ def test_a_broker_back_in_service_has_a_session_again(controller: Controller, cl
     assert live(controller) == []
 
 
-def test_a_broker_that_starts_anew_while_its_session_lasts_leads_no_more(controller: Controller) -> None:
+def test_a_broker_that_restarts_within_its_session_loses_its_leaderships(controller: Controller) -> None:
     start(controller, 0, 1)
     create(controller, 0, 1)
     start(controller, 0)
@@ -143,16 +143,14 @@ def test_a_broker_that_starts_anew_while_its_session_lasts_leads_no_more(control
     assert controller.session_purgatory.statistics().pending == 2
 
 
-def test_a_broker_that_starts_anew_alone_in_sync_leads_in_a_new_epoch(controller: Controller) -> None:
+def test_a_restarted_broker_that_is_alone_in_sync_leads_in_a_new_epoch(controller: Controller) -> None:
     start(controller, 0)
     create(controller, 0)
     start(controller, 0)
     assert (state(controller).leader, state(controller).leader_epoch) == (0, 2)
 
 
-def test_a_broker_that_takes_its_leave_is_fenced_at_once_and_once(
-    controller: Controller, clock: ManualClock
-) -> None:
+def test_a_stopped_broker_is_fenced_at_once_and_only_once(controller: Controller, clock: ManualClock) -> None:
     start(controller, 0, 1)
     controller.fence(0)
     after = controller.image
@@ -170,7 +168,7 @@ def test_a_broker_may_come_back_at_another_address(controller: Controller) -> No
     assert controller.image.brokers[0] == type(moved)(0, moved.host, moved.port)
 
 
-def test_partitions_that_a_change_does_not_concern_stay_as_they_are(controller: Controller) -> None:
+def test_a_change_leaves_other_partitions_the_same_objects(controller: Controller) -> None:
     start(controller, 0, 1, 2)
     create(controller, 0, 1)
     before = controller.image.topics[EVENTS.topic]

@@ -9,18 +9,18 @@ from examples.broker.metadata import TopicConfig
 DEFAULTS = TopicConfig(min_insync_replicas=2, segment_bytes=1000, max_message_bytes=500)
 
 
-def test_what_is_not_said_is_as_by_default() -> None:
+def test_missing_settings_have_their_defaults() -> None:
     assert parse_topic_config({}, DEFAULTS) == DEFAULTS
     assert parse_topic_config({"segment.bytes": "14"}, DEFAULTS) == TopicConfig(2, 14, 500)
     said = {"min.insync.replicas": "1", "segment.bytes": "2147483647", "max.message.bytes": "0"}
     assert parse_topic_config(said, DEFAULTS) == TopicConfig(1, 2147483647, 0)
 
 
-def test_what_is_written_reads_the_same() -> None:
+def test_a_configuration_survives_a_round_trip_through_text() -> None:
     assert parse_topic_config(dict(topic_settings(DEFAULTS)), TopicConfig()) == DEFAULTS
 
 
-def test_asking_for_how_things_are_anyway_is_harmless() -> None:
+def test_the_supported_value_of_a_fixed_setting_is_accepted() -> None:
     assert parse_topic_config({"cleanup.policy": "delete", "retention.ms": "-1"}, DEFAULTS) == DEFAULTS
 
 
@@ -39,7 +39,7 @@ def test_asking_for_how_things_are_anyway_is_harmless() -> None:
         ("no.such.setting", "1"),
     ],
 )
-def test_what_cannot_be_had_is_refused(name: str, value: str | None) -> None:
+def test_an_unsupported_setting_is_refused(name: str, value: str | None) -> None:
     with pytest.raises(ApiError) as refused:
         parse_topic_config({name: value}, DEFAULTS)
     assert refused.value.code is ErrorCode.INVALID_CONFIG

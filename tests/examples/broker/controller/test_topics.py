@@ -31,7 +31,7 @@ def refusal(controller: Controller, topic: NewTopic) -> ErrorCode:
     return created.value.code
 
 
-def test_leaderships_go_round_the_brokers_and_topics_start_at_different_ones(three: Controller) -> None:
+def test_brokers_lead_in_turn_and_topics_start_at_different_brokers(three: Controller) -> None:
     leaders = [
         [state.leader for state in three.create_topic(NewTopic(name, 6, 2)).partitions] for name in "abc"
     ]
@@ -45,7 +45,7 @@ def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync(three:
         assert (state.leader_epoch, state.partition_epoch) == (0, 0)
 
 
-def test_what_is_not_said_is_as_the_cluster_has_it(three: Controller) -> None:
+def test_missing_sizes_are_the_clusters_defaults(three: Controller) -> None:
     config = TopicConfig(min_insync_replicas=2)
     three.defaults = ClusterDefaults(num_partitions=4, default_replication_factor=3, topic_config=config)
     topic = three.create_topic(NewTopic("events"))
@@ -55,13 +55,15 @@ def test_what_is_not_said_is_as_the_cluster_has_it(three: Controller) -> None:
     assert three.create_topic(NewTopic("own", config=own)).config == own
 
 
-def test_an_assignment_is_taken_as_it_is(three: Controller) -> None:
+def test_a_given_assignment_is_used_unchanged(three: Controller) -> None:
     topic = three.create_topic(NewTopic("events", assignment=((2, 1), (0, 2))))
     assert [state.replicas for state in topic.partitions] == [(2, 1), (0, 2)]
     assert [state.leader for state in topic.partitions] == [2, 0]
 
 
-def test_fenced_brokers_are_taken_when_the_live_are_too_few_but_lead_nothing(three: Controller) -> None:
+def test_fenced_brokers_get_replicas_when_there_are_too_few_live_ones_and_lead_nothing(
+    three: Controller,
+) -> None:
     three.fence(0)
     for state in three.create_topic(NewTopic("wide", 4, 3)).partitions:
         assert state.replicas[2] == 0
@@ -78,12 +80,12 @@ def test_a_live_replica_leads_where_the_assigned_leader_is_fenced(three: Control
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "a\n", "x" * 250])
-def test_a_name_that_kafka_would_not_have_is_refused(three: Controller, name: str) -> None:
+def test_a_name_that_kafka_forbids_is_refused(three: Controller, name: str) -> None:
     assert refusal(three, NewTopic(name)) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("name", ["a", "...", "A.b_c-9", "x" * 249, "__consumer_offsets"])
-def test_a_name_that_kafka_would_have_is_taken(three: Controller, name: str) -> None:
+def test_a_name_that_kafka_allows_is_accepted(three: Controller, name: str) -> None:
     assert three.create_topic(NewTopic(name)).name == name
 
 
@@ -101,11 +103,11 @@ def test_a_name_that_kafka_would_have_is_taken(three: Controller, name: str) -> 
         (NewTopic("t", assignment=((0, 1), (2,))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_what_cannot_be_is_refused(three: Controller, topic: NewTopic, code: ErrorCode) -> None:
+def test_an_impossible_topic_is_refused(three: Controller, topic: NewTopic, code: ErrorCode) -> None:
     assert refusal(three, topic) is code
 
 
-def test_without_live_brokers_there_is_no_new_topic(three: Controller) -> None:
+def test_without_live_brokers_no_topic_is_created(three: Controller) -> None:
     assert three.create_topic(NewTopic("last", MAX_PARTITIONS, 3)).name == "last"
     for broker_id in range(3):
         three.fence(broker_id)
@@ -114,7 +116,7 @@ def test_without_live_brokers_there_is_no_new_topic(three: Controller) -> None:
     assert refusal(three, assigned) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_topic_is_there_once_until_it_is_deleted(three: Controller) -> None:
+def test_a_topic_name_is_unique_until_the_topic_is_deleted(three: Controller) -> None:
     first = three.create_topic(NewTopic("events"))
     assert refusal(three, NewTopic("events")) is ErrorCode.TOPIC_ALREADY_EXISTS
     assert three.delete_topic("events") is first
@@ -132,5 +134,5 @@ def test_a_plan_changes_nothing(three: Controller) -> None:
     assert replace(planned, topic_id=created.topic_id) == created
 
 
-def test_no_producer_id_is_given_twice(three: Controller) -> None:
+def test_producer_ids_are_unique(three: Controller) -> None:
     assert len({three.next_producer_id() for _ in range(100)}) == 100

@@ -8,7 +8,7 @@ import pytest
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import INITIAL_DELAY, MemoryLog
+from tests.examples.broker.group.group_client import INITIAL_DELAY, MemoryLog
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=INITIAL_DELAY, group_max_size=4)
 

@@ -10,8 +10,8 @@ from examples.broker.group.group_log import load
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberDescription
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, form_group, start, waiting
 from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, start, waiting
 
 EVENTS = TopicPartition("events", 0)
 
@@ -54,7 +54,7 @@ async def test_groups_are_listed_by_their_states(coordinator: GroupCoordinator) 
     assert [group.group_id for group in coordinator.list_groups(["stable", "Dead"])] == [GROUP]
 
 
-async def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator_too(
+async def test_a_deleted_group_and_its_offsets_are_unknown_to_the_next_coordinator(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     client = Client(coordinator)
@@ -69,7 +69,7 @@ async def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator
     assert load(log.read(coordinator.partition_for(GROUP))) == {}
 
 
-async def test_a_group_deleted_while_commits_are_on_their_way_does_not_come_back_with_them(
+async def test_a_pending_commit_does_not_restore_a_deleted_group(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     await Client(coordinator).commit(EVENTS, 7)
@@ -97,14 +97,16 @@ async def test_only_empty_groups_that_exist_can_be_deleted(coordinator: GroupCoo
         await coordinator.delete_group(GROUP)
 
 
-async def test_a_deletion_that_the_log_refuses_is_told(coordinator: GroupCoordinator, log: MemoryLog) -> None:
+async def test_a_deletion_that_the_log_refuses_is_an_error(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
     await Client(coordinator).commit(EVENTS, 7)
     log.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
         await coordinator.delete_group(GROUP)
 
 
-async def test_administrators_are_told_to_ask_the_coordinator(coordinate: Coordinate) -> None:
+async def test_administrators_get_not_coordinator_from_another_broker(coordinate: Coordinate) -> None:
     elsewhere = await coordinate(GroupConfig())
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
         elsewhere.describe_group(GROUP)
@@ -113,7 +115,7 @@ async def test_administrators_are_told_to_ask_the_coordinator(coordinate: Coordi
     assert elsewhere.list_groups() == []
 
 
-async def test_groups_are_spread_over_the_partitions_as_kafka_does_it(coordinator: GroupCoordinator) -> None:
+async def test_a_groups_partition_is_the_same_as_in_kafka(coordinator: GroupCoordinator) -> None:
     # What Java's String.hashCode gives; the fourth is of two UTF-16 units.
     codes = {"": 0, "Aa": 2112, "hello": 99162322, "\U0001f600": 1772899, "billing": -109829509}
     for group_id, code in codes.items():
@@ -150,7 +152,7 @@ def test_a_group_moves_only_where_the_protocol_lets_it(state: GroupState) -> Non
     assert reached == allowed[state]
 
 
-async def test_every_part_says_in_one_line_what_it_is(coordinator: GroupCoordinator) -> None:
+async def test_every_part_has_a_one_line_repr(coordinator: GroupCoordinator) -> None:
     await form_group(Client(coordinator))
     assert repr(coordinator) == "<GroupCoordinator of broker 1: <GroupStore 1 groups in 50 partitions>>"
     assert repr(Group("g")) == "<Group 'g' Empty generation 0, 0 members>"

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -15,7 +16,7 @@ from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, settled
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, settled
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
 EVENTS = TopicPartition("events", 0)
@@ -270,4 +271,9 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 TestGroup = GroupMachine.TestCase
-TestGroup.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestGroup.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.long
+class TestGroupLong(GroupMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)

@@ -11,7 +11,8 @@ from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     SESSION,
     Client,
@@ -21,7 +22,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 EVENTS = TopicPartition("events", 0)
 
@@ -36,7 +36,7 @@ async def hand_over(old: GroupCoordinator, coordinate: Coordinate, *clients: Cli
     return new
 
 
-async def test_members_go_on_under_the_new_coordinator_without_a_rebalance(
+async def test_members_continue_with_the_new_coordinator_without_a_rebalance(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:
     clients = [Client(coordinator, instance=instance) for instance in (None, None, "static")]
@@ -53,7 +53,7 @@ async def test_members_go_on_under_the_new_coordinator_without_a_rebalance(
     assert waiting(new) == {"heartbeat": 3}
 
 
-async def test_a_member_that_died_with_its_coordinator_expires_under_the_next(
+async def test_a_member_that_failed_with_its_coordinator_expires_at_the_next_one(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:
     alive, dead = Client(coordinator), Client(coordinator)
@@ -82,7 +82,7 @@ async def test_a_member_that_died_with_its_coordinator_expires_under_the_next(
         (b'["other"]', b'{"members": [], "protocol_type": ""}'),
     ],
 )
-async def test_a_record_that_cannot_be_read_is_logged_and_the_groups_beside_it_are_taken_over(
+async def test_an_unreadable_record_is_logged_and_the_other_groups_are_loaded(
     coordinator: GroupCoordinator,
     coordinate: Coordinate,
     log: MemoryLog,
@@ -95,10 +95,10 @@ async def test_a_record_that_cannot_be_read_is_logged_and_the_groups_beside_it_a
     new = await hand_over(coordinator, coordinate)
     assert [group.group_id for group in new.list_groups()] == [GROUP]
     assert new.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(7)}
-    assert f"left out the record of {key!r}" in caplog.text
+    assert f"skipped the unreadable record of {key!r}" in caplog.text
 
 
-async def test_the_next_generation_goes_on_counting(
+async def test_generation_ids_continue_with_the_new_coordinator(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:
     client = Client(coordinator)
@@ -120,7 +120,7 @@ async def test_an_empty_group_stays_empty(coordinator: GroupCoordinator, coordin
     assert client.generation_id == 3
 
 
-async def test_whoever_waits_is_told_that_this_is_not_the_coordinator_any_more(
+async def test_pending_requests_are_answered_not_coordinator(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, follower = Client(coordinator), Client(coordinator)
@@ -145,7 +145,7 @@ async def test_whoever_waits_is_told_that_this_is_not_the_coordinator_any_more(
     assert waiting(coordinator) == {}
 
 
-async def test_members_that_wait_to_rejoin_are_told_at_once(coordinator: GroupCoordinator) -> None:
+async def test_pending_joins_are_answered_not_coordinator_at_once(coordinator: GroupCoordinator) -> None:
     first, second = Client(coordinator), Client(coordinator)
     await form_group(first)
     joining = await start(second.join())
@@ -154,7 +154,7 @@ async def test_members_that_wait_to_rejoin_are_told_at_once(coordinator: GroupCo
     assert waiting(coordinator) == {}
 
 
-async def test_what_the_log_takes_after_the_handover_changes_nothing_here(
+async def test_an_append_that_completes_after_the_handover_changes_nothing(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     client = Client(coordinator)
@@ -181,7 +181,7 @@ async def test_a_broker_may_coordinate_a_group_again(coordinator: GroupCoordinat
     assert waiting(coordinator) == {"heartbeat": 1}
 
 
-async def test_a_coordinator_that_stops_leaves_nobody_hanging(
+async def test_a_stopping_coordinator_answers_all_pending_requests(
     log: MemoryLog, virtual_time: VirtualTimeLoop
 ) -> None:
     async with GroupCoordinator.running(0, log) as coordinator:

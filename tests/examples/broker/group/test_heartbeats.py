@@ -11,7 +11,8 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     INITIAL_DELAY,
     REBALANCE,
@@ -21,7 +22,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 TICK = 0.001
 
@@ -38,7 +38,7 @@ def members(coordinator: GroupCoordinator) -> int:
     return len(coordinator.describe_group(GROUP).members)
 
 
-async def test_a_silent_member_is_removed_after_its_session_timeout_and_not_before(
+async def test_a_member_without_heartbeats_is_removed_at_its_session_timeout_and_not_before(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator)
@@ -52,7 +52,7 @@ async def test_a_silent_member_is_removed_after_its_session_timeout_and_not_befo
     assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_the_expiry_of_one_member_has_the_others_rebalance(coordinator: GroupCoordinator) -> None:
+async def test_the_expiration_of_a_member_makes_the_others_rebalance(coordinator: GroupCoordinator) -> None:
     silent, alive = Client(coordinator), Client(coordinator)
     await form_group(silent, alive)
     await asyncio.sleep(SESSION / 2)
@@ -81,7 +81,7 @@ async def join(client: Client) -> None:
 
 
 @pytest.mark.parametrize("sign_of_life", [beat, commit, sync, join])
-async def test_every_request_of_a_member_that_shows_life_begins_its_session_anew(
+async def test_every_request_of_a_member_extends_its_session(
     coordinator: GroupCoordinator, sign_of_life: Callable[[Client], Awaitable[None]]
 ) -> None:
     client = Client(coordinator)
@@ -96,7 +96,7 @@ async def test_every_request_of_a_member_that_shows_life_begins_its_session_anew
     assert members(coordinator) == 0
 
 
-async def test_a_follower_that_asks_what_it_has_joined_shows_life(
+async def test_a_repeated_join_of_a_follower_extends_its_session(
     coordinator: GroupCoordinator,
 ) -> None:
     clients = [Client(coordinator, session=session) for session in (5 * SESSION, SESSION)]
@@ -108,7 +108,7 @@ async def test_a_follower_that_asks_what_it_has_joined_shows_life(
     assert members(coordinator) == 2
 
 
-async def test_a_member_that_syncs_while_the_group_waits_for_it_to_join_shows_life(
+async def test_a_sync_during_a_rebalance_extends_the_session(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator)
@@ -122,7 +122,7 @@ async def test_a_member_that_syncs_while_the_group_waits_for_it_to_join_shows_li
     await joining
 
 
-async def test_each_beat_completes_one_operation_and_schedules_the_next(
+async def test_each_heartbeat_completes_one_operation_and_schedules_the_next(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator)
@@ -156,7 +156,7 @@ async def test_a_member_that_waits_for_its_assignment_does_not_expire(coordinato
     assert members(coordinator) == 2
 
 
-async def test_a_member_may_beat_while_the_group_syncs(coordinator: GroupCoordinator) -> None:
+async def test_a_member_may_send_heartbeats_while_the_group_syncs(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     await client.join()
     assert refusal(client) is ErrorCode.NONE
@@ -176,7 +176,7 @@ async def test_heartbeats_that_do_not_fit_the_group_are_refused(coordinator: Gro
         coordinator.heartbeat("", 1, client.identity)
 
 
-async def test_a_member_that_leaves_has_the_others_rebalance_at_once(coordinator: GroupCoordinator) -> None:
+async def test_a_leaving_member_makes_the_others_rebalance_at_once(coordinator: GroupCoordinator) -> None:
     leaves, stays = Client(coordinator), Client(coordinator)
     await form_group(leaves, stays)
     assert leaves.leave() is ErrorCode.NONE
@@ -188,7 +188,7 @@ async def test_a_member_that_leaves_has_the_others_rebalance_at_once(coordinator
     assert waiting(coordinator) == {}
 
 
-async def test_nobody_waits_any_longer_for_a_member_that_leaves(
+async def test_a_rebalance_does_not_wait_for_a_member_that_has_left(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     leaves, stays = Client(coordinator), Client(coordinator)
@@ -201,7 +201,7 @@ async def test_nobody_waits_any_longer_for_a_member_that_leaves(
     assert virtual_time.time() == began
 
 
-async def test_a_member_that_leaves_while_it_waits_is_told_so(coordinator: GroupCoordinator) -> None:
+async def test_a_leaving_members_pending_request_is_answered(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     joining = await start(client.join())
     assert client.leave() is ErrorCode.NONE
@@ -211,7 +211,7 @@ async def test_a_member_that_leaves_while_it_waits_is_told_so(coordinator: Group
     assert waiting(coordinator) == {}
 
 
-async def test_a_group_that_everybody_has_left_during_the_initial_delay_is_empty_after_it(
+async def test_a_group_whose_members_leave_during_the_initial_delay_is_empty_afterwards(
     coordinator: GroupCoordinator,
 ) -> None:
     clients = [Client(coordinator) for _ in range(2)]
@@ -224,7 +224,7 @@ async def test_a_group_that_everybody_has_left_during_the_initial_delay_is_empty
     assert (coordinator.describe_group(GROUP).state, waiting(coordinator)) == ("Empty", {})
 
 
-async def test_a_newcomer_that_has_only_an_id_may_leave_again(
+async def test_a_pending_member_may_leave(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     member, newcomer = Client(coordinator, session=2 * SESSION), Client(coordinator)
@@ -252,7 +252,7 @@ async def test_several_members_leave_at_once_and_each_gets_an_answer_of_its_own(
     assert [m.identity for m in coordinator.describe_group(GROUP).members] == [clients[2].identity]
 
 
-async def test_leaving_what_does_not_exist_is_refused(
+async def test_leaving_an_unknown_group_is_refused(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:
     assert Client(coordinator).leave() is ErrorCode.UNKNOWN_MEMBER_ID

@@ -9,7 +9,8 @@ from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import (
     GROUP,
     INITIAL_DELAY,
     REBALANCE,
@@ -20,7 +21,6 @@ from tests.examples.broker.group.clients import (
     start,
     waiting,
 )
-from tests.examples.broker.group.conftest import Coordinate
 
 
 async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(
@@ -39,7 +39,7 @@ async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(
     assert (await client.sync()).assignment == client.member_id.encode()
 
 
-async def test_three_members_that_join_within_the_initial_delay_are_one_generation(
+async def test_members_that_join_within_the_initial_delay_form_one_generation(
     coordinator: GroupCoordinator,
 ) -> None:
     clients = [Client(coordinator) for _ in range(3)]
@@ -62,7 +62,7 @@ async def test_the_initial_delay_is_extended_while_members_keep_joining(
     assert virtual_time.time() == 2 * INITIAL_DELAY
 
 
-async def test_the_initial_delay_ends_at_the_rebalance_timeout_however_many_keep_joining(
+async def test_the_initial_delay_ends_at_the_rebalance_timeout_at_the_latest(
     coordinate: Coordinate, virtual_time: VirtualTimeLoop
 ) -> None:
     coordinator = await coordinate(GroupConfig())
@@ -88,7 +88,7 @@ async def test_without_an_initial_delay_the_first_member_is_answered_at_once(
     assert virtual_time.time() == 0
 
 
-async def test_a_newcomer_makes_a_stable_group_rebalance_and_waits_for_the_others(
+async def test_a_new_member_makes_a_stable_group_rebalance_and_waits_for_the_others(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     first, second = Client(coordinator), Client(coordinator)
@@ -119,7 +119,7 @@ async def test_a_member_that_does_not_rejoin_is_dropped_at_the_rebalance_timeout
         first.heartbeat()
 
 
-async def test_a_newcomer_that_has_only_an_id_is_waited_for_until_its_session_times_out(
+async def test_a_rebalance_waits_for_a_pending_member_until_its_session_times_out(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     client = Client(coordinator, session=2 * SESSION)
@@ -131,7 +131,7 @@ async def test_a_newcomer_that_has_only_an_id_is_waited_for_until_its_session_ti
     assert virtual_time.time() == began + SESSION
 
 
-async def test_of_ids_that_nobody_came_back_with_nothing_is_left(
+async def test_expired_pending_members_leave_no_group(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
@@ -142,12 +142,12 @@ async def test_of_ids_that_nobody_came_back_with_nothing_is_left(
     assert waiting(coordinator) == {}
 
 
-async def test_old_clients_join_without_an_id_in_one_step(coordinator: GroupCoordinator) -> None:
+async def test_old_clients_join_in_one_step_without_a_member_id(coordinator: GroupCoordinator) -> None:
     joined = await Client(coordinator).join_once(requires_known_member_id=False)
     assert (joined.error, joined.generation_id) == (ErrorCode.NONE, 1)
 
 
-async def test_the_protocol_that_most_prefer_of_those_that_all_speak_is_chosen(
+async def test_the_common_protocol_that_most_members_prefer_is_selected(
     coordinator: GroupCoordinator,
 ) -> None:
     both = (("sticky", b"s"), ("range", b"r"))
@@ -160,7 +160,7 @@ async def test_the_protocol_that_most_prefer_of_those_that_all_speak_is_chosen(
     assert {member.metadata for member in leader.joined.members} == {b"s"}
 
 
-async def test_a_join_that_waits_is_told_to_try_again_when_its_member_joins_again(
+async def test_a_second_join_answers_the_pending_one_rebalance_in_progress(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator)
@@ -171,7 +171,7 @@ async def test_a_join_that_waits_is_told_to_try_again_when_its_member_joins_agai
     assert (await later).error is ErrorCode.NONE
 
 
-async def test_a_member_that_missed_the_answer_gets_it_again(
+async def test_a_repeated_join_gets_the_same_answer(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     leader, follower = Client(coordinator), Client(coordinator)
@@ -183,7 +183,7 @@ async def test_a_member_that_missed_the_answer_gets_it_again(
     assert coordinator.describe_group(GROUP).state == "Stable"
 
 
-async def test_the_leader_of_a_stable_group_has_it_rebalance_by_joining_again(
+async def test_a_rejoin_of_the_leader_makes_a_stable_group_rebalance(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, follower = Client(coordinator), Client(coordinator)
@@ -195,7 +195,7 @@ async def test_the_leader_of_a_stable_group_has_it_rebalance_by_joining_again(
     assert (await joining).generation_id == 2
 
 
-async def test_a_follower_with_another_subscription_has_the_group_rebalance(
+async def test_a_follower_with_another_subscription_makes_the_group_rebalance(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, follower = Client(coordinator), Client(coordinator)
@@ -209,7 +209,7 @@ async def test_a_follower_with_another_subscription_has_the_group_rebalance(
     assert b"other topics" in [member.metadata for member in leader.joined.members]
 
 
-async def test_a_client_that_vanishes_while_it_joins_is_no_member_of_the_generation(
+async def test_a_client_that_disconnects_during_its_join_is_not_in_the_generation(
     coordinator: GroupCoordinator,
 ) -> None:
     gone, stays = Client(coordinator), Client(coordinator)
@@ -222,7 +222,7 @@ async def test_a_client_that_vanishes_while_it_joins_is_no_member_of_the_generat
     assert waiting(coordinator) == {"sync": 1, "heartbeat": 1}
 
 
-async def test_a_member_whose_client_vanished_while_it_joined_expires_after_its_session_timeout(
+async def test_a_member_whose_client_disconnects_during_its_join_expires_at_its_session_timeout(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     stays, gone = Client(coordinator, session=SESSION + 5), Client(coordinator)
@@ -235,7 +235,7 @@ async def test_a_member_whose_client_vanished_while_it_joined_expires_after_its_
     assert [member.member_id for member in stays.joined.members] == [stays.member_id]
 
 
-async def test_a_member_whose_client_came_back_in_time_is_in_the_generation(
+async def test_a_member_whose_client_reconnects_in_time_is_in_the_generation(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator)
@@ -259,7 +259,7 @@ async def test_a_member_whose_client_came_back_in_time_is_in_the_generation(
         ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-async def test_a_join_that_makes_no_sense_is_refused_and_leaves_no_group(
+async def test_an_invalid_join_is_refused_and_leaves_no_group(
     coordinator: GroupCoordinator, changes: dict[str, object], error: ErrorCode
 ) -> None:
     assert (await Client(coordinator).join_once(**changes)).error is error
@@ -284,7 +284,7 @@ async def test_a_join_that_does_not_fit_the_group_is_refused_and_leaves_it_alone
     assert coordinator.describe_group(GROUP).state == "Stable"
 
 
-async def test_a_full_group_takes_nobody_in_and_keeps_its_members(coordinator: GroupCoordinator) -> None:
+async def test_a_full_group_accepts_no_member_and_keeps_its_own(coordinator: GroupCoordinator) -> None:
     clients = [Client(coordinator) for _ in range(4)]
     await form_group(*clients)
     assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -294,14 +294,14 @@ async def test_a_full_group_takes_nobody_in_and_keeps_its_members(coordinator: G
     assert (await rejoining).error is ErrorCode.NONE
 
 
-async def test_newcomers_find_no_place_among_as_many_as_wait_to_join(coordinator: GroupCoordinator) -> None:
+async def test_pending_joins_count_for_the_maximum_size(coordinator: GroupCoordinator) -> None:
     clients = [Client(coordinator) for _ in range(4)]
     joins = [await start(client.join()) for client in clients]
     assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
 
 
-async def test_when_a_full_group_rebalances_whoever_comes_last_is_out(
+async def test_when_a_full_group_rebalances_the_last_member_to_rejoin_is_refused(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     clients = [Client(coordinator) for _ in range(4)]
@@ -316,6 +316,6 @@ async def test_when_a_full_group_rebalances_whoever_comes_last_is_out(
     assert clients[3].leave() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_another_broker_is_asked_in_vain(coordinate: Coordinate) -> None:
+async def test_a_join_at_another_broker_is_answered_not_coordinator(coordinate: Coordinate) -> None:
     coordinator = await coordinate(GroupConfig())
     assert (await Client(coordinator).join_once()).error is ErrorCode.NOT_COORDINATOR

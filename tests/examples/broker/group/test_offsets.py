@@ -10,8 +10,8 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset, GroupOffsets
 from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.group.clients import GROUP, Client, MemoryLog, form_group, settled, start
 from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, settled, start
 
 ONE, TWO = TopicPartition("events", 0), TopicPartition("events", 1)
 
@@ -27,7 +27,7 @@ async def refusal(client: Client) -> ErrorCode:
         return error.code
 
 
-async def test_a_commit_is_seen_by_whoever_asks(coordinator: GroupCoordinator) -> None:
+async def test_a_commit_is_visible_to_all_clients(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     await form_group(client)
     request = CommitRequest(
@@ -51,7 +51,7 @@ async def test_commits_outlive_the_members_that_made_them(coordinator: GroupCoor
     assert committed(coordinator) == 7
 
 
-async def test_a_commit_is_not_seen_before_the_log_has_it(
+async def test_a_commit_is_not_visible_before_the_log_has_it(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     client = Client(coordinator)
@@ -65,7 +65,7 @@ async def test_a_commit_is_not_seen_before_the_log_has_it(
     assert committed(coordinator) == 8
 
 
-async def test_a_commit_takes_effect_even_if_its_client_has_gone(
+async def test_a_commit_takes_effect_even_if_its_client_disconnects(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     client = Client(coordinator)
@@ -89,7 +89,7 @@ async def test_a_commit_takes_effect_even_if_its_client_has_gone(
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.OFFSET_METADATA_TOO_LARGE),
     ],
 )
-async def test_a_commit_that_the_log_refuses_has_not_happened(
+async def test_a_commit_that_the_log_refuses_has_no_effect(
     coordinator: GroupCoordinator, log: MemoryLog, refused: ErrorCode, answer: ErrorCode
 ) -> None:
     client = Client(coordinator)
@@ -147,7 +147,7 @@ async def test_a_generation_of_a_group_that_does_not_exist_cannot_commit(
     assert coordinator.list_groups() == []
 
 
-async def test_a_member_commits_what_it_has_done_while_the_group_waits_for_it_to_join(
+async def test_a_member_may_commit_during_a_rebalance(
     coordinator: GroupCoordinator,
 ) -> None:
     client, newcomer = Client(coordinator), Client(coordinator)
@@ -159,9 +159,7 @@ async def test_a_member_commits_what_it_has_done_while_the_group_waits_for_it_to
     assert await refusal(client) is ErrorCode.REBALANCE_IN_PROGRESS, "the group syncs"
 
 
-async def test_a_commit_that_leaves_nothing_leaves_no_group(
-    coordinator: GroupCoordinator, log: MemoryLog
-) -> None:
+async def test_a_commit_without_effect_leaves_no_group(coordinator: GroupCoordinator, log: MemoryLog) -> None:
     standalone = Client(coordinator)
     assert await standalone.commit(ONE, 7, "x" * 5000) is ErrorCode.OFFSET_METADATA_TOO_LARGE
     log.error = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -169,9 +167,7 @@ async def test_a_commit_that_leaves_nothing_leaves_no_group(
     assert coordinator.list_groups() == []
 
 
-async def test_a_group_is_kept_for_a_commit_that_the_log_may_yet_take(
-    coordinator: GroupCoordinator, log: MemoryLog
-) -> None:
+async def test_a_group_with_a_pending_commit_is_kept(coordinator: GroupCoordinator, log: MemoryLog) -> None:
     log.appended.clear()
     committing = await start(Client(coordinator).commit(ONE, 7))
     assert (await Client(coordinator, protocols=()).join_once()).error is not ErrorCode.NONE
@@ -180,7 +176,7 @@ async def test_a_group_is_kept_for_a_commit_that_the_log_may_yet_take(
     assert committed(coordinator) == 7
 
 
-async def test_of_two_commits_that_fail_together_the_one_that_is_tried_again_counts(
+async def test_a_retry_of_one_of_two_failed_commits_takes_effect(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     async def insist() -> None:
@@ -197,17 +193,17 @@ async def test_of_two_commits_that_fail_together_the_one_that_is_tried_again_cou
     assert committed(coordinator) == 7
 
 
-async def test_another_broker_neither_takes_nor_tells_offsets(coordinate: Coordinate) -> None:
+async def test_another_broker_answers_offset_requests_not_coordinator(coordinate: Coordinate) -> None:
     elsewhere = await coordinate(GroupConfig())
     assert await refusal(Client(elsewhere)) is ErrorCode.NOT_COORDINATOR
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
         elsewhere.fetch_offsets(GROUP)
 
 
-def test_a_commit_that_settles_after_a_later_one_is_not_seen() -> None:
+def test_a_commit_that_completes_after_a_later_one_is_not_visible() -> None:
     offsets = GroupOffsets()
     earlier = offsets.prepare({ONE: CommittedOffset(7), TWO: CommittedOffset(7)})
     later = offsets.prepare({ONE: CommittedOffset(8)})
-    offsets.settle(later, appended=True)
-    offsets.settle(earlier, appended=True)
+    offsets.complete(later, appended=True)
+    offsets.complete(earlier, appended=True)
     assert [offsets.get(entry).offset for entry in (ONE, TWO)] == [8, 7]

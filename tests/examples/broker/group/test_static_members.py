@@ -9,7 +9,7 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.group_log import load
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.group_client import (
     GROUP,
     REBALANCE,
     SESSION,
@@ -36,14 +36,14 @@ def restarted(client: Client) -> Client:
     )
 
 
-async def test_a_static_member_needs_no_second_join_for_an_id(coordinator: GroupCoordinator) -> None:
+async def test_a_static_member_joins_in_one_step(coordinator: GroupCoordinator) -> None:
     joined = await Client(coordinator, instance="one").join_once()
     assert joined.error is ErrorCode.NONE
     assert joined.member_id.startswith("one-")
     assert [member.group_instance_id for member in joined.members] == ["one"]
 
 
-async def test_a_follower_that_restarts_goes_on_where_it_was_without_a_rebalance(
+async def test_a_restarted_follower_keeps_its_assignment_without_a_rebalance(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     leader, follower = await static_pair(coordinator)
@@ -69,7 +69,7 @@ async def test_the_client_that_was_replaced_is_fenced(coordinator: GroupCoordina
     assert follower.leave() is ErrorCode.FENCED_INSTANCE_ID
 
 
-async def test_a_leader_that_restarts_is_told_that_it_leads_and_need_not_assign(
+async def test_a_restarted_leader_learns_that_it_leads_and_must_not_assign(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, _ = await static_pair(coordinator)
@@ -79,7 +79,7 @@ async def test_a_leader_that_restarts_is_told_that_it_leads_and_need_not_assign(
     assert {member.group_instance_id for member in joined.members} == {"one", "two"}
 
 
-async def test_an_older_leader_that_restarts_is_not_told_that_it_leads_lest_it_assign(
+async def test_a_restarted_leader_with_an_old_client_does_not_learn_that_it_leads(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, _ = await static_pair(coordinator)
@@ -88,7 +88,7 @@ async def test_an_older_leader_that_restarts_is_not_told_that_it_leads_lest_it_a
     assert not joined.skip_assignment
 
 
-async def test_the_new_id_of_a_static_member_is_stored_before_it_is_told(
+async def test_the_new_id_of_a_static_member_is_stored_before_the_answer(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     _, follower = await static_pair(coordinator)
@@ -102,7 +102,7 @@ async def test_the_new_id_of_a_static_member_is_stored_before_it_is_told(
     assert stored.assignment == follower.member_id.encode()
 
 
-async def test_a_new_id_that_the_log_refuses_is_told_and_the_next_join_gets_another(
+async def test_a_new_id_that_the_log_refuses_is_an_error_and_the_next_join_gets_another(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     _, follower = await static_pair(coordinator)
@@ -114,7 +114,7 @@ async def test_a_new_id_that_the_log_refuses_is_told_and_the_next_join_gets_anot
     assert (await again.sync()).assignment == follower.member_id.encode()
 
 
-async def test_a_rebalance_takes_a_restarted_member_along_whose_new_id_is_being_stored(
+async def test_a_rebalance_includes_a_restarted_member_whose_new_id_is_being_stored(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     leader, follower = await static_pair(coordinator)
@@ -129,7 +129,7 @@ async def test_a_rebalance_takes_a_restarted_member_along_whose_new_id_is_being_
     assert {joined.generation_id for joined in joins} == {2}
 
 
-async def test_a_restarted_member_that_would_change_the_protocol_has_the_group_rebalance(
+async def test_a_restarted_member_that_changes_the_protocol_makes_the_group_rebalance(
     coordinator: GroupCoordinator,
 ) -> None:
     both = (("range", b"r"), ("sticky", b"s"))
@@ -144,7 +144,7 @@ async def test_a_restarted_member_that_would_change_the_protocol_has_the_group_r
     assert (await joining).protocol_name == "sticky"
 
 
-async def test_a_member_that_restarts_while_the_group_syncs_has_it_rebalance(
+async def test_a_member_that_restarts_during_the_sync_makes_the_group_rebalance(
     coordinator: GroupCoordinator,
 ) -> None:
     one, two = (Client(coordinator, instance=name) for name in ("one", "two"))
@@ -158,7 +158,7 @@ async def test_a_member_that_restarts_while_the_group_syncs_has_it_rebalance(
     assert (await joining).generation_id == 2
 
 
-async def test_a_join_that_waits_is_fenced_by_the_next_client_of_the_same_member(
+async def test_a_pending_join_is_fenced_by_the_next_client_of_the_same_member(
     coordinator: GroupCoordinator,
 ) -> None:
     client = Client(coordinator, instance="one")
@@ -200,7 +200,7 @@ async def test_a_static_member_that_does_not_rejoin_stays_until_its_session_time
         follower.heartbeat()
 
 
-async def test_static_members_alone_are_waited_for_again_when_none_has_rejoined(
+async def test_a_rebalance_of_static_members_waits_again_when_none_has_rejoined(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     leader, follower = await static_pair(coordinator, session=2.5 * REBALANCE)
@@ -225,7 +225,9 @@ async def test_an_administrator_removes_a_static_member_by_its_instance_id(
     assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
 
 
-async def test_an_id_of_a_dynamic_newcomer_is_none_for_a_static_member(coordinator: GroupCoordinator) -> None:
+async def test_a_pending_dynamic_members_id_is_invalid_for_a_static_member(
+    coordinator: GroupCoordinator,
+) -> None:
     newcomer = await Client(coordinator).join_once()
     impostor = await Client(coordinator, instance="one").join_once(
         member=MemberIdentity(newcomer.member_id, "one")

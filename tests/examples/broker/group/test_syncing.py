@@ -9,7 +9,7 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.group_log import load
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import (
+from tests.examples.broker.group.group_client import (
     GROUP,
     REBALANCE,
     SESSION,
@@ -54,14 +54,14 @@ async def test_a_follower_that_syncs_after_the_leader_is_answered_at_once(
     assert waiting(coordinator) == {"heartbeat": 2}
 
 
-async def test_whom_the_leader_leaves_out_gets_an_empty_assignment(coordinator: GroupCoordinator) -> None:
+async def test_a_member_without_an_assignment_gets_an_empty_one(coordinator: GroupCoordinator) -> None:
     leader, follower = await joined_pair(coordinator)
     await leader.sync({"stranger": b"?"})
     synced = await follower.sync()
     assert (synced.error, synced.assignment) == (ErrorCode.NONE, b"")
 
 
-async def test_nobody_is_told_an_assignment_before_the_log_has_it(
+async def test_assignments_are_not_answered_before_the_log_has_them(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -87,7 +87,7 @@ async def test_nobody_is_told_an_assignment_before_the_log_has_it(
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ],
 )
-async def test_an_assignment_that_the_log_refuses_is_told_and_the_group_rebalances(
+async def test_an_assignment_that_the_log_refuses_is_an_error_and_the_group_rebalances(
     coordinator: GroupCoordinator, log: MemoryLog, refusal: ErrorCode, answer: ErrorCode
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -101,7 +101,7 @@ async def test_an_assignment_that_the_log_refuses_is_told_and_the_group_rebalanc
     assert leader.generation_id == 2
 
 
-async def test_an_assignment_stored_too_late_for_its_generation_is_not_told(
+async def test_an_assignment_stored_after_its_generation_is_not_answered(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -120,7 +120,7 @@ async def test_an_assignment_stored_too_late_for_its_generation_is_not_told(
     await syncing
 
 
-async def test_an_assignment_is_stored_even_if_the_leaders_client_has_gone(
+async def test_an_assignment_is_stored_even_if_the_leaders_client_disconnects(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -160,7 +160,7 @@ async def test_a_stable_group_rebalances_when_a_member_never_asks_for_its_assign
     assert virtual_time.time() == pytest.approx(began + REBALANCE, abs=0.01)
 
 
-async def test_a_leader_that_expires_before_it_assigns_has_the_others_rebalance(
+async def test_a_leader_that_expires_before_it_assigns_makes_the_others_rebalance(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     _, follower = await joined_pair(coordinator)
@@ -170,7 +170,7 @@ async def test_a_leader_that_expires_before_it_assigns_has_the_others_rebalance(
     await form_group(follower)
 
 
-async def test_a_sync_that_waits_is_told_to_try_again_when_its_member_syncs_again(
+async def test_a_second_sync_answers_the_pending_one_rebalance_in_progress(
     coordinator: GroupCoordinator,
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -180,7 +180,7 @@ async def test_a_sync_that_waits_is_told_to_try_again_when_its_member_syncs_agai
     assert (await later).error is ErrorCode.NONE
 
 
-async def test_a_member_whose_client_vanished_while_it_synced_expires_after_its_session_timeout(
+async def test_a_member_whose_client_disconnects_during_its_sync_expires_at_its_session_timeout(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
     leader, follower = await joined_pair(coordinator)
@@ -218,7 +218,9 @@ async def test_a_sync_that_does_not_fit_the_group_is_refused(
     assert (await client.sync_once(protocol_type="consumer", protocol_name="range")).error is ErrorCode.NONE
 
 
-async def test_a_sync_while_the_group_rebalances_tells_to_join_again(coordinator: GroupCoordinator) -> None:
+async def test_a_sync_during_a_rebalance_is_answered_rebalance_in_progress(
+    coordinator: GroupCoordinator,
+) -> None:
     client = Client(coordinator)
     await form_group(client)
     joining = await start(Client(coordinator).join())

@@ -31,7 +31,7 @@ def values(result: DescribeConfigsResult) -> dict[str, str | None]:
     return {entry.name: entry.value for entry in result.configs}
 
 
-async def test_a_topic_tells_its_own_settings_from_the_defaults(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_topics_own_settings_have_another_source_than_defaults(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         own = NewTopic("events", config=TopicConfig(min_insync_replicas=2))
         await cluster.admins[1].create_topics([own], 5)
@@ -41,7 +41,7 @@ async def test_a_topic_tells_its_own_settings_from_the_defaults(virtual_time: Vi
         assert {entry.config_source for entry in result.configs} == {1, 5}
 
 
-async def test_only_the_settings_asked_for_are_told(virtual_time: VirtualTimeLoop) -> None:
+async def test_only_the_requested_settings_are_returned(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[1].create_topics([NewTopic("events")], 5)
         some = await describe(cluster, TOPIC, "events", ("segment.bytes", "no.such.setting"))
@@ -50,7 +50,7 @@ async def test_only_the_settings_asked_for_are_told(virtual_time: VirtualTimeLoo
         assert values(every) == values(await describe(cluster, TOPIC, "events"))
 
 
-async def test_a_broker_tells_how_it_is_configured(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_broker_describes_its_configuration(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         settings = values(await describe(cluster, BROKER, "1"))
         assert (settings["broker.id"], settings["broker.session.timeout.ms"]) == ("1", "9000")
@@ -58,7 +58,7 @@ async def test_a_broker_tells_how_it_is_configured(virtual_time: VirtualTimeLoop
         assert values(await describe(cluster, BROKER, "")) == settings
 
 
-async def test_who_or_what_has_no_configuration_here_is_refused(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_resource_without_a_configuration_is_refused(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         for kind, name, error in [
             (TOPIC, "missing", ErrorCode.unknown_topic_or_partition),

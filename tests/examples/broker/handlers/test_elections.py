@@ -38,7 +38,7 @@ def errors(response: ElectLeadersResponse) -> dict[tuple[str, int], ErrorCode]:
     }
 
 
-async def test_each_partition_is_answered_under_its_topic(virtual_time: VirtualTimeLoop) -> None:
+async def test_results_are_grouped_by_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[2].create_topics(TWO_TOPICS, 5)
         cluster.controller.fence(1)
@@ -59,7 +59,7 @@ async def test_each_partition_is_answered_under_its_topic(virtual_time: VirtualT
         assert cluster.partition(TopicPartition("b", 0)).leader == 1
 
 
-async def test_nobody_named_means_everybody_in_need(virtual_time: VirtualTimeLoop) -> None:
+async def test_without_named_partitions_all_that_need_it_are_elected(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[2].create_topics(TWO_TOPICS, 5)
         cluster.controller.fence(0)
@@ -69,7 +69,7 @@ async def test_nobody_named_means_everybody_in_need(virtual_time: VirtualTimeLoo
         }
 
 
-async def test_there_are_two_kinds_of_election(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_unknown_election_type_is_refused(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         response = await elect(cluster, election=2)
         assert (response.error_code, response.replica_election_results) == (ErrorCode.invalid_request, ())

@@ -36,7 +36,7 @@ from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.apis import JOIN_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.clients import MemoryLog
+from tests.examples.broker.group.group_client import MemoryLog
 
 READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
 EVENTS = TopicName("events")
@@ -128,7 +128,7 @@ async def commit(
     return await offset_commit(groups, CONTEXT, request)
 
 
-async def test_a_member_joins_syncs_beats_and_leaves(groups: GroupCoordinator) -> None:
+async def test_a_member_joins_syncs_sends_heartbeats_and_leaves(groups: GroupCoordinator) -> None:
     newcomer = await join(groups)
     assert newcomer.error_code is ErrorCode.member_id_required
     assert newcomer.member_id.startswith("reader-")
@@ -164,7 +164,7 @@ async def test_clients_before_version_4_join_at_once(groups: GroupCoordinator) -
     assert (await join(groups, version=3)).error_code is ErrorCode.none
 
 
-async def test_only_clients_of_version_9_are_told_to_skip_the_assignment(groups: GroupCoordinator) -> None:
+async def test_only_clients_of_version_9_may_skip_the_assignment(groups: GroupCoordinator) -> None:
     joined = await join(groups, instance="one")
     await sync(groups, joined)
     again = await join(groups, instance="one", version=8)
@@ -227,7 +227,7 @@ async def test_a_commit_that_is_refused_is_refused_for_every_partition(groups: G
     ] * 2
 
 
-async def test_a_fetch_that_is_refused_says_so_for_the_group_and_for_old_clients_its_partitions(
+async def test_a_refused_offset_fetch_has_the_error_for_the_group_and_its_partitions(
     groups: GroupCoordinator,
 ) -> None:
     topics = (OffsetFetchRequestTopics(name=EVENTS, partition_indexes=(i32(1),)),)
@@ -283,7 +283,7 @@ class Directory:
         return BrokerRegistration(2, "10.0.0.2", 9094)
 
 
-async def test_each_group_is_told_its_coordinator_or_why_there_is_none() -> None:
+async def test_each_group_gets_its_coordinator_or_an_error() -> None:
     request = FindCoordinatorRequest(coordinator_keys=(READERS, ELSEWHERE))
     found, missing = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
     assert (found.key, found.node_id, found.host, found.port, found.error_code) == (

@@ -22,8 +22,8 @@ from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster, events, image_of
-from tests.examples.broker.handlers.loopback import Loopback
+from tests.examples.broker.handlers.loopback_connection import Loopback
+from tests.examples.broker.leader_broker import Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
 EVENTS = TopicName("events")
@@ -68,7 +68,7 @@ async def test_offsets_are_found_by_time_and_at_both_ends(cluster: Cluster) -> N
     assert await offset(cluster, LATEST_TIERED) == (ErrorCode.none, -1, -1, -1)
 
 
-async def test_an_offset_has_the_epoch_of_the_leader_that_took_the_record(cluster: Cluster) -> None:
+async def test_an_offset_has_the_leader_epoch_of_its_record(cluster: Cluster) -> None:
     (topic_partition,) = cluster.create(0, replicas=1)
     await append(cluster, 1_000)
     cluster.lead_by(topic_partition, 0)
@@ -80,14 +80,14 @@ async def test_an_offset_has_the_epoch_of_the_leader_that_took_the_record(cluste
     ]
 
 
-async def test_followers_are_told_the_end_of_the_log_and_consumers_the_mark(cluster: Cluster) -> None:
+async def test_followers_get_the_log_end_offset_and_consumers_the_high_watermark(cluster: Cluster) -> None:
     cluster.create(0)
     await append(cluster, 1_000)
     assert (await offset(cluster, LATEST))[1] == 0
     assert (await offset(cluster, LATEST, replica_id=1))[1] == 1
 
 
-async def test_an_offset_that_cannot_be_told_is_one_partitions_error(cluster: Cluster) -> None:
+async def test_an_unavailable_offset_is_the_error_of_its_partition(cluster: Cluster) -> None:
     (topic_partition,) = cluster.create(0)
     await append(cluster, 1_000)
     cluster.lead_by(topic_partition, 0)
@@ -101,7 +101,7 @@ async def test_an_offset_that_cannot_be_told_is_one_partitions_error(cluster: Cl
 @pytest.mark.parametrize(
     ("version", "error"), [(4, ErrorCode.leader_not_available), (5, ErrorCode.offset_not_available)]
 )
-async def test_an_old_client_is_told_to_try_again_in_an_error_that_it_knows(
+async def test_an_old_client_gets_a_retriable_error_that_it_knows(
     cluster: Cluster, version: int, error: ErrorCode
 ) -> None:
     (topic_partition,) = cluster.create(0)
@@ -169,7 +169,7 @@ async def delete(
     ]
 
 
-async def test_deleted_records_are_given_up_and_each_partition_says_from_where_it_goes_on(
+async def test_deleted_records_are_gone_and_each_partition_has_its_low_watermark(
     cluster: Cluster,
 ) -> None:
     cluster.create(0, replicas=1)
@@ -192,7 +192,7 @@ async def test_no_client_deletes_from_the_offsets_topic(cluster: Cluster) -> Non
     assert cluster.partition(offsets).log.log_start_offset == 0
 
 
-async def test_a_deletion_waits_as_long_as_it_says(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
+async def test_a_deletion_waits_for_its_timeout(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
     cluster.create(0)
     began = virtual_time.time()
     assert await delete(cluster, {0: 0}, 1.5) == [(0, -1, ErrorCode.request_timed_out)]

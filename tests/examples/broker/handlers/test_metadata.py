@@ -52,7 +52,7 @@ def only(response: MetadataResponse) -> MetadataResponseTopic:
     return topic
 
 
-async def test_clients_learn_of_all_live_brokers_and_take_the_one_asked_for_the_controller(
+async def test_clients_get_all_live_brokers_and_this_one_as_the_controller(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -82,7 +82,7 @@ async def test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline(
         assert partition.offline_replicas == (0,)
 
 
-async def test_a_partition_without_a_leader_says_so_and_the_topic_is_well(
+async def test_a_partition_without_a_leader_has_an_error_and_its_topic_has_none(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -118,7 +118,7 @@ async def test_a_topic_can_be_asked_for_by_its_id(virtual_time: VirtualTimeLoop)
         assert missing.error_code is ErrorCode.unknown_topic_id
 
 
-async def test_a_topic_is_created_for_who_asks_for_it_and_wants_it(virtual_time: VirtualTimeLoop) -> None:
+async def test_an_unknown_topic_is_created_if_the_client_allows_it(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(defaults=ClusterDefaults(num_partitions=2)) as cluster:
         assert only(await ask(cluster, "a")).error_code is ErrorCode.unknown_topic_or_partition
         assert cluster.controller.image.topics == {}
@@ -127,7 +127,7 @@ async def test_a_topic_is_created_for_who_asks_for_it_and_wants_it(virtual_time:
         assert only(await ask(cluster, "a", create=True)) == created
 
 
-async def test_nothing_is_created_where_the_cluster_does_not_let_it(virtual_time: VirtualTimeLoop) -> None:
+async def test_no_topic_is_created_if_the_cluster_does_not_allow_it(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(
         defaults=ClusterDefaults(auto_create_topics_enable=False)
     ) as cluster:
@@ -136,7 +136,7 @@ async def test_nothing_is_created_where_the_cluster_does_not_let_it(virtual_time
         assert cluster.controller.image.topics == {}
 
 
-async def test_a_topic_that_cannot_be_created_is_one_answer_among_others(
+async def test_the_error_of_a_creation_is_the_answer_of_its_topic_alone(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -162,7 +162,7 @@ async def test_describing_the_cluster_lists_its_live_brokers(
         assert response.error_code is ErrorCode.none
 
 
-async def test_there_are_no_controllers_to_connect_to(virtual_time: VirtualTimeLoop) -> None:
+async def test_controllers_cannot_be_described(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=i8(2))
         response = await describe_cluster(cluster.admins[0], CONTEXT, request)

@@ -38,7 +38,7 @@ async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(virtual_time: Virt
 @pytest.mark.parametrize(
     "asked", [("my-transactions",), ("",), ("my-transactions", 4, 1), (None, 4, -1), (None, -1, 1)]
 )
-async def test_transactions_and_half_an_identity_are_refused(
+async def test_a_transactional_id_or_an_incomplete_producer_id_is_refused(
     virtual_time: VirtualTimeLoop, asked: tuple[str | None] | tuple[str | None, int, int]
 ) -> None:
     async with ControlledCluster.running() as cluster:

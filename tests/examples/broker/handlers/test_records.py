@@ -26,8 +26,8 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster, events, image_of
-from tests.examples.broker.handlers.loopback import Loopback
+from tests.examples.broker.handlers.loopback_connection import Loopback
+from tests.examples.broker.leader_broker import Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
 READ_COMMITTED = 1
@@ -94,7 +94,7 @@ def partitions(response: FetchResponse) -> list[PartitionData]:
     return list(response.responses[0].partitions)
 
 
-async def test_what_is_produced_is_fetched_with_the_offsets_it_got(cluster: Cluster) -> None:
+async def test_produced_records_are_fetched_at_their_offsets(cluster: Cluster) -> None:
     cluster.create(0, replicas=1)
     data = wire_batch(b"one", b"two")
     for offset in (0, 2):
@@ -135,7 +135,7 @@ async def test_a_partition_named_twice_is_refused_and_nothing_is_appended(cluste
     assert cluster.partition(events(0)).log.log_end_offset == 0
 
 
-async def test_no_client_writes_into_the_offsets_topic(cluster: Cluster) -> None:
+async def test_clients_cannot_write_to_the_offsets_topic(cluster: Cluster) -> None:
     offsets = TopicPartition(OFFSETS_TOPIC, 0)
     cluster.broker.apply(image_of([PartitionState((0,), (0,), leader=0)], name=OFFSETS_TOPIC), [offsets])
     request = produce((0, wire_batch(b"hello")), topic=TopicName(OFFSETS_TOPIC))
@@ -145,7 +145,7 @@ async def test_no_client_writes_into_the_offsets_topic(cluster: Cluster) -> None
     assert cluster.partition(offsets).log.log_end_offset == 0
 
 
-async def test_a_producer_that_asks_for_no_answer_gets_none_or_a_closed_connection(cluster: Cluster) -> None:
+async def test_a_produce_without_acks_gets_no_answer_or_a_closed_connection(cluster: Cluster) -> None:
     cluster.create(0, replicas=1)
     connection = Loopback(cluster.broker)
     assert await connection.answer(PRODUCE, produce((0, wire_batch(b"one")), acks=0)) is None
@@ -154,7 +154,7 @@ async def test_a_producer_that_asks_for_no_answer_gets_none_or_a_closed_connecti
         await connection.answer(PRODUCE, produce((1, wire_batch(b"one")), acks=0))
 
 
-async def test_a_produce_waits_as_long_as_it_says(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
+async def test_a_produce_waits_for_its_timeout(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
     cluster.create(0)
     began = virtual_time.time()
     answers = await produced(cluster, produce((0, wire_batch(b"one")), acks=-1, timeout=1.5))
@@ -162,7 +162,7 @@ async def test_a_produce_waits_as_long_as_it_says(cluster: Cluster, virtual_time
     assert virtual_time.time() - began == pytest.approx(1.5, abs=0.002)
 
 
-async def test_a_fetch_waits_as_long_as_it_says(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
+async def test_a_fetch_waits_for_its_max_wait(cluster: Cluster, virtual_time: VirtualTimeLoop) -> None:
     cluster.create(0, replicas=1)
     began = virtual_time.time()
     (partition,) = partitions(await Loopback(cluster.broker).request(FETCH, fetch(at(0), max_wait=0.25)))
@@ -170,7 +170,7 @@ async def test_a_fetch_waits_as_long_as_it_says(cluster: Cluster, virtual_time: 
     assert virtual_time.time() - began == pytest.approx(0.25, abs=0.002)
 
 
-async def test_more_bytes_than_an_answer_may_have_are_not_waited_for(
+async def test_a_fetch_does_not_wait_for_more_bytes_than_a_response_may_have(
     cluster: Cluster, virtual_time: VirtualTimeLoop
 ) -> None:
     cluster.create(0, replicas=1)
@@ -182,14 +182,14 @@ async def test_more_bytes_than_an_answer_may_have_are_not_waited_for(
     assert virtual_time.time() == began
 
 
-async def test_there_are_no_aborted_transactions(cluster: Cluster) -> None:
+async def test_read_committed_gets_an_empty_list_of_aborted_transactions(cluster: Cluster) -> None:
     cluster.create(0, replicas=1)
     for level, expected in ((0, None), (READ_COMMITTED, ())):
         response = await Loopback(cluster.broker).request(FETCH, fetch(at(0), isolation_level=level))
         assert partitions(response)[0].aborted_transactions == expected
 
 
-async def test_a_reader_in_another_epoch_is_told_so_and_one_whose_log_diverges_where(
+async def test_a_reader_in_another_epoch_gets_an_error_and_a_diverging_one_the_epoch(
     cluster: Cluster,
 ) -> None:
     (topic_partition,) = cluster.create(0, replicas=1)
@@ -244,7 +244,7 @@ async def test_a_follower_asks_for_its_partitions_topic_by_topic(cluster: Cluste
         assert partition.log.log_end_offset == 1
 
 
-async def test_a_leader_tells_a_follower_the_end_of_its_log_and_not_its_mark(cluster: Cluster) -> None:
+async def test_a_follower_gets_the_leaders_log_end_offset(cluster: Cluster) -> None:
     (topic_partition,) = cluster.create(0)
     await produced(cluster, produce((0, wire_batch(b"one"))))
     leader = RemoteLeader(Loopback(cluster.broker), 1)
@@ -263,7 +263,7 @@ class Damaging(Loopback):
         return response
 
 
-async def test_records_that_are_damaged_on_the_way_are_not_stored(cluster: Cluster) -> None:
+async def test_records_damaged_on_the_way_are_not_appended(cluster: Cluster) -> None:
     (topic_partition,) = cluster.create(0, replicas=2)
     await produced(cluster, produce((0, wire_batch(b"one"))))
     hosted = HostedPartitions(1)
@@ -277,7 +277,7 @@ async def test_records_that_are_damaged_on_the_way_are_not_stored(cluster: Clust
     assert partition.log.log_end_offset == 1
 
 
-async def test_a_followers_second_fetch_is_about_what_is_new_alone(cluster: Cluster) -> None:
+async def test_a_followers_second_fetch_has_only_changes(cluster: Cluster) -> None:
     cluster.create(0, 1)
     follower = RemoteLeader(Loopback(cluster.broker), 1)
     params = FetchParams(replica_id=1, max_wait=0)
@@ -289,7 +289,7 @@ async def test_a_followers_second_fetch_is_about_what_is_new_alone(cluster: Clus
     assert [(entry, fetched.info.size_in_bytes > 0) for entry, fetched in news.items()] == [(events(1), True)]
 
 
-async def test_a_session_the_leader_does_not_know_breaks_the_connection(cluster: Cluster) -> None:
+async def test_an_unknown_fetch_session_closes_the_connection(cluster: Cluster) -> None:
     cluster.create(0)
     follower = RemoteLeader(Loopback(cluster.broker), 1)
     params = FetchParams(replica_id=1, max_wait=0)

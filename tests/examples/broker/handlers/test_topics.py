@@ -61,7 +61,7 @@ async def delete(cluster: ControlledCluster, *names: str) -> dict[str, ErrorCode
     return {str(result.name): result.error_code for result in response.responses}
 
 
-async def test_a_new_topic_is_described_as_it_has_become(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_created_topic_is_described(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         configs = {"min.insync.replicas": "2", "cleanup.policy": "delete"}
         result = (await create(cluster, topic("events", 4, 3, configs=configs)))["events"]
@@ -76,7 +76,7 @@ async def test_a_new_topic_is_described_as_it_has_become(virtual_time: VirtualTi
         assert sources["cleanup.policy"] == ("delete", 5)
 
 
-async def test_validating_says_the_same_and_creates_nothing(virtual_time: VirtualTimeLoop) -> None:
+async def test_validate_only_returns_the_same_and_creates_nothing(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         results = await create(cluster, topic("a", 4, 3), topic("b", 4, 5), validate_only=True)
         assert {name: result.error_code for name, result in results.items()} == {
@@ -108,7 +108,9 @@ async def test_an_assignment_names_each_partition_once(virtual_time: VirtualTime
         assert [state.replicas for state in good.partitions] == [(1, 2), (2, 0)]
 
 
-async def test_what_is_refused_says_why_and_the_rest_is_created(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_refused_topic_has_a_message_and_the_others_are_created(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     async with ControlledCluster.running() as cluster:
         results = await create(
             cluster,
@@ -128,7 +130,7 @@ async def test_what_is_refused_says_why_and_the_rest_is_created(virtual_time: Vi
         assert list(cluster.controller.image.topics) == ["good"]
 
 
-async def test_the_offsets_topic_is_the_clusters_own_to_create(virtual_time: VirtualTimeLoop) -> None:
+async def test_clients_cannot_create_the_offsets_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         for validate_only in (True, False):
             results = await create(cluster, topic(OFFSETS_TOPIC, 1), validate_only=validate_only)
@@ -137,7 +139,7 @@ async def test_the_offsets_topic_is_the_clusters_own_to_create(virtual_time: Vir
         assert len(created.partitions) == cluster.controller.defaults.offsets_topic_num_partitions
 
 
-async def test_topics_with_too_many_partitions_together_are_refused_whatever_each_has(
+async def test_topics_with_too_many_partitions_together_are_refused(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -151,7 +153,7 @@ async def test_topics_with_too_many_partitions_together_are_refused_whatever_eac
         assert {result.error_code for result in results.values()} == {ErrorCode.none}
 
 
-async def test_a_broker_that_does_not_see_it_says_so_at_the_clients_timeout(
+async def test_a_creation_not_in_the_brokers_metadata_times_out_at_the_clients_timeout(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
@@ -163,7 +165,7 @@ async def test_a_broker_that_does_not_see_it_says_so_at_the_clients_timeout(
         cluster.resume(0)
 
 
-async def test_deleted_topics_are_gone_and_each_is_answered(virtual_time: VirtualTimeLoop) -> None:
+async def test_each_deleted_topic_is_answered(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await create(cluster, topic("a"), topic("b"))
         assert await delete(cluster, "a", "missing") == {

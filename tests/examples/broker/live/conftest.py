@@ -1,7 +1,8 @@
-"""Clusters for tests with real clients."""
+"""Clusters for tests with real brokers and real clients, and the mark of these tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,9 @@ from examples.broker.cluster import ClusterConfig
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.group.config import GroupConfig
 from examples.broker.node.node import BrokerConfig
-from tests.examples.broker.live.cluster import LiveCluster
+from tests.examples.broker.live.live_cluster import LiveCluster
 
-# As in Kafka but for the times, which are short enough for tests.
+# Kafka's defaults, except for shorter times.
 CONFIG = ClusterConfig(
     brokers=3,
     port=0,
@@ -29,23 +30,32 @@ CONFIG = ClusterConfig(
 )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark every test of this directory as slow."""
+    directory = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(directory):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[LiveCluster]:
-    """One for all tests of a module that leave it as they found it."""
+    """A cluster for all tests of a module, which must not change its brokers."""
     with LiveCluster.running(CONFIG) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster() -> Iterator[LiveCluster]:
-    """One of a test's own, to do harm to."""
+    """A cluster for one test, which may stop, kill and pause its brokers."""
     with LiveCluster.running(CONFIG) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def steady_cluster() -> Iterator[LiveCluster]:
-    """One of a test's own whose in-sync replicas do not change for a while, whatever happens."""
+    """A cluster for one test, in which a paused follower stays in sync for a minute."""
     steady = replace(
         CONFIG,
         defaults=replace(CONFIG.defaults, broker_session_timeout=60.0),

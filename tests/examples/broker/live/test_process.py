@@ -21,7 +21,7 @@ from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, until
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 pytestmark = pytest.mark.real_time
 
@@ -145,7 +145,7 @@ async def long_poll(host: str, port: int, partition: int) -> FetchResponse:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, "quit"], ids=["SIGINT", "SIGTERM", "quit"])
-def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
+def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else(
     brokers: BrokerProcess, admin: AdminClient, stop: signal.Signals | str
 ) -> None:
     addresses = brokers.addresses
@@ -170,7 +170,7 @@ def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
         error = answer[TopicPartition(TOPIC, index)].error
         assert error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert brokers.ended() == 0
-    assert brokers.output.endswith("stopping: what waits is answered\n")
+    assert brokers.output.endswith("stopping: answering the pending requests\n")
     assert brokers.complaints == "", brokers.complaints
     for address in addresses:
         with socket.socket() as taken:
@@ -180,7 +180,7 @@ def test_stopped_it_answers_what_waits_frees_its_ports_and_says_nothing_else(
     consumer.close()
 
 
-def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected_again(
+def test_a_broker_killed_by_command_leads_nothing_until_it_is_started_and_elected(
     brokers: BrokerProcess, admin: AdminClient
 ) -> None:
     assert leaders(admin) == [1, 2, 3]
@@ -189,14 +189,14 @@ def test_a_broker_killed_by_typing_leads_nothing_until_it_is_started_and_elected
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
     brokers.answer("start 2", "done")
     brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
-    brokers.answer("elect", "partitions given back to their preferred leader: 1")
+    brokers.answer("elect", "partitions that have their preferred leader again: 1")
     until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
     brokers.type("quit")
     assert brokers.ended() == 0
     assert brokers.complaints == "", brokers.complaints
 
 
-def test_a_broker_paused_by_typing_is_succeeded_and_follows_when_it_resumes(
+def test_a_broker_paused_by_command_loses_its_leaderships_and_follows_when_it_resumes(
     brokers: BrokerProcess, admin: AdminClient
 ) -> None:
     brokers.answer("pause 3", "done")
@@ -209,9 +209,7 @@ def test_a_broker_paused_by_typing_is_succeeded_and_follows_when_it_resumes(
     assert brokers.complaints == "", brokers.complaints
 
 
-def test_a_follower_paused_by_typing_holds_up_what_all_are_to_acknowledge(
-    brokers: BrokerProcess, admin: AdminClient
-) -> None:
+def test_a_follower_paused_by_command_delays_acks_all(brokers: BrokerProcess, admin: AdminClient) -> None:
     producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
     brokers.answer("pause-follower 2", "done")
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ running +│ 1 +│ 3 +│ nothing ")
@@ -224,7 +222,7 @@ def test_a_follower_paused_by_typing_holds_up_what_all_are_to_acknowledge(
     assert answers == [None]
 
 
-def test_without_a_keyboard_it_serves_on(brokers: BrokerProcess, admin: AdminClient) -> None:
+def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess, admin: AdminClient) -> None:
     assert brokers.process.stdin is not None
     brokers.process.stdin.close()
     producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})

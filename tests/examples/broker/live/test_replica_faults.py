@@ -14,8 +14,8 @@ from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.metadata import PartitionState
 from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.conftest import CONFIG
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 
@@ -138,7 +138,7 @@ def stored(cluster: LiveCluster, broker_id: int) -> list[bytes]:
     return cluster.look(lambda c: [batch.data for batch in replica(c, broker_id).log.batches()])
 
 
-def test_a_paused_follower_leaves_the_isr_after_the_lag_time_and_rejoins_when_it_has_everything() -> None:
+def test_a_paused_follower_leaves_the_isr_after_the_lag_time_and_rejoins_when_caught_up() -> None:
     with running(FAST, min_insync_replicas=2) as cluster:
         producer = OneShotProducer(cluster)
         assert producer.send("while all are in sync").error is None
@@ -156,7 +156,7 @@ def test_a_paused_follower_leaves_the_isr_after_the_lag_time_and_rejoins_when_it
         assert stored(cluster, 3) == stored(cluster, 2) == stored(cluster, 1)
 
 
-def test_a_record_is_not_acknowledged_before_the_follower_that_hangs_has_left_the_isr() -> None:
+def test_a_record_is_not_acknowledged_before_a_hanging_follower_has_left_the_isr() -> None:
     with running(FAST, min_insync_replicas=2) as cluster:
         producer = OneShotProducer(cluster)
         producer.send("so that the connection is there")
@@ -194,7 +194,7 @@ def test_below_min_insync_replicas_nothing_is_appended(broker_ids: tuple[int, ..
         assert producer.send("welcome").error is None
 
 
-def test_a_record_that_waits_when_the_isr_falls_below_the_minimum_stays_uncommitted() -> None:
+def test_a_pending_record_is_not_committed_while_the_isr_is_below_the_minimum() -> None:
     """The high watermark stands still then (KAFKA-15583), so it is not acknowledged before it times out."""
     with running(FAST, min_insync_replicas=3) as cluster:
         producer = OneShotProducer(cluster, request_timeout=2 * LAG_TIME)
@@ -212,7 +212,7 @@ def test_a_record_that_waits_when_the_isr_falls_below_the_minimum_stays_uncommit
         cluster.until(lambda c: replica(c, 1).high_watermark == committed + 1)
 
 
-def test_a_follower_that_hangs_but_is_in_sync_makes_a_produce_time_out_at_its_own_timeout() -> None:
+def test_a_hanging_in_sync_follower_makes_a_produce_time_out() -> None:
     with running(PATIENT, min_insync_replicas=1) as cluster:
         producer = OneShotProducer(cluster, request_timeout=0.6)
         assert producer.send("while all are in sync").error is None
@@ -228,7 +228,7 @@ def test_a_follower_that_hangs_but_is_in_sync_makes_a_produce_time_out_at_its_ow
         assert producer.send("in time").error is None
 
 
-def test_a_leader_that_hangs_is_succeeded_and_cuts_what_was_not_acknowledged_when_it_comes_back() -> None:
+def test_a_hanging_leader_is_replaced_and_truncates_unacknowledged_records_when_it_resumes() -> None:
     with running(FENCING, min_insync_replicas=2) as cluster:
         producer = OneShotProducer(cluster)
         assert producer.send("while all are in sync").offset == 0

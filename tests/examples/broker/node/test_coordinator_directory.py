@@ -11,7 +11,7 @@ from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
-from tests.examples.broker.group.clients import GROUP, MemoryLog
+from tests.examples.broker.group.group_client import GROUP, MemoryLog
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
 
@@ -37,7 +37,7 @@ async def test_a_group_is_coordinated_by_the_leader_of_its_partition() -> None:
         assert found.broker_id == cluster.partition(partition).leader
 
 
-async def test_clients_are_told_to_try_again_while_all_brokers_are_fenced() -> None:
+async def test_while_all_brokers_are_fenced_clients_have_to_retry() -> None:
     async with ControlledCluster.running(1) as cluster, directory(cluster) as coordinators:
         cluster.controller.fence(0)
         assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE

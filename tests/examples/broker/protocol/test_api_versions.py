@@ -7,7 +7,7 @@ from examples.broker.protocol.codec import RequestContext
 CONTEXT = RequestContext(API_VERSIONS, 4, 1, None, "here")
 
 
-async def test_all_versions_that_are_served_are_told_and_of_produce_older_ones() -> None:
+async def test_all_served_versions_are_advertised_and_older_ones_of_produce() -> None:
     response = await api_versions(APIS.values(), CONTEXT, None)
     told = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
     served = {api.key: (api.min_version, api.max_version) for api in APIS.values()}

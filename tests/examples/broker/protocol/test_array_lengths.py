@@ -22,13 +22,13 @@ from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.codec import decode_request
 from examples.broker.protocol.errors import ProtocolError
 from examples.broker.protocol.versions import request_class
-from tests.examples.broker.protocol.wire import SERVED, filled, named, request_frame
+from tests.examples.broker.protocol.wire_messages import SERVED, filled, named, request_frame
 
 HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
-def test_a_sound_request_is_gone_through_to_its_end(api: Api[Any, Any], version: int) -> None:
+def test_the_check_passes_a_valid_request_to_its_end(api: Api[Any, Any], version: int) -> None:
     request_type: Any = request_class(api, version)
     request = filled(request_type)
     frame = request_frame(request)
@@ -37,7 +37,7 @@ def test_a_sound_request_is_gone_through_to_its_end(api: Api[Any, Any], version:
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
-def test_a_request_changed_in_any_byte_harms_nobody(api: Api[Any, Any], version: int) -> None:
+def test_a_request_with_any_byte_changed_is_harmless(api: Api[Any, Any], version: int) -> None:
     """Each byte in turn becomes what makes a length large, which without the check ends the process."""
     frame = request_frame(filled(request_class(api, version)))
     for position in range(8, len(frame)):
@@ -62,7 +62,7 @@ def test_an_array_longer_than_the_rest_of_the_request_is_refused(request_type: A
         array_length_check(request_type)(frame, 0)
 
 
-def test_a_compact_text_may_be_no_longer_than_any_other() -> None:
+def test_a_compact_string_has_the_same_limit_as_other_strings() -> None:
     def checked(size: int) -> bool:
         request = HeartbeatRequest(group_id=GroupId("g" * size), generation_id=i32(1), member_id="")
         buffer = io.BytesIO()
@@ -70,11 +70,11 @@ def test_a_compact_text_may_be_no_longer_than_any_other() -> None:
         return array_length_check(HeartbeatRequest)(buffer.getvalue(), 0) == buffer.tell()
 
     assert checked(2**15 - 1)
-    with pytest.raises(ValueError, match="a text of 32768 bytes"):
+    with pytest.raises(ValueError, match="a string of 32768 bytes"):
         checked(2**15)
 
 
-def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
+def test_a_tagged_field_must_have_its_stated_size() -> None:
     no_topics = FetchRequest(
         max_wait=i32Timedelta.parse(timedelta(0)),
         min_bytes=i32(1),

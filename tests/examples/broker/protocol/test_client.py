@@ -13,12 +13,12 @@ from kio.static.primitive import i32
 from examples.broker.protocol.apis import HEARTBEAT
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.protocol.codec import RequestContext
-from tests.examples.broker.protocol.clients import ALIVE, LongPoll, answer_at_once, serving
+from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, answer_at_once, serving
 
 ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")
 
 
-async def test_a_peer_answers_one_request_after_the_other() -> None:
+async def test_requests_to_a_peer_are_answered_in_order() -> None:
     contexts: list[RequestContext] = []
 
     async def answer(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -38,7 +38,7 @@ async def test_a_peer_answers_one_request_after_the_other() -> None:
     assert len({context.correlation_id for context in contexts}) == 3
 
 
-async def test_nobody_there_is_a_connection_error() -> None:
+async def test_an_unreachable_peer_is_a_connection_error() -> None:
     async with serving(answer_at_once) as port:
         pass
     with pytest.raises(ConnectionError, match=f"127.0.0.1:{port.number} cannot be reached"):
@@ -60,12 +60,12 @@ async def test_a_peer_that_closes_before_it_answers_is_a_connection_error() -> N
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        pytest.param(b"\x00\x00\x00\x05\x00\x00\x00\x63\x00", "cannot be read", id="cut short"),
-        pytest.param(b"\x00\x00\x00\x0c\x00\x00\x00\x63" + bytes(8), "answered 99", id="to another request"),
+        pytest.param(b"\x00\x00\x00\x05\x00\x00\x00\x63\x00", "cannot be decoded", id="cut short"),
+        pytest.param(b"\x00\x00\x00\x0c\x00\x00\x00\x63" + bytes(8), "response 99", id="to another request"),
         pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="of 2 GiB"),
     ],
 )
-async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes, cause: str) -> None:
+async def test_an_invalid_response_is_a_connection_error(answer: bytes, cause: str) -> None:
     async def answer_nonsense(stream: SocketStream) -> None:
         async with stream:
             await stream.receive()
@@ -77,12 +77,12 @@ async def test_an_answer_that_makes_no_sense_is_a_connection_error(answer: bytes
         tasks.start_soon(listener.serve, answer_nonsense)
         port = listener.extra(SocketAttribute.local_port)
         peer = await PeerConnection.open("127.0.0.1", port, "broker-1")
-        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} answered nonsense: .*{cause}"):
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} sent an invalid response: .*{cause}"):
             await peer.request(HEARTBEAT, ASKED)
         tasks.cancel_scope.cancel()
 
 
-async def test_a_request_given_up_closes_the_connection_lest_its_answer_is_taken_for_another() -> None:
+async def test_a_cancelled_request_closes_the_connection() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
         peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")

@@ -1,18 +1,17 @@
 """Frames cut out of what arrives, however it arrives."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.broker.protocol.errors import InvalidFrameSize
 from examples.broker.protocol.frames import FrameBuffer
-from tests.examples.broker.protocol.wire import with_size
+from tests.examples.broker.protocol.wire_messages import with_size
 
 
+@settings(max_examples=50)
 @given(st.lists(st.binary(min_size=8, max_size=40)), st.data())
-def test_frames_come_out_whole_and_in_order_however_they_are_cut(
-    frames: list[bytes], data: st.DataObject
-) -> None:
+def test_frames_are_complete_and_in_order_for_any_chunks(frames: list[bytes], data: st.DataObject) -> None:
     sent = b"".join(map(with_size, frames))
     buffer = FrameBuffer(8, 40)
     taken = []
@@ -27,14 +26,14 @@ def test_frames_come_out_whole_and_in_order_however_they_are_cut(
 
 
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 7, 41, 2**31 - 1])
-def test_a_frame_too_small_or_too_large_is_refused_by_its_prefix_alone(size: int) -> None:
+def test_an_invalid_frame_size_is_refused_by_the_prefix_alone(size: int) -> None:
     buffer = FrameBuffer(8, 40)
     buffer.feed(size.to_bytes(4, "big", signed=True))
     with pytest.raises(InvalidFrameSize, match=f"of {size} bytes"):
         buffer.take()
 
 
-def test_no_more_is_held_than_was_received() -> None:
+def test_the_buffer_holds_only_received_bytes() -> None:
     buffer = FrameBuffer(8, 2**30)
     buffer.feed((2**30).to_bytes(4, "big") + b"begun")
     assert buffer.take() is None

@@ -5,7 +5,7 @@ import asyncio
 from examples.broker.protocol.gate import Gate
 
 
-async def test_an_open_gate_is_passed_without_giving_others_a_turn() -> None:
+async def test_an_open_gate_returns_without_a_checkpoint() -> None:
     others = asyncio.create_task(asyncio.sleep(0))
     await Gate().passed()
     assert not others.done()
@@ -26,7 +26,7 @@ async def test_a_closed_gate_holds_everyone_until_it_opens() -> None:
     assert (gate.is_open, repr(gate)) == (True, "<Gate open>")
 
 
-async def test_a_gate_that_closes_again_at_once_lets_no_one_pass() -> None:
+async def test_a_gate_that_closes_again_at_once_holds_everyone() -> None:
     gate = Gate()
     gate.close()
     waiting = asyncio.create_task(gate.passed())

@@ -12,7 +12,7 @@ from examples.broker.protocol.apis import HEARTBEAT
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
-from tests.examples.broker.protocol.clients import (
+from tests.examples.broker.protocol.server_and_client import (
     PATIENCE,
     LongPoll,
     Port,
@@ -22,7 +22,7 @@ from tests.examples.broker.protocol.clients import (
 )
 
 
-async def test_the_port_is_told_and_can_be_taken_again() -> None:
+async def test_the_port_is_returned_and_free_after_the_stop() -> None:
     async with serving(answer_at_once) as first, first.client() as client:
         await client.send(heartbeat(1))
         assert await client.correlation_id() == 1
@@ -33,7 +33,7 @@ async def test_the_port_is_told_and_can_be_taken_again() -> None:
         assert await client.correlation_id() == 2
 
 
-async def test_a_port_that_is_taken_is_an_error() -> None:
+async def test_a_port_in_use_is_an_error() -> None:
     async with serving(answer_at_once) as port:
         with pytest.raises(OSError, match="in use"):
             await Server({}, port=port.number).serve()
@@ -53,10 +53,11 @@ async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogC
             await third.send(heartbeat(3))
             assert await third.correlation_id() == 3
     (record,) = caplog.records
-    assert (record.levelno, record.getMessage()) == (logging.WARNING, "refused a connection: there are 1")
+    assert record.levelno == logging.WARNING
+    assert record.getMessage() == "refused a connection: max_connections is 1"
 
 
-async def test_stopping_answers_what_is_in_progress_and_lets_go_of_the_idle() -> None:
+async def test_stop_answers_requests_in_progress_and_closes_idle_connections() -> None:
     poll = LongPoll()
     async with serving(poll) as port, port.client() as busy, port.client() as idle:
         await busy.send(heartbeat(1) + heartbeat(2))
@@ -72,7 +73,7 @@ async def test_stopping_answers_what_is_in_progress_and_lets_go_of_the_idle() ->
     assert poll.cancelled == 0
 
 
-async def test_what_is_not_answered_within_the_grace_is_cancelled() -> None:
+async def test_requests_not_answered_within_the_grace_are_cancelled() -> None:
     poll = LongPoll()
     async with serving(poll) as port, port.client() as client:
         await client.send(heartbeat(1))
@@ -113,7 +114,7 @@ async def test_cancelling_closes_everything_at_once() -> None:
     assert (poll.cancelled, server.connection_count) == (1, 0)
 
 
-async def test_a_failure_to_accept_is_waited_out(
+async def test_accepting_is_retried_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     accept = asyncio.get_running_loop().sock_accept

@@ -40,12 +40,12 @@ def upgraded(api: Api[Any, Any], version: int, **fields: Any) -> Any:
     return upgrade(api, version)(request_type(**fields))
 
 
-def test_the_newest_request_and_response_stay_the_objects_they_are() -> None:
+def test_a_newest_request_or_response_is_not_converted() -> None:
     assert upgrade(METADATA, 13)(METADATA) is METADATA
     assert downgrade(METADATA, 13)(METADATA) is METADATA
 
 
-def test_no_topics_meant_all_in_metadata_0_alone() -> None:
+def test_in_metadata_0_alone_no_topics_mean_all_topics() -> None:
     assert upgraded(METADATA, 0, topics=()).topics is None
     assert upgraded(METADATA, 1, topics=()).topics == ()
     assert upgraded(METADATA, 1, topics=None).topics is None
@@ -56,7 +56,7 @@ def test_no_topics_meant_all_in_metadata_0_alone() -> None:
     assert request.include_topic_authorized_operations is False
 
 
-def test_the_authorized_operations_of_the_cluster_are_not_told_to_those_who_could_ask() -> None:
+def test_old_metadata_versions_get_no_authorized_operations_of_the_cluster() -> None:
     response = MetadataResponse(
         throttle_time=NOT_THROTTLED,
         brokers=(),
@@ -67,7 +67,7 @@ def test_the_authorized_operations_of_the_cluster_are_not_told_to_those_who_coul
     assert downgrade(METADATA, 10)(response).cluster_authorized_operations == -(2**31)
 
 
-def test_a_member_once_had_its_sessions_timeout_to_rejoin() -> None:
+def test_in_join_group_0_the_session_timeout_is_the_rebalance_timeout() -> None:
     timeout = i32Timedelta.parse(timedelta(seconds=9))
     request = upgraded(
         JOIN_GROUP,
@@ -81,7 +81,7 @@ def test_a_member_once_had_its_sessions_timeout_to_rejoin() -> None:
     assert request.rebalance_timeout == timeout
 
 
-def test_no_protocol_is_an_empty_one_before_join_group_7() -> None:
+def test_before_join_group_7_no_protocol_is_an_empty_string() -> None:
     response = JoinGroupResponse(
         throttle_time=NOT_THROTTLED,
         error_code=ErrorCode.none,
@@ -95,7 +95,7 @@ def test_no_protocol_is_an_empty_one_before_join_group_7() -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_a_coordinator_was_once_asked_for_one_at_a_time(version: int) -> None:
+def test_old_find_coordinator_versions_have_one_key(version: int) -> None:
     request = upgraded(FIND_COORDINATOR, version, key="group")
     assert (request.coordinator_keys, request.key_type) == (("group",), 0)
     coordinator = Coordinator(
@@ -126,7 +126,7 @@ def test_the_kind_of_coordinator_is_kept() -> None:
         (ErrorCode.not_coordinator, ErrorCode.none, ErrorCode.not_coordinator),
     ],
 )
-def test_a_member_once_left_alone(
+def test_old_leave_group_versions_have_one_member(
     version: int, of_group: ErrorCode, of_member: ErrorCode, told: ErrorCode
 ) -> None:
     request = upgraded(LEAVE_GROUP, version, group_id=GroupId("group"), member_id="me")
@@ -138,7 +138,7 @@ def test_a_member_once_left_alone(
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_offsets_were_once_fetched_of_one_group_at_a_time(version: int) -> None:
+def test_old_offset_fetch_versions_have_one_group(version: int) -> None:
     (every_topic,) = upgraded(OFFSET_FETCH, version, group_id=GroupId("group"), topics=None).groups
     assert (every_topic.group_id, every_topic.topics) == ("group", None)
     partition = OffsetFetchResponsePartitions(

@@ -12,7 +12,7 @@ from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster
+from tests.examples.broker.leader_broker import Cluster
 
 DEAD = {2}
 

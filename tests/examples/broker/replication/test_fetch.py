@@ -9,7 +9,7 @@ from examples.broker.replication.fetch import FetchParams, FetchResponse, Partit
 from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import BATCH_BYTES, Cluster
+from tests.examples.broker.leader_broker import BATCH_BYTES, Cluster
 
 UNKNOWN = TopicPartition("unknown", 0)
 

@@ -10,8 +10,8 @@ from examples.broker.replication.fetch_session import (
     MAX_SESSIONS,
     NO_SESSION,
     FetchSession,
+    FetchSessionHandler,
     FetchSessions,
-    FollowedSession,
     epoch_after,
 )
 from examples.broker.storage.leader_epochs import EpochEndOffset
@@ -29,7 +29,7 @@ def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
 
 def test_the_first_answer_tells_of_every_partition() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
-    assert session.news({ONE: quiet(), OTHER: quiet()}).keys() == {ONE, OTHER}
+    assert session.incremental_response({ONE: quiet(), OTHER: quiet()}).keys() == {ONE, OTHER}
 
 
 @pytest.mark.parametrize(
@@ -45,60 +45,64 @@ def test_the_first_answer_tells_of_every_partition() -> None:
 )
 def test_from_then_on_an_answer_tells_of_what_is_new_alone(news: PartitionFetched) -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
-    session.news({ONE: quiet(), OTHER: quiet()})
-    assert session.news({ONE: quiet(), OTHER: quiet()}) == {}
-    assert session.news({ONE: quiet(), OTHER: news}) == {OTHER: news}
+    session.incremental_response({ONE: quiet(), OTHER: quiet()})
+    assert session.incremental_response({ONE: quiet(), OTHER: quiet()}) == {}
+    assert session.incremental_response({ONE: quiet(), OTHER: news}) == {OTHER: news}
 
 
 def test_a_partition_that_had_records_is_read_after_the_others() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
     records = PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)
     for had_records, quiet_one in ((ONE, OTHER), (OTHER, ONE), (ONE, OTHER)):
-        session.news({had_records: records, quiet_one: quiet()})
+        session.incremental_response({had_records: records, quiet_one: quiet()})
         assert list(session.partitions) == [quiet_one, had_records]
-        session.proceed(epoch_after(session.epoch), {had_records: PartitionFetch(1)}, [])
+        session.update(epoch_after(session.epoch), {had_records: PartitionFetch(1)}, [])
         assert list(session.partitions) == [quiet_one, had_records]
 
 
 def test_records_of_a_partition_forgotten_meanwhile_do_not_bring_it_back() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
-    session.proceed(1, {}, [ONE])
-    session.news({ONE: PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)})
+    session.update(1, {}, [ONE])
+    session.incremental_response({ONE: PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)})
     assert session.partitions == {}
 
 
 def test_an_error_is_told_again_and_so_is_its_end() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
-    session.news({ONE: quiet()})
+    session.incremental_response({ONE: quiet()})
     fenced = PartitionFetched(ErrorCode.FENCED_LEADER_EPOCH)
-    assert session.news({ONE: fenced}) == session.news({ONE: fenced}) == {ONE: fenced}
-    assert session.news({ONE: quiet()}) == {ONE: quiet()}
+    assert (
+        session.incremental_response({ONE: fenced})
+        == session.incremental_response({ONE: fenced})
+        == {ONE: fenced}
+    )
+    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
 
 
 def test_a_request_changes_what_it_names_and_forgets_what_it_says() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
-    session.proceed(1, {ONE: PartitionFetch(7)}, [])
+    session.update(1, {ONE: PartitionFetch(7)}, [])
     assert session.partitions == {ONE: PartitionFetch(7), OTHER: PartitionFetch(0)}
-    session.proceed(2, {}, [OTHER])
+    session.update(2, {}, [OTHER])
     assert session.partitions == {ONE: PartitionFetch(7)}
 
 
 def test_a_partition_forgotten_and_named_again_is_told_of_again() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
-    session.news({ONE: quiet()})
-    session.proceed(1, {}, [ONE])
-    session.proceed(2, {ONE: PartitionFetch(0)}, [])
-    assert session.news({ONE: quiet()}) == {ONE: quiet()}
+    session.incremental_response({ONE: quiet()})
+    session.update(1, {}, [ONE])
+    session.update(2, {ONE: PartitionFetch(0)}, [])
+    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
 
 
 @pytest.mark.parametrize("epoch", [0, 2, -1, 7])
 def test_a_request_out_of_turn_is_refused_and_changes_nothing(epoch: int) -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     with pytest.raises(ApiError) as refused:
-        session.proceed(epoch, {OTHER: PartitionFetch(0)}, [ONE])
+        session.update(epoch, {OTHER: PartitionFetch(0)}, [ONE])
     assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert session.partitions == {ONE: PartitionFetch(0)}
-    session.proceed(1, {}, [])
+    session.update(1, {}, [])
 
 
 def test_epochs_begin_anew_at_one() -> None:
@@ -136,7 +140,7 @@ def test_the_leader_always_fetches_what_the_follower_wants(
     requests: list[tuple[dict[TopicPartition, PartitionFetch], bool]],
 ) -> None:
     """Whatever is wanted in turn, and whenever the leader declines the session."""
-    sessions, followed = FetchSessions(), FollowedSession()
+    sessions, followed = FetchSessions(), FetchSessionHandler()
     session: FetchSession | None = None
     for request, declined in requests:
         epoch = followed.epoch
@@ -145,6 +149,6 @@ def test_the_leader_always_fetches_what_the_follower_wants(
             session = sessions.open(1, changed)
         else:
             session = sessions.resume(1, followed.session_id)
-            session.proceed(epoch, changed, forgotten)
+            session.update(epoch, changed, forgotten)
         assert session.partitions == request
-        followed.answered(NO_SESSION if declined else session.session_id)
+        followed.handle_response(NO_SESSION if declined else session.session_id)

@@ -16,8 +16,8 @@ from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster, events, image_of
-from tests.examples.broker.handlers.loopback import Loopback
+from tests.examples.broker.handlers.loopback_connection import Loopback
+from tests.examples.broker.leader_broker import Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
 

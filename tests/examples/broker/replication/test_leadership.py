@@ -7,15 +7,18 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
-from examples.broker.replication.partition import AlterPartition, Partition, grant
+from examples.broker.replication.partition import (
+    Partition,
+)
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.cluster import TOPIC_ID, events
+from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 SELF, OTHER, THIRD = 0, 1, 2
 REPLICAS = (SELF, OTHER, THIRD)
@@ -28,7 +31,9 @@ def stored() -> StoredPartition:
 
 
 def partition(
-    disk: StoredPartition | None = None, alter_partition: AlterPartition = grant, max_message_bytes: int = 100
+    disk: StoredPartition | None = None,
+    alter_partition: AlterPartition = accept_any_isr,
+    max_message_bytes: int = 100,
 ) -> Partition:
     config = TopicConfig(max_message_bytes=max_message_bytes)
     return Partition(
@@ -36,7 +41,7 @@ def partition(
     )
 
 
-def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = grant) -> Partition:
+def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = accept_any_isr) -> Partition:
     p = partition(alter_partition=alter_partition)
     p.make_leader(state, now=0)
     return p
@@ -249,7 +254,7 @@ def test_the_controller_is_asked_with_the_epochs_the_leader_knows() -> None:
 
     def alter(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
         asked.append(wanted)
-        return grant(topic_partition, wanted)
+        return accept_any_isr(topic_partition, wanted)
 
     p = leader(FIRST.led_by(SELF), alter)
     append(p)

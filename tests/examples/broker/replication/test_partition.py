@@ -10,7 +10,7 @@ from examples.broker.replication.partition import Partition
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
-from tests.examples.broker.cluster import TOPIC_ID, events
+from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 
@@ -183,7 +183,7 @@ def test_acks_all_is_refused_below_the_least_number_of_in_sync_replicas_and_noth
     assert p.log.log_end_offset == 20
 
 
-def test_the_high_watermark_stands_still_below_the_least_number_of_in_sync_replicas() -> None:
+def test_the_high_watermark_does_not_move_below_min_insync_replicas() -> None:
     p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
     append(p)
     assert not p.maybe_shrink_isr(now=11)
@@ -192,12 +192,12 @@ def test_the_high_watermark_stands_still_below_the_least_number_of_in_sync_repli
     assert p.high_watermark == 10
 
 
-def test_the_least_number_of_in_sync_replicas_is_at_most_the_number_of_replicas() -> None:
+def test_min_insync_replicas_is_at_most_the_number_of_replicas() -> None:
     p = partition(LEADER, min_insync_replicas=2)
     assert append(p)
 
 
-def test_an_append_stands_by_the_high_watermark() -> None:
+def test_an_append_is_answered_by_the_high_watermark() -> None:
     p = partition(LEADER, FOLLOWER, OTHER, min_insync_replicas=3)
     append(p)
     assert p.check_enough_replicas_reach_offset(10) is None
@@ -211,23 +211,23 @@ def test_an_append_stands_by_the_high_watermark() -> None:
 
 def test_a_broker_without_a_replica_cannot_follow() -> None:
     p = partition(LEADER, FOLLOWER)
-    with pytest.raises(ApiError, match="holds no replica") as refused:
+    with pytest.raises(ApiError, match="has no replica") as refused:
         fetched(p, OTHER, 0)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_records_are_given_up_only_below_the_high_watermark() -> None:
+def test_records_are_deleted_only_below_the_high_watermark() -> None:
     p = partition(LEADER, FOLLOWER)
     append(p)
     append(p)
     fetched(p, FOLLOWER, 10)
     p.delete_records(10)
     assert p.log.log_start_offset == 10
-    with pytest.raises(ApiError, match="not below the high watermark"):
+    with pytest.raises(ApiError, match="above the high watermark"):
         p.delete_records(11)
 
 
-def test_truncation_takes_the_high_watermark_back_to_the_new_end_at_most() -> None:
+def test_a_truncation_moves_the_high_watermark_back_to_the_new_end_only() -> None:
     p = partition(LEADER, FOLLOWER)
     append(p)
     append(p)

@@ -1,5 +1,6 @@
 """The high watermark and the in-sync replicas under any order of appends, fetches and silence."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -10,7 +11,7 @@ from examples.broker.replication.partition import Partition
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
-from tests.examples.broker.cluster import TOPIC_ID, events
+from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 MAX_LAG = 10
 FOLLOWERS = (1, 2)
@@ -86,4 +87,9 @@ class PartitionMachine(RuleBasedStateMachine):
 
 
 TestPartitionUnderAnyOrder = PartitionMachine.TestCase
-TestPartitionUnderAnyOrder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestPartitionUnderAnyOrder.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.long
+class TestPartitionUnderAnyOrderLong(PartitionMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)

@@ -8,7 +8,7 @@ from examples.broker.errors import ErrorCode
 from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import Cluster
+from tests.examples.broker.leader_broker import Cluster
 
 UNKNOWN = TopicPartition("unknown", 0)
 

@@ -23,7 +23,7 @@ from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOff
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation, Purgatory
 from purgatory.observer import Timing
-from tests.examples.broker.cluster import Cluster, events, image_of
+from tests.examples.broker.leader_broker import Cluster, events, image_of
 
 EVENTS = events()
 LED_HERE = PartitionState((0, 1), (0, 1), leader=0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -23,7 +24,7 @@ from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.cluster import events, image_of
+from tests.examples.broker.leader_broker import events, image_of
 
 BROKERS = (0, 1, 2)
 MAX_LAG = 10
@@ -385,7 +386,12 @@ class ReplicationMachine(RuleBasedStateMachine):
 
 
 TestReplicationUnderAnyFault = ReplicationMachine.TestCase
-TestReplicationUnderAnyFault.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestReplicationUnderAnyFault.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+
+
+@pytest.mark.long
+class TestReplicationUnderAnyFaultLong(ReplicationMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=50, deadline=None)
 
 
 def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:

@@ -30,13 +30,13 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
         (["--loop", "trio"], "--loop: invalid choice: 'trio'"),
         (
             ["--consumers", "7"],
-            "7 consumers for 6 partitions: each partition has one, so 1 would have nothing",
+            "7 consumers for 6 partitions: each partition has one consumer, so use at most 6",
         ),
         (["--batch", "2", "--record-size", "10"], "a batch of 2 x 10 bytes is too small"),
-        (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit a segment of 9999 bytes"),
+        (["--segment-bytes", "9999"], "a batch of 100 x 100 bytes does not fit into a segment of 9999 bytes"),
     ],
 )
-def test_bad_options_are_told_in_plain_words(
+def test_invalid_options_are_explained(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -51,7 +51,7 @@ def test_uvloop_that_is_asked_for_and_not_there_is_said_so(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         main([*SHORT, "--loop", "uvloop"])
-    assert "uvloop is not installed here" in capsys.readouterr().err
+    assert "uvloop is not installed; pip install" in capsys.readouterr().err
 
 
 def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_has_only_json(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
     if loop == "uvloop":
         pytest.importorskip("uvloop")
     assert main([*SHORT, "--json", "--loop", loop]) == 0
@@ -76,7 +76,7 @@ def test_json_is_all_there_is_on_standard_output(loop: str, capsys: pytest.Captu
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("json_asked_for", [True, False])
-def test_a_journal_has_every_wait_and_is_named_in_the_end(
+def test_a_journal_has_every_wait_and_its_path_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], json_asked_for: bool
 ) -> None:
     directory = tmp_path / "runs" / "journal"
@@ -112,7 +112,7 @@ def test_a_journal_that_cannot_be_is_refused_at_once(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         main([*SHORT, "--journal", str(tmp_path / "journal")])
-    assert "--journal: pyarrow is not installed here" in capsys.readouterr().err
+    assert "--journal: pyarrow is not installed; pip install" in capsys.readouterr().err
 
 
 def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,4 +146,4 @@ def test_an_interrupted_run_claims_nothing(
 
     monkeypatch.setattr(anyio, "run", interrupted)
     assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == INTERRUPTED
-    assert "nothing was verified" in capsys.readouterr().err
+    assert "the delivery was not verified" in capsys.readouterr().err

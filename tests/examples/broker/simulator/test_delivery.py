@@ -45,7 +45,7 @@ def test_what_is_acknowledged_and_consumed_once_in_order_passes(
         assert check.consumed(EVENTS, stored(index, index * 10)) == identity(index)
         if not answers_first:
             check.acknowledged(EVENTS, identity(index), index * 10)
-    check.judge()
+    check.check_complete()
     assert check.batches_consumed == 3
 
 
@@ -56,19 +56,19 @@ def test_producers_and_partitions_are_told_apart() -> None:
             check.sent(topic_partition, identity(0, producer_id))
         check.consumed(topic_partition, stored(0, 0, producer_id=2))
         check.consumed(topic_partition, stored(0, 10, producer_id=1))
-    check.judge()
+    check.check_complete()
 
 
 @pytest.mark.parametrize("consumed", [True, False])
 def test_what_was_refused_may_have_been_appended_or_not(check: DeliveryCheck, consumed: bool) -> None:
-    check.refused(EVENTS, identity(0))
+    check.failed(EVENTS, identity(0))
     offset = 0
     if consumed:
         check.consumed(EVENTS, stored(0, offset))
         offset += 10
     check.acknowledged(EVENTS, identity(1), offset)
     check.consumed(EVENTS, stored(1, offset))
-    check.judge()
+    check.check_complete()
 
 
 def test_a_gap_in_the_offsets_is_caught(check: DeliveryCheck) -> None:
@@ -110,7 +110,7 @@ def test_a_batch_acknowledged_after_it_was_passed_over_is_caught(check: Delivery
 def test_an_acknowledged_batch_that_is_still_missing_at_the_end_is_caught(check: DeliveryCheck) -> None:
     check.acknowledged(EVENTS, identity(2), 20)
     with pytest.raises(DeliveryError, match="partition events-3, offset 20: the batch from record 20"):
-        check.judge()
+        check.check_complete()
 
 
 def test_a_batch_at_another_offset_than_acknowledged_is_caught(check: DeliveryCheck) -> None:

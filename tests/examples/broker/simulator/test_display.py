@@ -15,7 +15,7 @@ from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from purgatory.testing import VirtualTimeLoop
 
-SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=3)
+SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=14, duration=2.5)
 
 
 def console(width: int, *, terminal: bool = True) -> Console:
@@ -59,16 +59,16 @@ async def test_the_live_panel_fits_the_terminal(report: Report, width: int) -> N
 
 
 @pytest.mark.parametrize("width", [80, 120])
-async def test_the_summary_fits_the_terminal_and_gives_the_verdict(report: Report, width: int) -> None:
+async def test_the_summary_fits_the_terminal_and_shows_the_conclusions(report: Report, width: int) -> None:
     output = console(width)
     output.print(summary_panel(report, width))
     shown = printed(output)
     assert {len(line) for line in shown.splitlines()} == {width}
-    assert "keeps up: neither backlog nor lag grows" in shown
+    assert "keeps up: neither the backlog nor the lag grows" in shown
     assert "every acknowledged record was consumed once, in order" in shown
 
 
-async def test_the_summary_says_what_went_wrong(report: Report) -> None:
+async def test_the_summary_shows_a_wrong_delivery(report: Report) -> None:
     growing = replace(report.under_load.backlog, growing=True, growth_per_second=1_234)
     output = console(80)
     output.print(
@@ -85,12 +85,12 @@ async def test_the_summary_says_what_went_wrong(report: Report) -> None:
     shown = printed(output)
     assert "growing by 1,234 a second" in shown
     assert "does not keep up" in shown
-    assert "5 batches answered REQUEST_TIMED_OUT" in shown
+    assert "5 batches failed with REQUEST_TIMED_OUT" in shown
     assert "DELIVERY IS WRONG: partition events-0, offset 7: gone" in shown
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
+async def test_progress_is_live_on_a_terminal_and_plain_lines_elsewhere(
     virtual_time: VirtualTimeLoop, terminal: bool
 ) -> None:
     output = console(80, terminal=terminal)
@@ -111,7 +111,7 @@ async def test_a_run_is_shown_live_on_a_terminal_and_line_by_line_elsewhere(
 
 
 def test_a_sparkline_shows_the_peaks_and_leaves_small_things_small() -> None:
-    assert sparkline([0, 50, 100], width=10, least_top=0) == "▁▄█"
-    assert sparkline([0, 50, 100], width=10, least_top=1_000) == "▁▁▁"
-    assert sparkline([0, 9, 0, 0, 1, 9], width=3, least_top=9) == "█▁█"
-    assert sparkline([], width=3, least_top=9) == ""
+    assert sparkline([0, 50, 100], width=10, min_top=0) == "▁▄█"
+    assert sparkline([0, 50, 100], width=10, min_top=1_000) == "▁▁▁"
+    assert sparkline([0, 9, 0, 0, 1, 9], width=3, min_top=9) == "█▁█"
+    assert sparkline([], width=3, min_top=9) == ""

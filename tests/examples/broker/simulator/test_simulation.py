@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert run() == run()
 
 
-async def test_what_all_have_is_given_up_so_that_a_long_run_takes_no_more_room(
+async def test_records_that_all_have_are_deleted_to_bound_the_memory(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     report = await simulate(replace(SMALL, duration=10), virtual_time)
@@ -79,7 +79,7 @@ async def test_what_all_have_is_given_up_so_that_a_long_run_takes_no_more_room(
         assert partition.segments < 20
 
 
-async def test_a_consumer_that_waits_for_more_bytes_than_come_is_drained_all_the_same(
+async def test_a_consumer_that_waits_for_more_bytes_is_drained(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     report = await simulate(
@@ -108,7 +108,7 @@ async def test_a_broker_that_does_not_keep_up_shows_as_a_growing_backlog(
     assert report.under_load.acknowledged < report.under_load.offered
 
 
-async def test_batches_that_are_refused_are_counted_and_not_missed(
+async def test_failed_batches_are_counted_and_not_reported_as_lost(
     virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, calls = Partition.append_as_leader, iter(range(1_000_000))
@@ -195,7 +195,7 @@ async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_found_out(
     assert re.search(complaint, report.failure)
 
 
-async def test_a_high_watermark_that_sticks_is_found_out(
+async def test_a_high_watermark_that_does_not_move_is_detected(
     virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Partition, "maybe_increment_high_watermark", lambda partition, now: False)

@@ -1,5 +1,6 @@
 """Leader epochs against a naive model: one epoch for every offset."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -100,4 +101,9 @@ class LeaderEpochsMachine(RuleBasedStateMachine):
 
 
 TestLeaderEpochsAgainstAList = LeaderEpochsMachine.TestCase
-TestLeaderEpochsAgainstAList.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLeaderEpochsAgainstAList.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.long
+class TestLeaderEpochsAgainstAListLong(LeaderEpochsMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.producer_state import MAX_SEQUENCE, REMEMBERED_BATCHES, following
+from examples.broker.storage.producer_state import MAX_SEQUENCE, REMEMBERED_BATCHES, increment_sequence
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
 PRODUCER = 7
@@ -70,7 +70,7 @@ def test_a_new_epoch_begins_at_0_and_fences_the_one_before(log: PartitionLog) ->
 
 
 def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
-    assert following(MAX_SEQUENCE) == 0
+    assert increment_sequence(MAX_SEQUENCE) == 0
     log.truncate_fully_and_start_at(10)
     log.append_as_leader(batch(MAX_SEQUENCE - 1, 1))
     assert log.log_end_offset == 14
@@ -159,4 +159,9 @@ class IdempotentProducersMachine(RuleBasedStateMachine):
 
 
 TestIdempotentProducers = IdempotentProducersMachine.TestCase
-TestIdempotentProducers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestIdempotentProducers.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.long
+class TestIdempotentProducersLong(IdempotentProducersMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)

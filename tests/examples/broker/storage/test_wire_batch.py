@@ -108,7 +108,7 @@ def test_a_leader_sends_many_and_the_last_may_be_cut_off() -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 80), st.binary(min_size=1, max_size=8))
-def test_whatever_the_bytes_they_are_a_batch_or_refused(tail: bytes, at: int, noise: bytes) -> None:
+def test_random_bytes_are_a_batch_or_refused(tail: bytes, at: int, noise: bytes) -> None:
     valid = wire_batch(b"value", b"other")
     for data in (
         tail,

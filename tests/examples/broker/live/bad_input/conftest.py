@@ -1,4 +1,4 @@
-"""A cluster for clients that misbehave, and one that does not."""
+"""One cluster for clients that send bad input, and a healthy client beside them."""
 
 import logging
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ from examples.broker.cluster import Cluster
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.protocol.connection import ConnectionLimits
-from tests.examples.broker.live.bad_input.bystander import Bystander
+from tests.examples.broker.live.bad_input.healthy_client import HealthyClient
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     FOLLOWER,
     LEADER,
     READ_TIMEOUT,
-    REPLICATED,
-    VICTIM,
-    fetches_of_victim,
+    REPLICATED_TOPIC,
+    TOPIC,
+    pending_test_fetches,
 )
-from tests.examples.broker.live.cluster import LiveCluster
 from tests.examples.broker.live.conftest import CONFIG
+from tests.examples.broker.live.live_cluster import LiveCluster
 
-BYSTANDERS = "bystanders"
+HEALTHY_TOPIC = "healthy"
 
 
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[LiveCluster]:
-    """Clients have to be quick with a request, and a follower that does not fetch stays in sync."""
+    """A request must arrive quickly, and a follower that does not fetch stays in sync."""
     config = replace(
         CONFIG,
         broker=replace(
@@ -37,19 +37,20 @@ def shared_cluster() -> Iterator[LiveCluster]:
             limits=ConnectionLimits(request_read_timeout=READ_TIMEOUT),
             groups=replace(
                 CONFIG.broker.groups,
-                # For all members of a test to join at once.
+                # Long enough for all members of a test to join the first generation.
                 group_initial_rebalance_delay=0.5,
-                # Nobody who vanishes stays for longer, whatever it asked for.
+                # A member whose client disconnects expires soon, whatever session timeout it asks for.
                 group_max_session_timeout=2.0,
             ),
         ),
     )
-    # One broker leads everything, and coordinates all groups; what may be paused has the one victim only.
+    # One broker leads every partition and coordinates every group. The follower that a test pauses holds
+    # a replica of REPLICATED_TOPIC alone.
     offsets = config.defaults.offsets_topic_num_partitions
     topics = (
-        NewTopic(VICTIM, assignment=((LEADER,),)),
-        NewTopic(REPLICATED, assignment=((LEADER, FOLLOWER),)),
-        NewTopic(BYSTANDERS, assignment=((LEADER, 2),)),
+        NewTopic(TOPIC, assignment=((LEADER,),)),
+        NewTopic(REPLICATED_TOPIC, assignment=((LEADER, FOLLOWER),)),
+        NewTopic(HEALTHY_TOPIC, assignment=((LEADER, 2),)),
         NewTopic(OFFSETS_TOPIC, assignment=((LEADER, 2),) * offsets),
     )
     with LiveCluster.running(config) as cluster:
@@ -64,14 +65,14 @@ def shared_cluster() -> Iterator[LiveCluster]:
 
 
 @pytest.fixture(scope="module")
-def bystander(shared_cluster: LiveCluster) -> Iterator[Bystander]:
-    with Bystander.running(shared_cluster.bootstrap_servers, BYSTANDERS) as bystander:
-        yield bystander
+def healthy_client(shared_cluster: LiveCluster) -> Iterator[HealthyClient]:
+    with HealthyClient.running(shared_cluster.bootstrap_servers, HEALTHY_TOPIC) as healthy_client:
+        yield healthy_client
 
 
 @pytest.fixture(scope="module")
 def address(shared_cluster: LiveCluster) -> tuple[str, int]:
-    """Of the broker that leads everything."""
+    """The address of the broker that leads every partition."""
     return shared_cluster.look(lambda cluster: (cluster.nodes[LEADER].host, cluster.nodes[LEADER].port))
 
 
@@ -82,24 +83,27 @@ def client(address: tuple[str, int]) -> Iterator[RawClient]:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_notices(
-    shared_cluster: LiveCluster, bystander: Bystander, caplog: pytest.LogCaptureFixture
+def _cluster_stays_healthy(
+    shared_cluster: LiveCluster, healthy_client: HealthyClient, caplog: pytest.LogCaptureFixture
 ) -> Iterator[None]:
-    """Whatever a test does: the bystander goes on, nothing is left waiting, and nothing unforeseen logged."""
-    bystander.goes_on()
+    """Fails a test that disturbs the healthy client, leaves an operation pending or logs an error."""
+    healthy_client.assert_undisturbed()
     yield
-    bystander.goes_on()
-    shared_cluster.until(lambda cluster: not left_waiting(cluster))
+    healthy_client.assert_undisturbed()
+    shared_cluster.until(lambda cluster: not pending_operations(cluster))
     assert not [record for record in caplog.records if record.levelno > logging.WARNING or record.exc_info]
 
 
-def left_waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
-    """What waits and has no reason to: all but the brokers among themselves, and the bystander's fetch."""
+def pending_operations(cluster: Cluster) -> dict[tuple[int, str], int]:
+    """Count the pending operations that a test left, by broker and purgatory.
+
+    The fetches of the followers and of the healthy client do not count.
+    """
     waiting = {
         (broker_id, name): counts.pending
         for broker_id, purgatories in cluster.statistics().items()
         for name, counts in purgatories.items()
         if name != "fetch"
     }
-    waiting[LEADER, "fetch"] = len(fetches_of_victim(cluster))
+    waiting[LEADER, "fetch"] = len(pending_test_fetches(cluster))
     return {where: count for where, count in waiting.items() if count}

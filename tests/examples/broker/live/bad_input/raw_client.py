@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from examples.broker.protocol.apis import APIS, Api
-from tests.examples.broker.live.cluster import PATIENCE
-from tests.examples.broker.protocol.wire import read_response, request_frame, with_size
+from tests.examples.broker.live.live_cluster import PATIENCE
+from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 
 
 class RawClient:

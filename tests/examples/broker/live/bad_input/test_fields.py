@@ -23,10 +23,10 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from examples.broker.protocol.apis import CREATE_TOPICS, JOIN_GROUP
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     INT32_MAX,
     INT64_MAX,
-    VICTIM,
+    TOPIC,
     fetch_request,
     fetched,
     join_request,
@@ -34,8 +34,8 @@ from tests.examples.broker.live.bad_input.victim import (
     produce_request,
     produced,
 )
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import read_response, request_frame, with_size
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -87,7 +87,7 @@ def test_a_bad_batch_is_refused(client: RawClient, records: bytes | None, error:
     assert fetched(client).high_watermark == end
 
 
-def test_a_bad_batch_that_wants_no_answer_closes_its_connection(client: RawClient) -> None:
+def test_a_bad_batch_without_acks_closes_the_connection(client: RawClient) -> None:
     client.send(with_size(request_frame(produce_request(BATCH[:-1], acks=0))))
     assert client.until_closed() == b""
 
@@ -140,7 +140,7 @@ def test_an_absurd_fetch_is_answered_at_once(
     assert fetched(client, **{"max_wait_ms": INT32_MAX, **settings}).error_code is error
 
 
-def test_a_fetch_that_waits_for_longer_and_more_than_there_will_be_can_be_abandoned(
+def test_a_fetch_with_the_largest_limits_can_be_abandoned(
     client: RawClient, shared_cluster: LiveCluster
 ) -> None:
     request = fetch_request(max_wait_ms=INT32_MAX, min_bytes=INT32_MAX, max_bytes=INT32_MAX)
@@ -155,17 +155,17 @@ def test_no_offset_is_found_for_an_absurd_time(client: RawClient, timestamp: int
     request = ListOffsetsRequest(
         replica_id=BrokerId(-1),
         isolation_level=i8(-1),
-        topics=(ListOffsetsTopic(name=TopicName(VICTIM), partitions=(asked,)),),
+        topics=(ListOffsetsTopic(name=TopicName(TOPIC), partitions=(asked,)),),
     )
     answer = client.ask(request).topics[0].partitions[0]
     assert (answer.error_code, answer.offset) == (ErrorCode.none, -1)
 
 
 @pytest.mark.parametrize("offset", [-5, -(2**63), INT64_MAX])
-def test_records_are_not_deleted_up_to_where_there_are_none(client: RawClient, offset: int) -> None:
+def test_records_are_not_deleted_up_to_an_absurd_offset(client: RawClient, offset: int) -> None:
     wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
     request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=TopicName(VICTIM), partitions=(wanted,)),),
+        topics=(DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,)),),
         timeout=milliseconds(INT32_MAX),
     )
     answer = client.ask(request).topics[0].partitions[0]
@@ -199,7 +199,7 @@ def test_an_absurd_topic_is_not_created(
 
 
 @pytest.mark.parametrize("name", ["", "..", "\0", LONGEST_NAME], ids=lambda name: f"{name!r:.20}")
-def test_no_topic_is_made_for_whoever_asks_after_an_absurd_one(client: RawClient, name: str) -> None:
+def test_no_topic_is_created_for_an_absurd_name(client: RawClient, name: str) -> None:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(topic_id=None, name=TopicName(name)),),
         allow_auto_topic_creation=True,
@@ -218,7 +218,7 @@ def test_no_topic_is_made_for_whoever_asks_after_an_absurd_one(client: RawClient
         ("group", INT32_MAX, ErrorCode.invalid_session_timeout),
     ],
 )
-def test_an_absurd_member_is_not_let_in(
+def test_an_absurd_member_is_refused(
     client: RawClient, group: str, session_timeout_ms: int, error: ErrorCode
 ) -> None:
     request = join_request(
@@ -227,7 +227,7 @@ def test_an_absurd_member_is_not_let_in(
     assert client.ask(request).error_code is error
 
 
-def test_a_client_whose_name_is_as_long_as_can_be_gets_an_answer_it_can_read(
+def test_a_client_with_the_longest_name_gets_a_readable_answer(
     client: RawClient,
 ) -> None:
     """Its member id has its name in it, and before version 6 no text is longer than 32,767 bytes."""
@@ -245,13 +245,13 @@ def test_a_client_whose_name_is_as_long_as_can_be_gets_an_answer_it_can_read(
     assert answer.error_code is ErrorCode.member_id_required
 
 
-def test_a_text_too_long_for_older_versions_closes_its_connection(client: RawClient) -> None:
+def test_a_string_too_long_for_older_versions_closes_the_connection(client: RawClient) -> None:
     """Others would be told of it in theirs."""
     client.send(with_size(request_frame(join_request("g" * 2**15))))
     assert client.until_closed() == b""
 
 
-def test_of_what_is_said_of_a_long_name_no_more_is_said_than_can_be(client: RawClient) -> None:
+def test_an_error_message_about_a_long_name_fits_into_the_response(client: RawClient) -> None:
     topic = CreatableTopicV2(
         name=TopicName(LONGEST_NAME),
         num_partitions=i32(1),

@@ -16,15 +16,15 @@ from kio.static.primitive import i32
 
 from examples.broker.protocol.apis import API_VERSIONS, APIS
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     READ_TIMEOUT,
-    VICTIM,
+    TOPIC,
     fetch_request,
     join_request,
     produce_request,
 )
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import named, read_response, request_frame, with_size
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import named, read_response, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -60,26 +60,26 @@ def header(api_key: int, version: int) -> bytes:
         pytest.param(with_size(bytes(7)), id="less than a header"),
     ],
 )
-def test_garbage_closes_its_connection(client: RawClient, garbage: bytes) -> None:
+def test_invalid_bytes_close_the_connection(client: RawClient, garbage: bytes) -> None:
     client.send(garbage)
     assert client.until_closed() == b""
 
 
 @pytest.mark.parametrize("api_key", [-1, 4, 7, 999, 2**15 - 1])
-def test_an_unknown_api_closes_its_connection(client: RawClient, api_key: int) -> None:
+def test_an_unknown_api_closes_the_connection(client: RawClient, api_key: int) -> None:
     client.send(with_size(header(api_key, 0)))
     assert client.until_closed() == b""
 
 
 @pytest.mark.parametrize("api", [api for api in APIS.values() if api is not API_VERSIONS], ids=named)
-def test_an_unknown_version_closes_its_connection(address: tuple[str, int], api: Any) -> None:
+def test_an_unknown_version_closes_the_connection(address: tuple[str, int], api: Any) -> None:
     for version in (-1, api.min_version - 1, api.max_version + 1, 2**15 - 1):
         with RawClient.connected(address) as client:
             client.send(with_size(header(api.key, version)))
             assert client.until_closed() == b""
 
 
-def test_api_versions_of_an_unknown_version_says_which_are_known(client: RawClient) -> None:
+def test_api_versions_of_an_unknown_version_lists_the_served_ones(client: RawClient) -> None:
     client.send(with_size(header(API_VERSIONS.key, 99)))
     _, response = read_response(API_VERSIONS, 0, with_size(client.frame()))
     assert response.error_code is ErrorCode.unsupported_version
@@ -87,7 +87,7 @@ def test_api_versions_of_an_unknown_version_says_which_are_known(client: RawClie
 
 
 @pytest.mark.parametrize("request_", WHOLE.values(), ids=WHOLE)
-def test_a_request_cut_short_is_refused_wherever_it_ends(address: tuple[str, int], request_: Any) -> None:
+def test_a_truncated_request_closes_the_connection(address: tuple[str, int], request_: Any) -> None:
     frame = request_frame(request_)
     for length in range(len(frame)):
         with RawClient.connected(address) as client:
@@ -96,9 +96,7 @@ def test_a_request_cut_short_is_refused_wherever_it_ends(address: tuple[str, int
 
 
 @pytest.mark.parametrize("request_", WHOLE.values(), ids=WHOLE)
-def test_a_client_that_goes_in_the_middle_of_a_request_leaves_nothing(
-    address: tuple[str, int], request_: Any
-) -> None:
+def test_a_disconnect_within_a_request_leaves_nothing_behind(address: tuple[str, int], request_: Any) -> None:
     data = with_size(request_frame(request_))
     for length in range(len(data)):
         with RawClient.connected(address) as client:
@@ -107,7 +105,7 @@ def test_a_client_that_goes_in_the_middle_of_a_request_leaves_nothing(
                 client.vanish()
 
 
-def test_slow_clients_are_sent_away(address: tuple[str, int]) -> None:
+def test_slow_clients_are_disconnected(address: tuple[str, int]) -> None:
     began = time.monotonic()
     with ExitStack() as stack:
         clients = [stack.enter_context(RawClient.connected(address)) for _ in range(50)]
@@ -119,7 +117,7 @@ def test_slow_clients_are_sent_away(address: tuple[str, int]) -> None:
         assert time.monotonic() - began >= READ_TIMEOUT
 
 
-def test_memory_is_taken_by_what_was_sent_and_not_by_what_was_announced(
+def test_lengths_in_a_request_reserve_no_memory(
     address: tuple[str, int], shared_cluster: LiveCluster
 ) -> None:
     # Of the size that is just taken, in which arrays have more elements than any process could hold.
@@ -147,7 +145,7 @@ def test_memory_is_taken_by_what_was_sent_and_not_by_what_was_announced(
     assert peak - before < MODEST
 
 
-def test_large_nonsense_of_many_clients_at_once_is_refused(address: tuple[str, int]) -> None:
+def test_large_invalid_requests_of_many_clients_are_refused(address: tuple[str, int]) -> None:
     nonsense = with_size(header(1, 12) + Random(2).randbytes(4 * MEGABYTE))
 
     def send_and_wait(_: int) -> bytes:
@@ -159,7 +157,7 @@ def test_large_nonsense_of_many_clients_at_once_is_refused(address: tuple[str, i
         assert {*executor.map(send_and_wait, range(8))} == {b""}
 
 
-def test_more_than_a_request_may_have_is_no_reason_to_refuse_it(client: RawClient) -> None:
-    client.send(with_size(request_frame(fetch_request(VICTIM)) + bytes(10 * MEGABYTE)))
+def test_bytes_after_a_request_are_accepted(client: RawClient) -> None:
+    client.send(with_size(request_frame(fetch_request(TOPIC)) + bytes(10 * MEGABYTE)))
     assert len(client.frame()) > 0
     assert client.ask(HELLO).error_code is ErrorCode.none

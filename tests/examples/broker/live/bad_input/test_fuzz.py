@@ -10,13 +10,13 @@ from kio.schema.errors import ErrorCode
 
 from examples.broker.protocol.versions import request_class
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
-    REPLICATED,
+from tests.examples.broker.live.bad_input.valid_requests import (
+    REPLICATED_TOPIC,
     fetch_request,
     join_request,
     produce_request,
 )
-from tests.examples.broker.protocol.wire import SERVED, filled, request_frame, with_size
+from tests.examples.broker.protocol.wire_messages import SERVED, filled, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.real_time
 # What waits, writes or changes something if it is left as it is, and every request of every version.
 GOOD: Final = [
     fetch_request(max_wait_ms=600_000),
-    fetch_request(REPLICATED, max_wait_ms=600_000, replica_id=3),
-    produce_request(wire_batch(b"value", producer=(7, 0, 0)), REPLICATED),
+    fetch_request(REPLICATED_TOPIC, max_wait_ms=600_000, replica_id=3),
+    produce_request(wire_batch(b"value", producer=(7, 0, 0)), REPLICATED_TOPIC),
     join_request("fuzz"),
 ]
 EVERY: Final = [filled(request_class(api, version)) for api, version in SERVED]
@@ -42,10 +42,10 @@ def changed(frame: bytes, changes: list[tuple[int, int]]) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.usefixtures("bystander")
+@pytest.mark.usefixtures("healthy_client")
 @settings(max_examples=150, deadline=None)
 @given(request=frames, changes=changes)
-def test_a_changed_request_harms_nobody(
+def test_a_request_with_changed_bytes_harms_no_other_client(
     address: tuple[str, int], request: Any, changes: list[tuple[int, int]]
 ) -> None:
     with RawClient.connected(address) as client, RawClient.connected(address) as witness:

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tests.examples.broker.live.clients.catalogue import CLIENTS
-from tests.examples.broker.live.clients.face import Client
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster
+from tests.examples.broker.live.clients.client_interface import Client
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import CLIENTS
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster, until
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 
@@ -33,7 +33,7 @@ def unfollowed(topic: LiveTopic) -> Iterator[None]:
             topic.cluster.resume_follower(follower)
 
 
-def test_acks_1_waits_for_no_follower_and_acks_all_for_each(
+def test_acks_1_waits_for_no_follower_and_acks_all_for_every_one(
     steady_cluster: LiveCluster, client: Client
 ) -> None:
     topic = LiveTopic.create(steady_cluster, "slow")

@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.clients.confluent import Confluent
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Admin,
     Client,
@@ -17,9 +16,10 @@ from tests.examples.broker.live.clients.face import (
     Record,
     Refused,
 )
-from tests.examples.broker.live.clients.kafka_python import KafkaPython
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster, until
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 
@@ -30,7 +30,7 @@ def admin(client: Client, shared_cluster: LiveCluster) -> Iterator[Admin]:
         yield admin
 
 
-def test_a_topic_is_created_as_ordered_and_deleted(
+def test_a_topic_is_created_as_requested_and_deleted(
     client: Client, admin: Admin, shared_cluster: LiveCluster
 ) -> None:
     name = f"ordered-by-{client.name}"
@@ -45,7 +45,7 @@ def test_a_topic_is_created_as_ordered_and_deleted(
     assert name not in shared_cluster.look(lambda cluster: cluster.controller.image).topics
 
 
-def test_a_topic_that_cannot_be_is_refused(admin: Admin, topic: LiveTopic) -> None:
+def test_an_impossible_topic_is_refused_to_each_client(admin: Admin, topic: LiveTopic) -> None:
     with pytest.raises(Refused, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topic(topic.name, 1, 1, {})
     with pytest.raises(Refused, match="INVALID_REPLICATION_FACTOR"):
@@ -57,7 +57,7 @@ def test_a_topic_that_cannot_be_is_refused(admin: Admin, topic: LiveTopic) -> No
     assert not {"nowhere", "misconfigured", "never-created"} & admin.topics()
 
 
-def test_the_cluster_is_described_as_it_is(admin: Admin, shared_cluster: LiveCluster) -> None:
+def test_the_cluster_is_described(admin: Admin, shared_cluster: LiveCluster) -> None:
     assert admin.brokers() == shared_cluster.look(
         lambda cluster: {(node.broker_id, node.host, node.port) for node in cluster.nodes.values()}
     )

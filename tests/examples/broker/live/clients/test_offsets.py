@@ -2,23 +2,21 @@
 
 import pytest
 
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.clients.live_topic import LiveTopic
 
 pytestmark = pytest.mark.real_time
 
 NOON = 1_700_000_000_000
 
 
-def test_bounds_are_where_the_log_begins_and_where_the_next_record_goes(
-    client: Client, topic: LiveTopic
-) -> None:
+def test_bounds_are_the_log_start_offset_and_the_high_watermark(client: Client, topic: LiveTopic) -> None:
     servers = topic.cluster.bootstrap_servers
     with client.consumer(servers, ConsumerSettings()) as consumer, client.admin(servers) as admin:
         assert consumer.bounds(topic.name) == (0, 0)
@@ -32,7 +30,7 @@ def test_bounds_are_where_the_log_begins_and_where_the_next_record_goes(
 
 
 @pytest.mark.parametrize("linger", [0.0, 0.5], ids=["batch-by-batch", "in-one-batch"])
-def test_a_time_leads_to_the_first_record_that_is_as_late(
+def test_a_timestamp_finds_the_first_record_at_or_after_it(
     client: Client, topic: LiveTopic, linger: float
 ) -> None:
     records = [Record(b"value", timestamp=NOON + second * 1000) for second in range(4)]

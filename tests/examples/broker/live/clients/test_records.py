@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.clients.catalogue import CLIENTS
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
     Client,
@@ -17,7 +16,8 @@ from tests.examples.broker.live.clients.face import (
     Record,
     Refused,
 )
-from tests.examples.broker.live.clients.topic import LiveTopic
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import CLIENTS
 
 pytestmark = pytest.mark.real_time
 
@@ -53,7 +53,7 @@ def read(client: Client, topic: LiveTopic, count: int) -> dict[int, Record]:
 
 
 @pytest.mark.parametrize("acks", ACKS.values(), ids=ACKS.keys())
-def test_keys_values_headers_and_timestamps_come_out_as_they_went_in(
+def test_keys_values_headers_and_timestamps_survive_a_round_trip(
     client: Client, topic: LiveTopic, acks: int
 ) -> None:
     with client.producer(topic.cluster.bootstrap_servers, ProducerSettings(acks)) as producer:
@@ -64,7 +64,7 @@ def test_keys_values_headers_and_timestamps_come_out_as_they_went_in(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_batch_is_stored_compressed_as_it_came(client: Client, topic: LiveTopic, codec: str) -> None:
+def test_a_compressed_batch_is_stored_compressed(client: Client, topic: LiveTopic, codec: str) -> None:
     records = [Record(b"again and " * 100, key=b"%d" % number) for number in range(5)]
     settings = ProducerSettings(compression=codec, linger=0.02)
     with client.producer(topic.cluster.bootstrap_servers, settings) as producer:
@@ -98,7 +98,9 @@ def test_each_client_reads_what_every_client_wrote_with_every_codec(topic: LiveT
         assert read(client, topic, len(written)) == written, client.name
 
 
-def test_the_largest_record_is_taken_and_one_byte_more_is_not(client: Client, topic: LiveTopic) -> None:
+def test_the_largest_record_is_accepted_and_one_byte_more_is_refused(
+    client: Client, topic: LiveTopic
+) -> None:
     largest = Record(bytes(MAX_MESSAGE_BYTES - OVERHEAD))
     with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
         assert producer.send(topic.name, largest) == [0]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.live.groups.consumers import CONSUMERS
+from tests.examples.broker.live.groups.group_consumers import CONSUMERS
 from tests.examples.broker.live.groups.live_group import LiveGroup
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 
 @pytest.fixture(params=CONSUMERS)

@@ -17,9 +17,9 @@ from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
-from tests.examples.broker.live.groups.consumers import MemberSettings
-from tests.examples.broker.live.groups.member import Assigned, Member
+from tests.examples.broker.live.groups.group_consumers import MemberSettings
+from tests.examples.broker.live.groups.member_process import Assigned, Member
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 PARTITIONS: Final = 6
 # Seconds. Longer than anybody waits here, so that who is gone sooner has not expired.
@@ -33,7 +33,7 @@ class Snapshot:
     state: GroupState
     generation_id: int
     member_ids: Mapping[str, str]
-    beats: Mapping[str, int]
+    heartbeats: Mapping[str, int]
     at: float
 
 
@@ -204,7 +204,7 @@ class LiveGroup:
             group.state,
             group.generation_id,
             {member.client_id: member.member_id for member in members},
-            {member.client_id: member.beats for member in members},
+            {member.client_id: member.heartbeats for member in members},
             time.monotonic(),
         )
 

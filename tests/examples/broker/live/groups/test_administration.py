@@ -10,8 +10,8 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Ka
 from confluent_kafka.admin import AdminClient
 
 from examples.broker.errors import ErrorCode
-from tests.examples.broker.live.cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 with warnings.catch_warnings():
     # The way it loads its schemas is deprecated in Python 3.11 and 3.12, and not any more in 3.13.
@@ -32,7 +32,7 @@ def kafka_python_admin(shared_cluster: LiveCluster) -> Iterator[Any]:
         yield admin
 
 
-def test_a_group_is_described_with_its_members_and_what_each_works_on(
+def test_a_group_is_described_with_its_members_and_their_assignments(
     group: LiveGroup, admin: AdminClient
 ) -> None:
     members = [group.join("ann"), group.join("ben", instance_id="b")]
@@ -61,7 +61,7 @@ def test_a_group_is_described_with_its_members_and_what_each_works_on(
     }
 
 
-def test_offsets_are_moved_only_while_nobody_is_in_the_group(group: LiveGroup, admin: AdminClient) -> None:
+def test_offsets_are_altered_only_while_the_group_is_empty(group: LiveGroup, admin: AdminClient) -> None:
     group.produce(3)
     member = group.join("ann")
     group.settle(member)
@@ -94,7 +94,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, 
     assert deletion(admin, group) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_static_members_are_removed_by_their_names_and_then_the_group_is_as_any_empty_one(
+def test_static_members_are_removed_by_instance_id_and_leave_an_ordinary_empty_group(
     group: LiveGroup, kafka_python_admin: Any
 ) -> None:
     gone, left = group.join("ann", instance_id="a"), group.join("ben", instance_id="b")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
-from tests.examples.broker.live.groups.member import Member, Revoked
+from tests.examples.broker.live.groups.member_process import Member, Revoked
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 
@@ -15,7 +15,7 @@ def revoked(member: Member) -> frozenset[int]:
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_only_what_moves_is_revoked_and_the_rest_is_not_read_again(group: LiveGroup) -> None:
+def test_only_moved_partitions_are_revoked_and_the_others_are_not_read_again(group: LiveGroup) -> None:
     elder = [group.join(name, cooperative=True) for name in ("ann", "ben")]
     before = group.settle(*elder)
     # They may have come one after the other.

@@ -3,8 +3,8 @@
 import pytest
 
 from examples.broker.group.group import GroupState
-from tests.examples.broker.live.cluster import PATIENCE, until
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup, Snapshot
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 pytestmark = pytest.mark.real_time
 
@@ -17,7 +17,7 @@ def beat(group: LiveGroup, name: str) -> float:
     first = last = group.seen()
     while True:
         snapshot = group.seen()
-        if snapshot.beats[name] != first.beats[name]:
+        if snapshot.heartbeats[name] != first.heartbeats[name]:
             return last.at
         assert snapshot.at < first.at + PATIENCE, snapshot
         last = snapshot
@@ -45,7 +45,7 @@ def test_a_killed_member_is_removed_after_its_session_timeout_and_not_before(gro
     assert not group.shared()
 
 
-def test_a_member_that_hangs_is_removed_and_comes_back_as_another(group: LiveGroup) -> None:
+def test_a_hanging_member_is_removed_and_rejoins_with_another_id(group: LiveGroup) -> None:
     victim = group.join("victim", session_timeout=SESSION)
     other = group.join("ann")
     before = group.settle(victim, other)
@@ -60,7 +60,7 @@ def test_a_member_that_hangs_is_removed_and_comes_back_as_another(group: LiveGro
     assert again.member_ids["victim"] != before.member_ids["victim"]
 
 
-def test_whoever_takes_over_goes_on_from_what_the_dead_member_has_committed(group: LiveGroup) -> None:
+def test_a_successor_continues_from_the_committed_offsets(group: LiveGroup) -> None:
     victim, other = group.join("victim", session_timeout=SESSION), group.join("ann")
     group.settle(victim, other)
     lost = victim.partitions

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import until
 from tests.examples.broker.live.groups.live_group import LiveGroup
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 
 
-def test_three_members_share_the_partitions_and_leave_nothing_behind(group: LiveGroup) -> None:
+def test_three_members_share_the_partitions_and_leave_no_pending_operation(group: LiveGroup) -> None:
     members = [group.join(name) for name in ("ann", "ben", "cid")]
     group.settle(*members)
     assert [len(member.partitions) for member in members] == [2, 2, 2]
@@ -40,7 +40,7 @@ def test_a_member_that_joins_gets_its_share(group: LiveGroup) -> None:
     assert not group.shared()
 
 
-def test_what_a_member_had_that_leaves_goes_to_the_others_at_once(group: LiveGroup) -> None:
+def test_the_partitions_of_a_leaving_member_go_to_the_others_at_once(group: LiveGroup) -> None:
     members = [group.join(name) for name in ("ann", "ben", "cid")]
     before = group.settle(*members)
     for left in (1, 0):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.examples.broker.live.cluster import until
 from tests.examples.broker.live.groups.live_group import LiveGroup
+from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
 
 
 @pytest.mark.parametrize("ended", ["closed", "killed"])
-def test_a_static_member_that_is_back_within_its_session_timeout_causes_no_rebalance(
+def test_a_static_member_that_returns_within_its_session_causes_no_rebalance(
     group: LiveGroup, ended: str
 ) -> None:
     first = group.join("ann", instance_id="a")
@@ -40,7 +40,7 @@ def test_a_static_member_that_is_back_within_its_session_timeout_causes_no_rebal
 # Of the others, aiokafka does not tell the coordinator which name it goes by when it sends heartbeats, and
 # kafka-python keeps it to itself that it is fenced.
 @pytest.mark.parametrize("client", ["confluent-kafka"])
-def test_of_two_clients_with_one_name_the_elder_is_fenced(group: LiveGroup) -> None:
+def test_of_two_clients_with_one_instance_id_the_earlier_one_is_fenced(group: LiveGroup) -> None:
     elder = group.join("ann", instance_id="a")
     before = group.settle(elder)
     younger = group.join("ben", instance_id="a")

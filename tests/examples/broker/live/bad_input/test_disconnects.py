@@ -13,19 +13,19 @@ from kio.schema.types import GroupId
 from examples.broker.cluster import Cluster
 from examples.broker.protocol.apis import JOIN_GROUP
 from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.victim import (
+from tests.examples.broker.live.bad_input.valid_requests import (
     FOLLOWER,
     INT32_MAX,
     LEADER,
-    REPLICATED,
+    REPLICATED_TOPIC,
     fetch_request,
-    fetches_of_victim,
     join_request,
+    pending_test_fetches,
     produce_request,
     produced,
 )
-from tests.examples.broker.live.cluster import LiveCluster
-from tests.examples.broker.protocol.wire import request_frame, with_size
+from tests.examples.broker.live.live_cluster import LiveCluster
+from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
@@ -59,24 +59,24 @@ def everybody(stack: ExitStack, address: tuple[str, int], request: Any) -> list[
 
 
 @LEAVE
-def test_in_the_middle_of_a_fetch(
+def test_a_disconnect_during_a_fetch_cancels_it(
     shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
 ) -> None:
     before = shared_cluster.look(lambda cluster: cancelled(cluster, "fetch"))
     with ExitStack() as stack:
         clients = everybody(stack, address, fetch_request(max_wait_ms=INT32_MAX, min_bytes=1 << 20))
-        shared_cluster.until(lambda cluster: len(fetches_of_victim(cluster)) == CLIENTS)
+        shared_cluster.until(lambda cluster: len(pending_test_fetches(cluster)) == CLIENTS)
         for client in clients:
             leave(client)
-        shared_cluster.until(lambda cluster: not fetches_of_victim(cluster))
+        shared_cluster.until(lambda cluster: not pending_test_fetches(cluster))
     assert shared_cluster.look(lambda cluster: cancelled(cluster, "fetch")) >= before + CLIENTS
 
 
 @LEAVE
-def test_in_the_middle_of_a_produce(
+def test_a_disconnect_during_a_produce_cancels_its_wait(
     shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
 ) -> None:
-    request = produce_request(wire_batch(b"value"), REPLICATED, timeout_ms=INT32_MAX)
+    request = produce_request(wire_batch(b"value"), REPLICATED_TOPIC, timeout_ms=INT32_MAX)
     before = shared_cluster.look(lambda cluster: cancelled(cluster, "produce"))
     shared_cluster.pause_follower(FOLLOWER)
     try:
@@ -91,12 +91,14 @@ def test_in_the_middle_of_a_produce(
         shared_cluster.resume_follower(FOLLOWER)
     # What they sent is there all the same, and whoever comes next is served.
     with RawClient.connected(address) as client:
-        answer = produced(client, wire_batch(b"value"), topic=REPLICATED)
+        answer = produced(client, wire_batch(b"value"), topic=REPLICATED_TOPIC)
         assert (answer.error_code, answer.base_offset % (CLIENTS + 1)) == (ErrorCode.none, CLIENTS)
 
 
 @LEAVE
-def test_in_the_middle_of_a_join(shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave) -> None:
+def test_members_that_disconnect_during_a_join_expire(
+    shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
+) -> None:
     group = f"join-{leave.__name__}"
     with ExitStack() as stack:
         members = [stack.enter_context(RawClient.connected(address)) for _ in range(CLIENTS)]
@@ -110,7 +112,9 @@ def test_in_the_middle_of_a_join(shared_cluster: LiveCluster, address: tuple[str
 
 
 @LEAVE
-def test_in_the_middle_of_a_sync(shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave) -> None:
+def test_members_that_disconnect_during_a_sync_expire(
+    shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave
+) -> None:
     group = f"sync-{leave.__name__}"
     with RawClient.connected(address) as one, RawClient.connected(address) as other:
         members = {client: client.ask(join_request(group)).member_id for client in (one, other)}

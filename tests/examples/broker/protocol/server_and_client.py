@@ -1,4 +1,4 @@
-"""A server of toy handlers, and clients that speak raw bytes to it. A heartbeat stands for any request."""
+"""A server with test handlers, and clients that send raw bytes to it. A heartbeat stands for any request."""
 
 import socket
 import struct
@@ -28,16 +28,16 @@ from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.connection import Handler
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.server import Server
-from tests.examples.broker.protocol.wire import request_frame, with_size
+from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 
-# Far longer than anything here takes: a test that would hang fails instead.
+# Seconds. Far longer than any step takes, so that a test that would hang fails instead.
 PATIENCE = 10.0
 NOT_THROTTLED = i32Timedelta.parse(timedelta(0))
 ALIVE = HeartbeatResponse(throttle_time=NOT_THROTTLED, error_code=ErrorCode.none)
 
 
 def heartbeat(correlation_id: int = 7, *, generation: int = 0, group: str = "group") -> bytes:
-    """A request's bytes, its length included."""
+    """Return the bytes of a request, with its length prefix."""
     request = HeartbeatRequest(group_id=GroupId(group), generation_id=i32(generation), member_id="member")
     return with_size(request_frame(request, correlation_id=correlation_id))
 
@@ -47,7 +47,7 @@ async def answer_at_once(context: RequestContext, request: HeartbeatRequest) -> 
 
 
 class LongPoll:
-    """A handler that answers once it is told to, and tells who began and who was cancelled."""
+    """A handler that answers when ``answer`` is set. It counts the requests that began or were cancelled."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -57,12 +57,12 @@ class LongPoll:
 
     async def __call__(self, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         self.begun += 1
-        self._tell()
+        self._notify()
         try:
             await self.answer.wait()
         except BaseException:
             self.cancelled += 1
-            self._tell()
+            self._notify()
             raise
         return ALIVE
 
@@ -71,13 +71,13 @@ class LongPoll:
             while self.begun < begun or self.cancelled < cancelled:
                 await self._changed.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = Event()
 
 
 class RawClient:
-    """Sends what it is told to and reads frames."""
+    """Sends bytes and reads frames."""
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
@@ -93,11 +93,11 @@ class RawClient:
         return frame
 
     async def correlation_id(self) -> int:
-        """That of the next response."""
+        """Return the correlation id of the next response."""
         return int.from_bytes((await self.frame())[:4], "big")
 
     async def closed(self) -> bytes:
-        """What else comes until the server closes the connection."""
+        """Wait until the server closes the connection; return the bytes that come before."""
         rest = b""
         with fail_after(PATIENCE), suppress(EndOfStream, BrokenResourceError):
             while True:
@@ -105,19 +105,19 @@ class RawClient:
         return rest
 
     async def some(self) -> bytes:
-        """The next bytes, whatever they are a part of."""
+        """Return the next bytes, which may be a part of a frame."""
         with fail_after(PATIENCE):
             return await self._stream.receive()
 
     async def hears_nothing(self) -> bool:
-        """Whether nothing comes for a while, real time being all there is to tell."""
-        with move_on_after(0.05):
+        """Return whether no bytes come for a second of virtual time."""
+        with move_on_after(1):
             await self._stream.receive()
             return False
         return True
 
     async def drip(self, data: bytes, interval: float) -> None:
-        """Send a byte at a time, every ``interval`` seconds, as long as somebody listens."""
+        """Send one byte every ``interval`` seconds, until the server closes the connection."""
         with suppress(BrokenResourceError):
             for byte in data:
                 await self._stream.send(bytes([byte]))
@@ -127,21 +127,21 @@ class RawClient:
         await self._stream.aclose()
 
     async def vanish(self) -> None:
-        """Go without a farewell, as a process that is killed may: a reset instead of an end."""
+        """Reset the connection, as a killed process may, instead of closing it."""
         raw_socket = self._stream.extra(SocketAttribute.raw_socket)
         raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         await self._stream.aclose()
 
 
 class Port:
-    """A running server, and the way to it."""
+    """The port of a running server."""
 
     def __init__(self, server: Server, number: int) -> None:
         self.server = server
         self.number = number
 
     async def until_connections(self, count: int) -> None:
-        """Until the server has so many; it tells nobody when that changes."""
+        """Wait until the server has this many connections. It has no event for that."""
         with fail_after(PATIENCE):
             while self.server.connection_count != count:  # noqa: ASYNC110 - there is no event to wait for
                 await sleep(0.001)
@@ -156,7 +156,7 @@ class Port:
 async def serving(
     handler: Handler, *, api: Api[Any, Any] = HEARTBEAT, **settings: Any
 ) -> AsyncIterator[Port]:
-    """A server that answers ``api`` with ``handler``; cancelled at the end, if it was not stopped."""
+    """Run a server that answers ``api`` with ``handler``. It is cancelled when the block ends."""
     server = Server({api.key: handler}, **settings)
     async with create_task_group() as tasks:
         yield Port(server, await tasks.start(server.serve))

@@ -1,4 +1,4 @@
-"""What bad input is aimed at, and requests for it that are good but for what a test makes of them."""
+"""The topics that bad input goes to, and valid requests in which a test sets single fields."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -18,13 +18,13 @@ from examples.broker.cluster import Cluster
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.bad_input.raw_client import RawClient
 
-# On the leader only, and on the leader and a follower.
-VICTIM: Final = "victim"
-REPLICATED: Final = "replicated-victim"
+# TOPIC has one replica, on the leader. REPLICATED_TOPIC has two, on the leader and on a follower.
+TOPIC: Final = "bad-input"
+REPLICATED_TOPIC: Final = "replicated-bad-input"
 LEADER: Final = 1
 FOLLOWER: Final = 3
 
-# Seconds that the brokers give a request to arrive.
+# Seconds within which a request must arrive at the broker.
 READ_TIMEOUT: Final = 1.0
 
 INT32_MAX: Final = 2**31 - 1
@@ -36,7 +36,7 @@ def milliseconds(count: int) -> i32Timedelta:
 
 
 def fetch_request(
-    topic: str = VICTIM,
+    topic: str = TOPIC,
     *,
     partition: int = 0,
     offset: int = 0,
@@ -68,7 +68,7 @@ def fetch_request(
 
 
 def produce_request(
-    records: bytes | None, topic: str = VICTIM, *, partition: int = 0, acks: int = -1, timeout_ms: int = 1000
+    records: bytes | None, topic: str = TOPIC, *, partition: int = 0, acks: int = -1, timeout_ms: int = 1000
 ) -> ProduceRequest:
     data = PartitionProduceData(index=i32(partition), records=None if records is None else Records(records))
     return ProduceRequest(
@@ -109,6 +109,6 @@ def produced(client: RawClient, records: bytes | None, **settings: Any) -> Parti
     return answer
 
 
-def fetches_of_victim(cluster: Cluster) -> list[object]:
+def pending_test_fetches(cluster: Cluster) -> list[object]:
     """Those that wait. All are clients': it has one replica, so that no follower fetches it."""
-    return [*cluster.nodes[LEADER].replicas.fetch_purgatory.operations(TopicPartition(VICTIM, 0))]
+    return [*cluster.nodes[LEADER].replicas.fetch_purgatory.operations(TopicPartition(TOPIC, 0))]

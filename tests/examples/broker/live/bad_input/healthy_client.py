@@ -7,13 +7,13 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from tests.examples.broker.live.cluster import PATIENCE, until
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 # Seconds between a record and the next, lest it keep the machine busy.
 _PAUSE: Final = 0.005
 
 
-class Bystander:
+class HealthyClient:
     """Produces numbers with acks=all and consumes them, one after the other, on a thread of its own.
 
     ``complaints`` has whatever it was told that was not as it should be, a lost connection included.
@@ -36,16 +36,16 @@ class Bystander:
     @classmethod
     @contextmanager
     def running(cls, bootstrap_servers: str, topic: str) -> Iterator[Self]:
-        bystander = cls(bootstrap_servers, topic)
-        thread = threading.Thread(target=bystander._run)
+        healthy_client = cls(bootstrap_servers, topic)
+        thread = threading.Thread(target=healthy_client._run)
         thread.start()
         try:
-            yield bystander
+            yield healthy_client
         finally:
-            bystander._stop.set()
+            healthy_client._stop.set()
             thread.join()
 
-    def goes_on(self) -> None:
+    def assert_undisturbed(self) -> None:
         """Return once it has seen a few more records. AssertionError if it had any trouble up to then."""
         enough = self.seen + 3
         until(lambda: self.seen >= enough or self.complaints, explain=lambda: f"it has seen {self.seen}")

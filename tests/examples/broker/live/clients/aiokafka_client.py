@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # has no
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.errors import ErrorCode
-from tests.examples.broker.live.clients.face import (
+from tests.examples.broker.live.clients.client_interface import (
     MAX_REQUEST_SIZE,
     PATIENCE,
     ConsumerSettings,

@@ -8,8 +8,8 @@ from enum import Enum
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from tests.examples.broker.live.cluster import PATIENCE, until
-from tests.examples.broker.live.groups.consumers import CONSUMERS, MemberSettings
+from tests.examples.broker.live.groups.group_consumers import CONSUMERS, MemberSettings
+from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 # Where the clients are imported once, and not by each member.
 PROCESSES = get_context("forkserver")

@@ -10,7 +10,7 @@ from examples.broker.metadata import PartitionState
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.cluster import LiveCluster
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 T = TypeVar("T")
 

@@ -1,0 +1,96 @@
+"""What the leader of a partition knows of its followers: how far each one is, and which ones keep up."""
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, NamedTuple
+
+from examples.broker.replication.replica import Replica
+from examples.broker.storage.segment import LogOffsetMetadata
+
+REPLICA_LAG_TIME_MAX: Final = 30.0
+
+
+class WatermarksMoved(NamedTuple):
+    """Which watermarks a follower's fetch may have moved.
+
+    Produces and consumers' fetches wait for the high watermark, deletions for the low watermark.
+    """
+
+    high: bool
+    low: bool
+
+
+class Followers:
+    """The followers of one partition, as its leader sees them in one leader epoch.
+
+    A follower is caught up when its log ends where the leader's does, or did at most ``replica_lag_time_max``
+    seconds ago. ``is_alive`` says whether the controller counts a broker as live.
+    """
+
+    __slots__ = ("_is_alive", "_replica_lag_time_max", "_replicas")
+
+    def __init__(self, replica_lag_time_max: float, is_alive: Callable[[int], bool]) -> None:
+        self._replica_lag_time_max = replica_lag_time_max
+        self._is_alive = is_alive
+        self._replicas: dict[int, Replica] = {}
+
+    def __repr__(self) -> str:
+        return f"<Followers {list(self._replicas.values())}>"
+
+    def clear(self) -> None:
+        self._replicas.clear()
+
+    def add(self, replica_ids: Iterable[int], in_sync: Collection[int], now: float) -> None:
+        """Add the brokers that are not followers yet.
+
+        The time in which an in-sync follower has to catch up begins ``now``.
+        """
+        for replica_id in replica_ids:
+            if replica_id not in self._replicas:
+                caught_up = now if replica_id in in_sync else -math.inf
+                self._replicas[replica_id] = Replica(replica_id, caught_up)
+
+    def get(self, replica_id: int) -> Replica | None:
+        return self._replicas.get(replica_id)
+
+    def lowest_log_end_offset(self, leader_end: int) -> int:
+        """Return the offset below which every replica is known to have all records, in sync or not."""
+        return min([leader_end, *(replica.log_end_offset for replica in self._replicas.values())])
+
+    def low_watermark(self, leader_start: int) -> int:
+        """Return the lowest log start offset of the live replicas; -1 while one of them is unknown."""
+        starts = (
+            replica.log_start_offset
+            for replica in self._replicas.values()
+            if self._is_alive(replica.replica_id)
+        )
+        return min([leader_start, *starts])
+
+    def lagging(self, leader_end: int, now: float) -> set[int]:
+        """Return the ids of the followers that are not caught up."""
+        return {
+            replica_id
+            for replica_id, replica in self._replicas.items()
+            if not replica.is_caught_up(leader_end, now, self._replica_lag_time_max)
+        }
+
+    def high_watermark(
+        self, leader_end: LogOffsetMetadata, in_sync: Collection[int], now: float
+    ) -> LogOffsetMetadata:
+        """Return the lowest log end offset of the replicas that are in sync or about to be.
+
+        A live follower that is caught up is about to be in sync. The high watermark waits for it, so that a
+        returning follower can join: otherwise the watermark would stay ahead of the follower for as long as
+        the leader is alone in the in-sync replicas and its log grows.
+        """
+        lowest = leader_end
+        for replica_id, replica in self._replicas.items():
+            if replica.log_end_offset < lowest.message_offset and (
+                replica_id in in_sync
+                or (
+                    self._is_alive(replica_id)
+                    and replica.is_caught_up(leader_end.message_offset, now, self._replica_lag_time_max)
+                )
+            ):
+                lowest = replica.log_end_offset_metadata
+        return lowest

@@ -1,0 +1,143 @@
+"""The limits of a connection in virtual time: idle clients, slow clients, and requests that wait."""
+
+import pytest
+from anyio import BrokenResourceError, create_task_group, current_time, move_on_after, sleep
+from kio.schema.errors import ErrorCode
+from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
+from kio.schema.types import GroupId
+from kio.static.primitive import i32
+
+from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.connection import ConnectionLimits
+from examples.broker.protocol.gate import Gate
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.protocol.memory_socket import connected
+from tests.examples.broker.protocol.server_and_client import (
+    NOT_THROTTLED,
+    LongPoll,
+    answer_at_once,
+    heartbeat,
+)
+from tests.examples.broker.protocol.wire_messages import request_frame, with_size
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
+
+async def test_a_request_must_arrive_within_the_read_timeout(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(answer_at_once, ConnectionLimits(request_read_timeout=2)) as (client, _):
+        await client.send(heartbeat(1))
+        assert await client.correlation_id() == 1
+        await sleep(5)
+        began = current_time()
+        await client.send(heartbeat(2)[:3])
+        assert await client.closed() == b""
+        assert current_time() == began + 2
+    assert "a request did not arrive within 2 s" in caplog.text
+
+
+async def test_single_bytes_of_a_request_do_not_extend_the_read_timeout(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        connected(answer_at_once, ConnectionLimits(request_read_timeout=2)) as (client, _),
+        create_task_group() as tasks,
+    ):
+        tasks.start_soon(client.drip, heartbeat(), 0.3)
+        assert await client.closed() == b""
+        assert current_time() == 2
+        tasks.cancel_scope.cancel()
+    assert "a request did not arrive within 2 s" in caplog.text
+
+
+async def test_an_idle_connection_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(answer_at_once, ConnectionLimits(connections_max_idle=5)) as (client, _):
+        await client.send(heartbeat(1))
+        assert await client.correlation_id() == 1
+        assert await client.closed() == b""
+        assert current_time() == 5
+    assert "no request came for 5 s" in caplog.text
+
+
+async def test_a_connection_is_idle_from_its_last_response_on() -> None:
+    poll = LongPoll()
+    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as (client, _):
+        await client.send(heartbeat(1))
+        await sleep(3)
+        poll.answer.set()
+        assert await client.correlation_id() == 1
+        await sleep(4)
+        await client.send(heartbeat(2))
+        assert await client.correlation_id() == 2
+        assert await client.closed() == b""
+        assert current_time() == 12
+
+
+async def test_a_connection_with_a_request_in_progress_is_not_idle() -> None:
+    poll = LongPoll()
+    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as (client, _):
+        await client.send(heartbeat(1))
+        await sleep(50)
+        assert poll.cancelled == 0
+        poll.answer.set()
+        assert await client.correlation_id() == 1
+
+
+async def test_a_client_that_does_not_read_its_response_is_disconnected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        return SyncGroupResponse(throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, assignment=b"")
+
+    request = SyncGroupRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="", assignments=())
+    async with connected(answer, ConnectionLimits(connections_max_idle=5), buffer=0) as (client, _):
+        await client.send(with_size(request_frame(request)))
+        await sleep(5.1)
+        with pytest.raises(BrokenResourceError):
+            await client.send(heartbeat())
+    assert "did not read a response within 5 s" in caplog.text
+
+
+async def test_the_server_stops_reading_when_too_many_requests_wait(virtual_time: VirtualTimeLoop) -> None:
+    poll = LongPoll()
+    limits = ConnectionLimits(read_ahead_max_bytes=1_000_000)
+    request = heartbeat(2, group=30_000 * "g")
+    sent = 0
+    async with connected(poll, limits) as (client, _):
+        await client.send(heartbeat(1))
+        await poll.until(begun=1)
+        with move_on_after(10) as blocked:
+            while True:
+                await client.send(request)
+                sent += 1
+        assert blocked.cancelled_caught
+        assert (
+            limits.read_ahead_max_bytes
+            <= sent * len(request)
+            < limits.read_ahead_max_bytes + 2 * len(request)
+        )
+        poll.answer.set()
+        assert [await client.correlation_id() for _ in range(3)] == [1, 2, 2]
+
+
+async def test_a_closed_gate_holds_requests() -> None:
+    gate, poll = Gate(), LongPoll()
+    poll.answer.set()
+    gate.close()
+    async with connected(poll, gate=gate) as (client, _):
+        await client.send(heartbeat(1))
+        assert await client.hears_nothing()
+        assert poll.begun == 0
+        gate.open()
+        assert await client.correlation_id() == 1
+
+
+async def test_a_closed_gate_holds_responses() -> None:
+    gate, poll = Gate(), LongPoll()
+    async with connected(poll, gate=gate) as (client, _):
+        await client.send(heartbeat(1))
+        await poll.until(begun=1)
+        gate.close()
+        poll.answer.set()
+        assert await client.hears_nothing()
+        gate.open()
+        assert await client.correlation_id() == 1
