@@ -1,4 +1,4 @@
-"""What docs/journal.md says is so."""
+"""docs/journal.md agrees with the code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "journal.md").read_te
 
 
 @pytest.mark.parametrize("table", SCHEMAS)
-def test_every_column_is_explained(table: str) -> None:
+def test_every_column_is_documented(table: str) -> None:
     explained = DOCUMENT.partition(f"| `{table}` |")[2].partition("\n\n")[0]
     named = [name for line in explained.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
     assert named == SCHEMAS[table].names
 
 
 @pytest.mark.parametrize("table", SCHEMAS)
-def test_only_what_may_be_missing_is_said_to_be_null(table: str) -> None:
+def test_nullable_columns_and_utc_times_are_documented_as_such(table: str) -> None:
     for field in SCHEMAS[table]:
         explained = DOCUMENT.partition(f"| `{table}` |")[2].partition("\n\n")[0]
         line = next(line for line in explained.splitlines() if f"`{field.name}`" in line)
@@ -36,7 +36,7 @@ def test_only_what_may_be_missing_is_said_to_be_null(table: str) -> None:
         assert ("UTC" in line) is pa.types.is_timestamp(field.type)
 
 
-def test_the_defaults_are_those_of_the_writer() -> None:
+def test_the_documented_defaults_are_those_of_the_writer() -> None:
     for name, value in (("max_rows", MAX_ROWS), ("max_seconds", MAX_SECONDS), ("max_buffered", MAX_BUFFERED)):
         assert f"| `{name}` | {value:,.0f} |" in DOCUMENT
 
@@ -47,7 +47,7 @@ def test_the_example_for_pyarrow_reads_a_journal(tmp_path: Path) -> None:
             held.try_complete_else_watch(Gate(opened=True), ["key"])
 
     asyncio.run(serve())
-    # A crash while one was written.
+    # As after a crash while a segment was being written.
     (tmp_path / "journal" / "operations" / ".half.parquet.unfinished").write_bytes(b"PAR1")
     example = DOCUMENT.partition("pyarrow:\n\n```python\n")[2].partition("```")[0]
     printed = subprocess.run(

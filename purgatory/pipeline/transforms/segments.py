@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from purgatory.journal.schema import SCHEMA_VERSION, SCHEMAS, VERSION_KEY
+from purgatory.journal.schema import SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.schemas import Table
 
 # Rows handed to Spark at a time.

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA, SCHEMA_VERSION, VERSION_KEY
+from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.transforms import segments
 from purgatory.pipeline.transforms.segments import decode
 from tests.pipeline.journals import operation, segment
