@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
-from purgatory.pipeline.command import FAILED, INTERRUPTED, WRONG_USE, main, parser
+from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, generate
@@ -68,7 +68,7 @@ def test_every_command_has_help_with_an_example_that_it_understands(
 def test_what_cannot_be_understood_is_wrong_use(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == WRONG_USE
+    assert ended.value.code == USAGE_ERROR
 
 
 def test_the_session_is_as_the_arguments_say(
@@ -137,7 +137,7 @@ def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["purgatory-pipeline", "fly"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("purgatory.pipeline", run_name="__main__")
-    assert ended.value.code == WRONG_USE
+    assert ended.value.code == USAGE_ERROR
 
 
 def test_without_spark_it_says_what_to_install(

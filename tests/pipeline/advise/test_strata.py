@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.transforms.strata import flattened, of_kinds_and_keys
+from purgatory.pipeline.transforms.strata import flattened, with_strata
 
 COLUMNS = "purgatory string, kind string, keys array<string>, waited_us long"
 
@@ -20,11 +20,7 @@ def test_operation_counts_once_for_its_kind_and_once_for_each_of_its_hot_keys(sp
     )
     keys = spark.createDataFrame([("fetch", "hot"), ("fetch", "warm")], "purgatory string, key string")
 
-    rows = (
-        flattened(of_kinds_and_keys(operations, keys))
-        .select("purgatory", "kind", "key", "waited_us")
-        .collect()
-    )
+    rows = flattened(with_strata(operations, keys)).select("purgatory", "kind", "key", "waited_us").collect()
 
     assert sorted(rows, key=str) == sorted(
         [

@@ -67,7 +67,7 @@ def curves(waits: Waits) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def by_subject(curves: DataFrame) -> dict[str, Curve]:
+def by_stratum(curves: DataFrame) -> dict[str, Curve]:
     rows = curves.orderBy("stratum", "waited_us").collect()
     return {
         stratum: {
@@ -77,8 +77,8 @@ def by_subject(curves: DataFrame) -> dict[str, Curve]:
     }
 
 
-def test_worked_example(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["worked"]
+def test_worked_example(by_stratum: dict[str, Curve]) -> None:
+    curve = by_stratum["worked"]
     assert curve["waited_us"] == [1, 2, 3, 5, 6]
     assert curve["at_risk"] == [6, 5, 3, 2, 1]
     assert curve["ended"] == [1, 2, 1, 1, 1]
@@ -91,8 +91,8 @@ def test_worked_example(by_subject: dict[str, Curve]) -> None:
     assert curve["mean_wait_us"] == pytest.approx(areas, abs=EXACT)
 
 
-def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["worked"]
+def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_stratum: dict[str, Curve]) -> None:
+    curve = by_stratum["worked"]
     # Greenwood: the sum of completed / (at risk * the others at risk).
     variances = [1 / 30, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20 + 1 / 2, 1 / 30 + 1 / 20 + 1 / 2]
     margins = [
@@ -106,9 +106,9 @@ def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subjec
     assert 1.0 in highs
 
 
-def test_curve_interval_and_area_are_those_of_lifelines(by_subject: dict[str, Curve]) -> None:
-    assert len(by_subject) == 36
-    for stratum, curve in by_subject.items():
+def test_curve_interval_and_area_are_those_of_lifelines(by_stratum: dict[str, Curve]) -> None:
+    assert len(by_stratum) == 36
+    for stratum, curve in by_stratum.items():
         fitted = fit(stratum)
         at = curve["waited_us"]
         assert curve["survival"] == pytest.approx(
@@ -132,16 +132,16 @@ def interval(fitted: KaplanMeierFitter, waits: list[int]) -> tuple[list[float], 
     return list(bounds.iloc[:, 0]), list(bounds.iloc[:, 1])
 
 
-def test_nothing_is_said_of_the_interval_where_all_have_completed(by_subject: dict[str, Curve]) -> None:
+def test_nothing_is_said_of_the_interval_where_all_have_completed(by_stratum: dict[str, Curve]) -> None:
     for stratum in ("all completed", "last completed", "at once", "alone"):
-        curve = by_subject[stratum]
+        curve = by_stratum[stratum]
         assert curve["survival"][-1] == 0
         for bound in ("survival_low", "survival_high", "plain_low", "plain_high"):
             assert curve[bound][-1] is None
 
 
-def test_curve_stays_at_one_while_none_has_completed(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["all censored"]
+def test_curve_stays_at_one_while_none_has_completed(by_stratum: dict[str, Curve]) -> None:
+    curve = by_stratum["all censored"]
     for column in ("survival", "survival_low", "survival_high", "plain_low", "plain_high"):
         assert curve[column] == [1.0, 1.0, 1.0]
 
@@ -184,12 +184,12 @@ def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
 
 
 def test_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross(
-    curves: DataFrame, by_subject: dict[str, Curve]
+    curves: DataFrame, by_stratum: dict[str, Curve]
 ) -> None:
     rows = survival.timeouts(curves, (0.5,)).collect()
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
-        curve = by_subject[row.stratum]
+        curve = by_stratum[row.stratum]
 
         def first(column: str, curve: Curve = curve) -> int | None:
             points = zip(curve["waited_us"], curve[column], strict=True)
@@ -202,9 +202,9 @@ def test_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross(
 
 
 def test_curves_do_not_depend_on_the_order_of_the_operations(
-    waits: Waits, by_subject: dict[str, Curve]
+    waits: Waits, by_stratum: dict[str, Curve]
 ) -> None:
     shuffled = random.Random(1).sample(WORKED, len(WORKED))
     rows = survival.curves(survival.ends(waits(shuffled).repartition(5))).orderBy("waited_us").collect()
-    for column, values in by_subject["worked"].items():
+    for column, values in by_stratum["worked"].items():
         assert [row[column] for row in rows] == values

@@ -163,7 +163,7 @@ def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
     add_and_fail_after(writes=2)
     assert Path(dataset.operations).exists()
     assert Path(dataset.quarantine).exists()
-    assert ids(dataset.whole_batches(spark, OPERATIONS_TABLE)) == []
+    assert ids(dataset.committed_batches(spark, OPERATIONS_TABLE)) == []
     assert dataset.read_quarantine(spark).count() == 0
 
     # And after that, which only its checkpoint does not know.

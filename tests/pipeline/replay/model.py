@@ -48,7 +48,7 @@ def visits(wait: Wait, setting: Setting) -> list[Visit]:
 
 
 def model(waits: Sequence[Wait], setting: Setting) -> Work:
-    """The work that `Stretch.replayed` is to report for all of these waits."""
+    """The work that `ReplayInterval.replayed` is to report for all of these waits."""
     stays = [visits(wait, setting) for wait in waits]
     expired = [wait for wait, stay in zip(waits, stays, strict=True) if stay[-1].ended[1] == EXPIRES]
     everything = [visit for stay in stays for visit in stay]

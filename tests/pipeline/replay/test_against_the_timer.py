@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from purgatory import DelayedOperation, Purgatory, TimingWheel
-from purgatory.pipeline.transforms.reaper import Setting, Stretch, Wait
+from purgatory.pipeline.transforms.reaper import Setting, ReplayInterval, Wait
 from purgatory.testing import VirtualTimeLoop
 from tests.pipeline.replay.histories import history
 
@@ -67,7 +67,7 @@ async def test_on_a_wheel_of_one_level_all_is_the_same(virtual_time: VirtualTime
     waits = [wait for wait in history(0, most=400) if wait[1] - wait[0] < 2_000_000]
     setting = Setting(1_000, 2048)
 
-    work = Stretch(waits).replayed(setting)
+    work = ReplayInterval(waits).replayed(setting)
 
     assert (work.wakeups, work.moves, work.levels, work.lateness.total()) == await lived(
         waits, setting, moves
@@ -83,7 +83,7 @@ async def test_on_several_levels_it_wakes_as_often_and_moves_little_more(
     for seed in range(24):
         waits = history(seed, most=300)
         setting = settings[seed % 4]
-        work = Stretch(waits).replayed(setting)
+        work = ReplayInterval(waits).replayed(setting)
         wakeups, moved, levels, expired = await lived(waits, setting, moves)
         assert (work.wakeups, work.levels, work.lateness.total()) == (wakeups, levels, expired), seed
         replayed += work.moves

@@ -22,7 +22,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import replay
 from purgatory.pipeline.recommendation import DEFAULT
 from purgatory.pipeline.schemas import COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.reaper import Setting, Stretch
+from purgatory.pipeline.transforms.reaper import Setting, ReplayInterval
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 
 
@@ -95,7 +95,7 @@ def test_each_setting_is_replayed_and_the_default_as_well(run: Run) -> None:
         for number, start in enumerate(_STARTS)
         if start > 500_000
     ]
-    stretch = Stretch(waits, since=1_000_000)
+    stretch = ReplayInterval(waits, since=1_000_000)
     assert [(row["purgatory"], row["tick_us"], row["wheel_size"]) for row in run.settings] == [
         ("fetch", 1_000, 32),
         ("fetch", 1_000, 512),

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from purgatory.pipeline.transforms.reaper import NEVER, Setting, Stretch, Wait, Work
+from purgatory.pipeline.transforms.reaper import NEVER, Setting, ReplayInterval, Wait, Work
 from tests.pipeline.replay.histories import history, on_edges
 from tests.pipeline.replay.model import model
 
@@ -19,7 +19,7 @@ TWENTY = Setting(tick_us=1, wheel_size=20)
 
 
 def work_of(*waits: Wait, setting: Setting = TWENTY) -> Work:
-    return Stretch(waits).replayed(setting)
+    return ReplayInterval(waits).replayed(setting)
 
 
 def test_what_is_not_ended_before_expires_at_the_end_of_the_tick_of_its_deadline() -> None:
@@ -32,7 +32,7 @@ def test_what_is_not_ended_before_expires_at_the_end_of_the_tick_of_its_deadline
 
 def test_a_deadline_is_never_met_early_and_missed_by_less_than_a_tick() -> None:
     for seed in range(20):
-        work = Stretch(history(seed)).replayed(Setting(7_000, 8))
+        work = ReplayInterval(history(seed)).replayed(Setting(7_000, 8))
         assert all(0 <= late < 7_000 for late in work.lateness)
 
 
@@ -87,7 +87,7 @@ def test_the_fullest_slot_counts_what_is_in_it_at_a_time() -> None:
 def test_a_stretch_counts_what_falls_into_it() -> None:
     waits = [(0, 10, None), (2, 450, None), (5, 18, 12), (410, 500, 420)]
 
-    stretch = Stretch(waits, since=10, until=430)
+    stretch = ReplayInterval(waits, since=10, until=430)
 
     # The alarm at 10, which was set before, at 18 in vain (it was set at 10), at 400; moves at 400.
     assert stretch.replayed(TWENTY) == Work(3, 1, 1, 3, Counter({0: 1}))
@@ -97,17 +97,17 @@ def test_a_stretch_counts_what_falls_into_it() -> None:
 def test_what_is_led_in_is_in_the_slots_and_on_the_levels() -> None:
     waits = [(0, 450, 30), (1, 450, 30), (2, 25, 21)]
 
-    assert Stretch(waits, since=10, until=22).replayed(TWENTY) == Work(0, 1, 2, 3)
+    assert ReplayInterval(waits, since=10, until=22).replayed(TWENTY) == Work(0, 1, 2, 3)
 
 
 def test_a_stretch_ends_with_its_last_wait() -> None:
-    assert Stretch([(0, 10, None), (2, 450, 30)]).end == 30
-    assert Stretch([(0, 50, None), (2, 450, 30)]).end == 50
-    assert Stretch([]).end == 0
+    assert ReplayInterval([(0, 10, None), (2, 450, 30)]).end == 30
+    assert ReplayInterval([(0, 50, None), (2, 450, 30)]).end == 50
+    assert ReplayInterval([]).end == 0
 
 
 def test_nothing_waits_and_nothing_is_done() -> None:
-    assert Stretch([]).replayed(TWENTY) == Work()
+    assert ReplayInterval([]).replayed(TWENTY) == Work()
 
 
 @pytest.mark.parametrize("make", [history, on_edges])
@@ -117,7 +117,7 @@ def test_it_does_what_a_model_without_a_wheel_says(make: Callable[[int], list[Wa
         waits = make(seed)
         unit = 1_000 if make is history else 1
         setting = Setting(unit * chance.choice([1, 2, 10]), chance.choice([2, 3, 8, 32, 256]))
-        assert Stretch(waits).replayed(setting) == model(waits, setting), (seed, setting)
+        assert ReplayInterval(waits).replayed(setting) == model(waits, setting), (seed, setting)
 
 
 @pytest.mark.parametrize("make", [history, on_edges])
@@ -127,12 +127,12 @@ def test_however_time_is_cut_the_stretches_add_up_to_the_whole(make: Callable[[i
         waits = make(seed)
         unit = 1_000 if make is history else 1
         setting = Setting(unit * chance.choice([1, 2, 10]), chance.choice([2, 3, 8, 32, 256]))
-        whole = Stretch(waits).replayed(setting)
+        whole = ReplayInterval(waits).replayed(setting)
         cuts = borders(waits, setting.tick_us)
         for count in {0, 1, 4, len(cuts)}:
             edges = [0, *sorted(chance.sample(cuts, min(count, len(cuts)))), NEVER]
             parts = [
-                Stretch(alive(waits, since, until, setting.tick_us), since, until)
+                ReplayInterval(alive(waits, since, until, setting.tick_us), since, until)
                 for since, until in pairwise(edges)
             ]
             assert added(part.replayed(setting) for part in parts) == whole, (seed, setting, edges)
@@ -144,9 +144,9 @@ def test_a_wait_that_is_over_by_then_may_be_led_in_as_well() -> None:
     setting = Setting(1_000, 8)
     since = borders(waits, 1_000)[-3]
 
-    needed = Stretch(alive(waits, since, NEVER, 1_000), since).replayed(setting)
+    needed = ReplayInterval(alive(waits, since, NEVER, 1_000), since).replayed(setting)
     # Those of the last tenth of a second before.
-    more = Stretch(alive(waits, since - 100_000, NEVER, 1_000), since).replayed(setting)
+    more = ReplayInterval(alive(waits, since - 100_000, NEVER, 1_000), since).replayed(setting)
 
     assert astuple(more)[:3] == astuple(needed)[:3]
     assert more.lateness == needed.lateness

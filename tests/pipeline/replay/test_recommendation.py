@@ -4,10 +4,10 @@ from dataclasses import replace
 from inspect import signature
 
 from purgatory import Purgatory
-from purgatory.pipeline.recommendation import DEFAULT, Measured, recommend
+from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
 from tests.pipeline.journals import NOON
 
-DEFAULTS = Measured(
+DEFAULTS = ReplayedSetting(
     purgatory="fetch",
     tick_us=DEFAULT.tick_us,
     wheel_size=DEFAULT.wheel_size,

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.reaper import Setting, Stretch
-from purgatory.pipeline.transforms.replay import measured, replay, replayed
-from purgatory.pipeline.transforms.wheel_waits import stretches
+from purgatory.pipeline.transforms.reaper import Setting, ReplayInterval
+from purgatory.pipeline.transforms.replay import by_setting, replay, replayed
+from purgatory.pipeline.transforms.wheel_waits import intervals
 from tests.pipeline.journals import NOON
 from tests.pipeline.replay.histories import history
 
@@ -34,7 +34,7 @@ def test_the_rows_of_a_stretch_add_up_to_its_work() -> None:
 
     rows = replay(SETTINGS)(table).to_pylist()
 
-    stretch = Stretch(waits, since, until)
+    stretch = ReplayInterval(waits, since, until)
     for setting in SETTINGS:
         own = [
             row
@@ -68,23 +68,23 @@ def test_however_the_work_is_split_the_measures_are_the_same(spark: SparkSession
     )
     shuffled = waits.repartition(5).orderBy(F.xxhash64("entered_us"))
     few, many = (
-        replayed(rows, stretches(rows, coarsest_us=50_000, size=size), SETTINGS)
+        replayed(rows, intervals(rows, coarsest_us=50_000, size=size), SETTINGS)
         for rows, size in ((waits, 1_000_000), (shuffled, 1))
     )
     both = few.unionAll(many.withColumn("purgatory", F.concat(F.lit("split "), "purgatory"))).persist()
 
-    rows = measured(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
+    rows = by_setting(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
 
     one_each = both.where("tick_us = 1000 AND lateness_us IS NULL")
-    stretches_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
+    intervals_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
     both.unpersist()
-    assert (stretches_of["fetch"], stretches_of["produce"]) == (2, 1)
-    assert min(stretches_of["split fetch"], stretches_of["split produce"]) > 5
+    assert (intervals_of["fetch"], intervals_of["produce"]) == (2, 1)
+    assert min(intervals_of["split fetch"], intervals_of["split produce"]) > 5
     fetch, produce, *split = ([row.asDict() for row in rows[i : i + 3]] for i in (0, 3, 6, 9))
     assert split == [
         [row | {"purgatory": f"split {row['purgatory']}"} for row in each] for each in (fetch, produce)
     ]
-    whole = Stretch(histories["a", "produce"])
+    whole = ReplayInterval(histories["a", "produce"])
     for row, setting in zip(produce, SETTINGS, strict=True):
         work = whole.replayed(setting)
         assert (row["operations"], row["wakeups"], row["moves"]) == (whole.begun, work.wakeups, work.moves)
@@ -138,7 +138,7 @@ def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
         "wakeups long, moves long, fullest_slot long, levels long, lateness_us long, expired long",
     )
     at = {name: F.unix_micros(name) - noon for name in ("since", "until")}
-    found = measured(frame).withColumns(at).collect()
+    found = by_setting(frame).withColumns(at).collect()
     return {(row["purgatory"], row["tick_us"], row["wheel_size"]): row for row in found}
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.schemas import OPERATIONS
 from purgatory.pipeline.transforms.reaper import NEVER, Wait
-from purgatory.pipeline.transforms.wheel_waits import stretches, wheel_waits
+from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
 from tests.pipeline.journals import NOON, Row, operation
 from tests.pipeline.replay.conftest import WheelWaits
 
@@ -84,7 +84,7 @@ def test_time_is_cut_where_the_alarm_is_known(wheel_waits_of: WheelWaits) -> Non
         (name, wait) for name, history in histories.items() for wait in [*history, at_last]
     )
 
-    found = cut(stretches(waits, coarsest_us=100_000, size=1))
+    found = cut(intervals(waits, coarsest_us=100_000, size=1))
 
     assert {name: [since / SECOND for since, _ in found[name]] for name in histories} == {
         "quiet": [9, 10.3, 11.5, 1000],
@@ -108,11 +108,11 @@ def test_stretches_are_as_long_as_is_asked_for_and_as_what_is_pending_demands(
     ]
     waits = wheel_waits_of([*(("brief", wait) for wait in brief), *(("lasting", wait) for wait in lasting)])
 
-    found = cut(stretches(waits, coarsest_us=1000, size=30))
+    found = cut(intervals(waits, coarsest_us=1000, size=30))
 
     assert [since // SECOND for since, _ in found["brief"]] == [10, 13, 16, 19]
     assert [since // SECOND for since, _ in found["lasting"]] == [10, 30, 49, 68, 87, 106]
-    newest = stretches(waits, coarsest_us=1000, newest=20, size=10)
+    newest = intervals(waits, coarsest_us=1000, newest=20, size=10)
     assert cut(newest) == {
         "brief": [(18 * SECOND, 19 * SECOND), (19 * SECOND, NEVER)],
         "lasting": [(108 * SECOND, NEVER)],

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from purgatory.pipeline.advice import Advice
-from purgatory.pipeline.report import findings as found
+from purgatory.pipeline.report import table_names
 from purgatory.pipeline.report.findings import Findings, kinds
 
 Row = dict[str, Any]
@@ -135,24 +135,24 @@ def summary(*rows: Row, **changed: list[Row]) -> dict[str, Sequence[Row]]:
     """The tables that `summarize` leaves, with these minutes."""
     of_pending = [pending(0)] if rows else []
     whole: dict[str, Sequence[Row]] = {
-        found.MINUTES: rows,
-        found.PENDING: of_pending,
-        found.FAN_OUT: [checks(0)] if rows else [],
-        found.GAPS: [],
-        found.HOTTEST_KEYS: hot_keys() if rows else [],
+        table_names.MINUTES: rows,
+        table_names.PENDING: of_pending,
+        table_names.FAN_OUT: [checks(0)] if rows else [],
+        table_names.GAPS: [],
+        table_names.HOTTEST_KEYS: hot_keys() if rows else [],
     }
     whole |= changed
-    return whole | {found.KINDS: kinds(whole[found.MINUTES], whole[found.PENDING])}
+    return whole | {table_names.KINDS: kinds(whole[table_names.MINUTES], whole[table_names.PENDING])}
 
 
 def advice(*rows: Row, curves: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
     """The tables that `advise` leaves."""
-    return {found.CURVES: curves, found.TIMEOUTS: rows, found.SENTENCES: sentences(rows)}
+    return {table_names.CURVES: curves, table_names.TIMEOUTS: rows, table_names.SENTENCES: sentences(rows)}
 
 
 def findings(**tables: Sequence[Row]) -> Findings:
     """With these tables, and those that are always there."""
-    always: dict[str, Sequence[Row]] = {found.COMMITS: commits(), found.NODES: nodes("a")}
+    always: dict[str, Sequence[Row]] = {table_names.COMMITS: commits(), table_names.NODES: nodes("a")}
     return Findings("build/data set", NOON, always | tables)
 
 

@@ -102,7 +102,7 @@ def test_every_chart_is_drawn(shown: Shown) -> None:
     charts = shown.colours()
 
     assert len(charts) == 14
-    # Axes and labels have other colours than marks.
+    # Axes and labels have other colours than legend_entries.
     assert [name for name, colours in charts.items() if not colours & set(COLOURS)] == []
     # Those of the two kinds that have a curve: the first and the third of three.
     assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.report.downsampling import DECADE, HEIGHT, thinned
+from purgatory.pipeline.report.downsampling import DECADE, HEIGHT, downsampled
 
 _COLUMNS: Final = (
     "purgatory string, kind string, key string, waited_us long, at_risk long, ended long, survival double"
@@ -40,7 +40,7 @@ def curves(spark: SparkSession) -> dict[str, tuple[Curve, Curve]]:
     last = ("fetch", "Censored", None, censored[-1][3] + 1, 500, 500, censored[-1][6])
     everything = [*long, *censored, last]
     frame = spark.createDataFrame(everything, _COLUMNS).repartition(4)
-    left = thinned(frame).orderBy("waited_us").collect()
+    left = downsampled(frame).orderBy("waited_us").collect()
     return {
         kind: (
             [(row[3], row[6]) for row in everything if row[1] == kind],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purgatory.pipeline.report.figure import COLOURS, colours, drawn, log_ticks, scale_from_zero
+from purgatory.pipeline.report.figure import COLOURS, colours, log_ticks, scale_from_zero, selection_note
 
 
 def test_a_wide_logarithmic_axis_is_labelled_at_powers_of_ten() -> None:
@@ -28,6 +28,6 @@ def test_as_many_series_have_a_colour_as_can_be_told_apart() -> None:
     assert colours("abcdefgh") == dict(zip("abcdef", COLOURS, strict=True))
 
 
-def test_it_is_said_which_are_not_drawn() -> None:
-    assert drawn(6, 1_000, "kinds, the first") == "Drawn are 6 of 1,000 kinds, the first."
-    assert drawn(6, 6, "kinds, the first") == ""
+def test_it_is_said_which_are_not_selection_note() -> None:
+    assert selection_note(6, 1_000, "kinds, the first") == "Drawn are 6 of 1,000 kinds, the first."
+    assert selection_note(6, 6, "kinds, the first") == ""

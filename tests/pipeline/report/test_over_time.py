@@ -106,9 +106,9 @@ def test_without_anything_there_is_no_time() -> None:
 
 
 def test_a_legend_has_what_is_dotted_too() -> None:
-    marks = legend({"Fetch in fetch": "#111111"}, ("p99", "p50"), TIMELINE)
+    legend_entries = legend({"Fetch in fetch": "#111111"}, ("p99", "p50"), TIMELINE)
 
-    assert [(mark.text, mark.look) for mark in marks] == [
+    assert [(mark.text, mark.look) for mark in legend_entries] == [
         ("Fetch in fetch", "block"),
         ("p99", "line"),
         ("p50", "dotted"),

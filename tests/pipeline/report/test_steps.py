@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.report.steps import (
-    AT_MOST,
+    MAX_STEPS,
     fan_out_in_steps,
     gaps_in_steps,
     minutes_in_steps,
@@ -30,8 +30,8 @@ def at(number: int) -> datetime:
 
 
 def test_steps_are_as_short_as_they_can_be_and_round() -> None:
-    assert [minutes_per_step(AT_MOST * each) for each in (1, 2, 3, 100, 1_440)] == [1, 2, 5, 120, 1_440]
-    assert minutes_per_step(AT_MOST * 1_440 * 5 + 1) == 6 * 1_440
+    assert [minutes_per_step(MAX_STEPS * each) for each in (1, 2, 3, 100, 1_440)] == [1, 2, 5, 120, 1_440]
+    assert minutes_per_step(MAX_STEPS * 1_440 * 5 + 1) == 6 * 1_440
     assert minutes_per_step(1) == 1
 
 
@@ -39,7 +39,7 @@ def test_steps_are_as_short_as_they_can_be_and_round() -> None:
 def test_there_are_never_more_steps_than_can_be_drawn(seed: int) -> None:
     minutes = int(10 ** random.Random(seed).uniform(0, 9))
 
-    assert -(-minutes // minutes_per_step(minutes)) <= AT_MOST
+    assert -(-minutes // minutes_per_step(minutes)) <= MAX_STEPS
 
 
 def test_counts_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession) -> None:

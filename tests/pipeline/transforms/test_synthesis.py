@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.schemas import CHECKS, CHECKS_TABLE, OPERATIONS, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, spoiled
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
+from purgatory.pipeline.transforms.validation import validated
 
 COUNT = 8_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)
@@ -35,7 +35,7 @@ def share(count: float) -> object:
 
 
 def test_the_same_seed_makes_the_same_rows_however_they_are_cut(spark: SparkSession, rows: list[Row]) -> None:
-    again = spoiled(made(spark, parts=5), WORKLOAD).exceptAll(spoiled(made(spark), WORKLOAD))
+    again = with_defects(made(spark, parts=5), WORKLOAD).exceptAll(with_defects(made(spark), WORKLOAD))
     assert again.isEmpty()
     other = made(spark, workload=replace(WORKLOAD, seed=1, operations=100))
     assert {row["started"] for row in other.collect()}.isdisjoint(row["started"] for row in rows[:100])
@@ -43,7 +43,7 @@ def test_the_same_seed_makes_the_same_rows_however_they_are_cut(spark: SparkSess
 
 def test_the_columns_are_those_of_the_journal(spark: SparkSession) -> None:
     frame = made(spark)
-    for found, wanted in ((spoiled(frame, WORKLOAD), OPERATIONS), (checks(frame), CHECKS)):
+    for found, wanted in ((with_defects(frame, WORKLOAD), OPERATIONS), (checks(frame), CHECKS)):
         assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
             (field.name, field.dataType.simpleString()) for field in wanted
         ]
@@ -119,11 +119,11 @@ def test_checks_have_tried_as_often_as_operations_were_tried(spark: SparkSession
 def test_the_share_that_is_malformed_is_refused_and_no_other(spark: SparkSession) -> None:
     def refused(frame: DataFrame, table: Table = OPERATIONS_TABLE) -> dict[str, int]:
         origin = {"position": F.lit(0), "problem": F.lit(None).cast("string")}
-        counted = judged(frame.withColumns(origin), table).groupBy("reason").count()
+        counted = validated(frame.withColumns(origin), table).groupBy("reason").count()
         return {row["reason"]: row["count"] for row in counted.collect() if row["reason"] is not None}
 
     assert refused(made(spark)) == {}
     assert refused(checks(made(spark)), CHECKS_TABLE) == {}
-    reasons = refused(spoiled(made(spark), WORKLOAD))
+    reasons = refused(with_defects(made(spark), WORKLOAD))
     assert sum(reasons.values()) / COUNT == share(0.25)
     assert len(reasons) == 10

@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.validation import validated
 from tests.pipeline.journals import NOON, ROWS
 
 
@@ -22,7 +22,7 @@ def reasons(spark: SparkSession, table: Table, changes: list[dict[str, Any]]) ->
     ]
     decoded = StructType([StructField("position", LongType()), StructField("problem", StringType()), *fields])
     rows = [{"position": number, **ROWS[table.name], **change} for number, change in enumerate(changes)]
-    found = judged(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
+    found = validated(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
     assert all((row["reason"] is None) == (row["date"] is not None) for row in found)
     return [row["reason"] for row in found]
 
@@ -108,7 +108,7 @@ def test_a_row_about_a_file_is_refused_where_the_file_is(spark: SparkSession) ->
         ]
     )
     files = spark.createDataFrame([about | {"problem": None}, about | {"problem": "unreadable"}], schema)
-    assert [row["reason"] for row in judged(files, GAPS_TABLE).orderBy("problem").collect()] == [
+    assert [row["reason"] for row in validated(files, GAPS_TABLE).orderBy("problem").collect()] == [
         None,
         "unreadable",
     ]

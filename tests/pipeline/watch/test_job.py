@@ -125,7 +125,7 @@ def test_what_is_known_of_open_windows_is_told_in_the_end(
     )
 
     def hear(spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor) -> Iterator[str]:
-        yield from monitor.hear([window])
+        yield from monitor.update([window])
 
     monkeypatch.setattr(watch, "watch", hear)
     watch.run(spark, options(journal))
