@@ -1,4 +1,4 @@
-"""What the advisor looks at."""
+"""Strata: the groups of operations that get advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from purgatory.pipeline.transforms.strata import flattened, with_strata
 COLUMNS = "purgatory string, kind string, keys array<string>, waited_us long"
 
 
-def test_operation_counts_once_for_its_kind_and_once_for_each_of_its_hot_keys(spark: SparkSession) -> None:
+def test_an_operation_is_in_the_stratum_of_its_kind_and_of_each_of_its_hot_keys(spark: SparkSession) -> None:
     operations = spark.createDataFrame(
         [
             ("fetch", "Fetch", ["hot", "hot", "cold"], 1),

@@ -1,6 +1,6 @@
-"""The commands on a cluster of a master and two workers, beside the same on two threads of this machine.
+"""The commands on a cluster of a master and two workers give the same tables as on a local master.
 
-In the middle of the last of them, `summarize`, a worker is killed.
+A worker is killed during the last command, `summarize`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ OPERATIONS: Final = 20_000
 
 ON_A_CLUSTER: Final = {
     **SETTINGS,
-    # As users have it, but that it would run all of few rows in one task.
+    # As users have it, except that it would merge few rows into one task.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
     "spark.executor.memory": "512m",
-    # Both workers get something to do: of several files, and of several parts after each shuffle.
+    # Both workers get tasks: several files, and several partitions after each shuffle.
     "spark.sql.files.maxRecordsPerFile": str(OPERATIONS // 4),
     "spark.sql.shuffle.partitions": "6",
-    # What was on a worker that is gone is asked for three times, by default every five seconds.
+    # Spark asks a dead worker for its blocks three times, by default every five seconds.
     "spark.shuffle.io.retryWait": "100ms",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.rolling.enabled": "false",
@@ -58,7 +58,7 @@ TABLES: Final = (
 
 @dataclass(frozen=True)
 class Runs:
-    """Where the same commands have left the same, and what Spark has noted down about the cluster's."""
+    """The tables of the same commands on both masters, and the events of the cluster."""
 
     local: Path
     cluster: Path
@@ -84,13 +84,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Done once for all tests, since that takes most of their time."""
+    """Run the commands once for all tests, at the same time on both masters."""
     local, remote, events = (tmp_path_factory.mktemp(name) for name in ("local", "cluster", "events"))
     orders: Orders = {
         "master": cluster.url,
         "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
         "commands": commands(remote),
-        "victim": cluster.workers[0],
+        "worker": cluster.workers[0],
     }
     with ThreadPoolExecutor(1) as beside:
         driver = beside.submit(
@@ -112,15 +112,15 @@ def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPat
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """In an order that depends on no float."""
-    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    """The rows of a table, in an order that does not depend on floats."""
+    unsorted: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return sorted(
-        found, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
+        unsorted, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
     )
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Floats to within what the order of a sum makes of them."""
+    """Whether two values are equal; floats, up to the error of a different order of summation."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return bool(one == other)
@@ -135,16 +135,16 @@ def assert_alike(found: list[dict[str, Any]], right: list[dict[str, Any]]) -> No
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_each_command_makes_the_same_on_a_cluster_though_a_worker_is_killed(runs: Runs, table: str) -> None:
+def test_each_command_gives_the_same_tables_on_a_cluster_that_loses_a_worker(runs: Runs, table: str) -> None:
     assert_alike(rows(runs.cluster / table), rows(runs.local / table))
 
 
-def test_both_workers_have_had_a_part_in_it(runs: Runs) -> None:
+def test_both_workers_ran_tasks(runs: Runs) -> None:
     tasks = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
     assert {task["Task Info"]["Executor ID"] for task in tasks} == {"0", "1"}
 
 
-def test_what_the_killed_worker_was_doing_was_done_by_the_other(runs: Runs) -> None:
+def test_the_other_worker_repeats_the_tasks_of_the_killed_one(runs: Runs) -> None:
     ends = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
     lost = [end for end in ends if end["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
     assert lost

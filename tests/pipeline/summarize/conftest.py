@@ -1,4 +1,4 @@
-"""Journals of a few rows, in which a test says what matters to it; times are seconds after noon of a day."""
+"""Frames of a few rows with default values. Times are in seconds after noon of a day."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(spark: SparkSession, schema: pa.Schema, defaults: Callable[[], Row]) 
 
 @pytest.fixture
 def operations(spark: SparkSession) -> Table:
-    """Makes operations that started at noon and completed at their second try, a second later."""
+    """Makes operations that start at noon and complete at their second try, a second later."""
     ids = count()
     return _table(
         spark,
@@ -60,7 +60,7 @@ def operations(spark: SparkSession) -> Table:
 
 @pytest.fixture
 def checks(spark: SparkSession) -> Table:
-    """Makes checks at noon, that tried one operation each, in vain."""
+    """Makes checks at noon that try one operation each and complete none."""
     return _table(
         spark,
         CHECKS_SCHEMA,
@@ -70,7 +70,7 @@ def checks(spark: SparkSession) -> Table:
 
 @pytest.fixture
 def gaps(spark: SparkSession) -> Table:
-    """Makes gaps of one operation, that lasted a second from noon."""
+    """Makes gaps of one operation, which last a second from noon."""
     return _table(
         spark,
         GAPS_SCHEMA,
@@ -79,10 +79,10 @@ def gaps(spark: SparkSession) -> Table:
 
 
 @pytest.fixture
-def told() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
-    """The rows of a frame in a fixed order, their instants as seconds after noon."""
+def collected() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
+    """Collects the rows of a frame in a fixed order, with instants in seconds after noon."""
 
-    def tell(frame: DataFrame) -> list[Mapping[str, Any]]:
+    def collect(frame: DataFrame) -> list[Mapping[str, Any]]:
         instants = [field.name for field in frame.schema if field.dataType == TimestampType()]
         since_noon = (
             frame.withColumns(
@@ -95,4 +95,4 @@ def told() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
             (row.asDict() for row in since_noon.collect()), key=lambda row: repr(list(row.values()))
         )
 
-    return tell
+    return collect

@@ -1,4 +1,4 @@
-"""Findings by hand: two kinds, one of which mostly expires, in two purgatories."""
+"""Sample findings: two kinds in two purgatories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE: Final = timedelta(minutes=1)
-# What a page must not take for its own.
+# A name that must not become part of the page's HTML.
 HOSTILE: Final = "</script><script>alert(1)</script>"
 
 FETCH: Final = {"purgatory": "fetch", "kind": "Fetch"}
@@ -52,7 +52,7 @@ def checks(number: int, purgatory: str = "fetch", tried_max: int = 9) -> Row:
 def curve(
     kind: Row = FETCH, key: str | None = None, *, unit_us: int = 1_000, reaches_zero: bool = False
 ) -> list[Row]:
-    """Of ten: four completed, and two were cut off between; the rest at the end, one way or the other."""
+    """A curve of ten operations: four complete, two are censored, and the rest complete or not at the end."""
     rows = []
     for waited, at_risk, completed, ended, running, survival in (
         (0, 10, 1, 1, 1, 0.9),
@@ -71,7 +71,7 @@ def curve(
 
 
 def timeouts(kind: Row = FETCH, key: str | None = None, operations: int = 8) -> list[Row]:
-    """By 50 %, to be read off; by 90 %, of which the upper bound is not; by 99 %, not."""
+    """Timeouts for three shares: 50 % is known, 90 % has an open interval, 99 % is unknown."""
     whole = {"operations": operations, "followed_us": 4_000, "known_share": 0.9}
     rows = []
     for share, timeout, low, high, naive, more in (
@@ -151,13 +151,13 @@ def advice(*rows: Row, curves: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
 
 
 def findings(**tables: Sequence[Row]) -> Findings:
-    """With these tables, and those that are always there."""
+    """Findings with these tables, and those that always exist."""
     always: dict[str, Sequence[Row]] = {table_names.COMMITS: commits(), table_names.NODES: nodes("a")}
     return Findings("build/data set", NOON, always | tables)
 
 
 def everything() -> Findings:
-    """One of each chart, with a gap, in names that are not to be trusted."""
+    """Findings with every chart, a gap, and hostile names."""
     hostile = {"purgatory": "fetch", "kind": HOSTILE}
     minutes = [
         *(minute(number) for number in (0, 1, 3)),
