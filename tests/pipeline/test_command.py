@@ -56,6 +56,16 @@ def test_every_command_has_help_with_an_example_that_it_understands(
         assert parser().parse_args(words).job is job
 
 
+def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+    examples = [line.split()[1:] for line in lines if line.startswith("  purgatory-pipeline ")]
+    assert examples.pop() == ["COMMAND", "--help"]
+    for words in examples:
+        assert words[0] == parser().parse_args(words).job.NAME
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["fly"], ["generate"], ["generate", "x", "--conf", "y"], ["generate", "x", "--keys", "0"],

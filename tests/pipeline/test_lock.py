@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def hold(spark: SparkSession, path: Path) -> str:
-    """Hold the lock. Returns the text of the file meanwhile."""
+    """Hold the lock for a moment. Returns the text of its file."""
     with locked(spark, str(path)):
         return path.read_text()
 

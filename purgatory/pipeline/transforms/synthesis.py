@@ -58,7 +58,7 @@ class Workload:
     keys: int = 10_000
     # The k-th key is used about k ** -zipf times as often as the first.
     zipf: float = 1.1
-    # The share of operations whose first key is the first one. The other operations follow `zipf`.
+    # The share of operations that watch the first key in any case. The keys of the others follow `zipf`.
     hot: float = 0.0
     # The share that is cancelled at a uniform time before the timeout, unless completed by then.
     withdrawn: float = 0.02

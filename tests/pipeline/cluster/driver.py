@@ -68,8 +68,8 @@ class WorkerKiller(threading.Thread):
 def main() -> None:
     orders: Orders = json.load(sys.stdin)
     with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
-        *usual, last = map(parser().parse_args, orders["commands"])
-        for options in usual:
+        *others, last = map(parser().parse_args, orders["commands"])
+        for options in others:
             options.job.run(spark, options)
         killer = WorkerKiller(spark, orders["worker"])
         killer.start()

@@ -10,7 +10,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,10 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline.command import parser
 from tests.pipeline.cluster.driver import Orders
-from tests.pipeline.cluster.standalone import Cluster, standalone
+from tests.pipeline.cluster.standalone import standalone
 from tests.pipeline.settings import SETTINGS
 
-# A cluster takes half a minute where there are two cores, and more where these have other work.
+# A cluster takes half a minute on two cores, and more if they have other work.
 pytestmark = pytest.mark.timeout(600)
 
 OPERATIONS: Final = 20_000
@@ -48,52 +48,60 @@ ON_A_CLUSTER: Final = {
     "spark.eventLog.compress": "false",
 }
 
-TABLES: Final = (
-    *("journal/operations", "journal/checks", "dataset/operations", "dataset/checks"),
-    *(f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")),
-    *(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
-    *(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
-)
+# The tables that each command writes.
+TABLES: Final = {
+    "generate": ("journal/operations", "journal/checks"),
+    "compact": ("dataset/operations", "dataset/checks"),
+    "advise": tuple(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
+    "replay": tuple(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
+    "summarize": tuple(
+        f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The tables of the same commands on both masters, and the events of the cluster."""
+    """The same commands on both masters, their tables, and the events of the cluster."""
 
+    commands: Sequence[str]
     local: Path
     cluster: Path
     events: Sequence[dict[str, Any]]
 
 
-def commands(root: Path) -> list[list[str]]:
+def arguments(command: str, root: Path) -> list[str]:
     journal, dataset = f"{root}/journal", f"{root}/dataset"
-    return [
-        ["generate", journal, f"--operations={OPERATIONS}", "--duration=300"],
-        ["compact", journal, dataset],
-        ["advise", dataset, "--hot-keys=1"],
-        ["replay", dataset, "--operations=0", "--ticks=0.05", "--wheel-sizes=8"],
-        ["summarize", dataset],
-    ]
+    return {
+        "generate": ["generate", journal, f"--operations={OPERATIONS}", "--duration=300"],
+        "compact": ["compact", journal, dataset],
+        "advise": ["advise", dataset, "--hot-keys=1"],
+        "replay": ["replay", dataset, "--operations=0", "--ticks=0.05", "--wheel-sizes=8"],
+        "summarize": ["summarize", dataset],
+    }[command]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with standalone(tmp_path_factory.mktemp("daemons")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(("generate", "compact", "summarize"), id="summarize"),
+        pytest.param(tuple(TABLES), id="all commands", marks=pytest.mark.long),
+    ],
+)
+def runs(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Runs:
     """Run the commands once for all tests, at the same time on both masters."""
+    commands: Sequence[str] = request.param
     local, remote, events = (tmp_path_factory.mktemp(name) for name in ("local", "cluster", "events"))
-    orders: Orders = {
-        "master": cluster.url,
-        "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
-        "commands": commands(remote),
-        "worker": cluster.workers[0],
-    }
-    with ThreadPoolExecutor(1) as beside:
-        driver = beside.submit(
+    with standalone(tmp_path_factory.mktemp("daemons")) as cluster, ThreadPoolExecutor(1) as thread:
+        orders: Orders = {
+            "master": cluster.url,
+            "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
+            "commands": [arguments(command, remote) for command in commands],
+            "worker": cluster.workers[0],
+        }
+        driver = thread.submit(
             subprocess.run,
             [sys.executable, "-m", "tests.pipeline.cluster.driver"],
             input=json.dumps(orders),
@@ -103,12 +111,13 @@ def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPat
             text=True,
             check=False,
         )
-        for options in map(parser().parse_args, commands(local)):
+        for command in commands:
+            options = parser().parse_args(arguments(command, local))
             options.job.run(spark, options)
         done = driver.result()
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = events.iterdir()
-    return Runs(local, remote, [json.loads(line) for line in log.read_text().splitlines()])
+    return Runs(commands, local, remote, [json.loads(line) for line in log.read_text().splitlines()])
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -134,9 +143,10 @@ def assert_alike(found: list[dict[str, Any]], right: list[dict[str, Any]]) -> No
         assert all(map(alike, own.values(), other.values())), (own, other)
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_each_command_gives_the_same_tables_on_a_cluster_that_loses_a_worker(runs: Runs, table: str) -> None:
-    assert_alike(rows(runs.cluster / table), rows(runs.local / table))
+def test_each_command_gives_the_same_tables_on_a_cluster_that_loses_a_worker(runs: Runs) -> None:
+    for command in runs.commands:
+        for table in TABLES[command]:
+            assert_alike(rows(runs.cluster / table), rows(runs.local / table))
 
 
 def test_both_workers_ran_tasks(runs: Runs) -> None:

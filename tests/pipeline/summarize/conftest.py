@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -14,11 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import TimestampType
 
-from purgatory.journal.schema import CHECKS_SCHEMA, GAPS_SCHEMA, OPERATIONS_SCHEMA
+from purgatory.journal.schema import (
+    CHECKS,
+    CHECKS_SCHEMA,
+    COMPLETED,
+    GAPS,
+    GAPS_SCHEMA,
+    OPERATIONS_SCHEMA,
+)
+from tests.pipeline.journals import NOON, ROWS, Row, operation
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-Row = dict[str, Any]
 Table = Callable[..., DataFrame]
 
 
@@ -42,19 +47,15 @@ def operations(spark: SparkSession) -> Table:
     return _table(
         spark,
         OPERATIONS_SCHEMA,
-        lambda: {
-            "node": "a",
-            "purgatory": "fetch",
-            "operation_id": next(ids),
-            "kind": "Fetch",
-            "keys": ["k"],
-            "started": 0,
-            "timeout_us": None,
-            "waited_us": 1_000_000,
-            "lateness_us": None,
-            "outcome": "completed",
-            "tries": 2,
-        },
+        lambda: operation(
+            next(ids),
+            started=0,
+            timeout_us=None,
+            waited_us=1_000_000,
+            lateness_us=None,
+            outcome=COMPLETED,
+            tries=2,
+        ),
     )
 
 
@@ -64,7 +65,7 @@ def checks(spark: SparkSession) -> Table:
     return _table(
         spark,
         CHECKS_SCHEMA,
-        lambda: {"node": "a", "purgatory": "fetch", "key": "k", "checked": 0, "tried": 1, "completed": 0},
+        lambda: ROWS[CHECKS] | {"checked": 0, "tried": 1, "completed": 0},
     )
 
 
@@ -74,7 +75,7 @@ def gaps(spark: SparkSession) -> Table:
     return _table(
         spark,
         GAPS_SCHEMA,
-        lambda: {"node": "a", "began": 0, "ended": 1, "lost_operations": 1, "lost_checks": 0},
+        lambda: ROWS[GAPS] | {"began": 0, "ended": 1, "lost_operations": 1},
     )
 
 

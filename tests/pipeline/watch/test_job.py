@@ -198,7 +198,7 @@ def test_an_invalid_time_is_refused(text: str) -> None:
         options(Path("x"), f"--window={text}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_time
 def test_ctrl_c_ends_it_and_reports_the_open_windows(journal: Path) -> None:
     add_segment(journal, "1", ended(0))
