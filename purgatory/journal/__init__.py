@@ -1,4 +1,4 @@
-"""Every finished operation and every check of a key, in Parquet files. Needs the extra ``journal``."""
+"""Records every finished operation and every check of a key in Parquet files. Needs the extra ``journal``."""
 
 from purgatory.journal.writer import JournalWriter
 

@@ -1,4 +1,4 @@
-"""A stretch of time of which a journal is incomplete."""
+"""A gap: a time of which rows of a journal are missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Losses:
-    """How many rows are missing in all."""
+    """How many rows of each table are missing in all."""
 
     operations: int = 0
     checks: int = 0
@@ -15,7 +15,7 @@ class Losses:
 
 @dataclass(slots=True)
 class Gap:
-    """So many rows that were recorded between two moments, in the loop's seconds, are missing."""
+    """How many rows are missing that were recorded between two times, in the loop's seconds."""
 
     began: float
     ended: float
@@ -23,7 +23,7 @@ class Gap:
     checks: int = 0
 
     def __or__(self, other: Gap | None) -> Gap:
-        """The one gap that these two make: it takes in the time between them."""
+        """One gap for both. It includes the time between them."""
         if other is None:
             return self
         return Gap(

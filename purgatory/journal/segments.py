@@ -1,11 +1,10 @@
-"""The directory of a journal, as the one thread that writes to it sees it."""
+"""The segments in a journal's directory, as the writer's thread writes them."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,104 +13,109 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from purgatory.journal.gap import Gap, Losses
-from purgatory.journal.rows import CHECK_WIDTH, OPERATION_WIDTH, Columns
-from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
+from purgatory.journal.rows import Converter
+from purgatory.journal.schema import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.journal.table import RecordedRows, Table
 
-T = TypeVar("T")
-
-# Whose values are told by number. Of what seldom repeats a dictionary takes twice the time, and more room.
-FEW_VALUES: Final = ["node", "purgatory", "kind", "outcome"]
+Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
 
 _logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Batch:
-    """What was noted down between two rotations: flat rows (see `rows`), and what got lost meanwhile."""
+    """The rows that were recorded between two rotations, and the rows that were lost in that time."""
 
-    operations: list[Any] = field(default_factory=list)
-    checks: list[Any] = field(default_factory=list)
+    operations: RecordedRows
+    checks: RecordedRows
     gap: Gap | None = None
 
-    def __len__(self) -> int:
-        """The rows in it."""
-        return len(self.operations) // OPERATION_WIDTH + len(self.checks) // CHECK_WIDTH
+    @property
+    def rows(self) -> int:
+        return self.operations.rows + self.checks.rows
 
 
 class Segments:
-    """Writes batches, each as a segment for each table that it has rows of.
+    """Writes batches. Each table of which a batch has rows gets a segment.
 
-    A segment is written beside its place, flushed to the disk, and renamed: what has its name is whole. When
-    that fails, whatever the reason, its rows become part of a gap, which is written as soon as writing works;
-    the log says once when that begins, and once when it is over.
+    A segment is written under a temporary name, flushed to the disk, and renamed: a file that has the name of
+    a segment is complete. If that fails, for whatever reason, its rows become part of a gap, which is written
+    as soon as writing works again. The log has one line when writing begins to fail, and one when it works
+    again.
     """
 
     def __init__(self, directory: Path, node: str, epoch: float, run: int) -> None:
         self._directory = directory
-        self._columns = Columns(node, epoch, run)
-        # Sorted by time, and no other writer's.
+        self._converter = Converter(node, epoch, run)
+        # File names sort by time. No two writers use the same names.
         self._prefix = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{run:08x}"
         self._written = 0
-        # All that could not be written, whether there is a gap row for it or not; read by the loop.
+        # All rows that could not be written, whether a gap row tells of them or not. The event loop reads it.
         self.lost = Losses()
-        # What no gap row has been written for.
-        self._missing: Gap | None = None
+        # The lost rows for which no gap row has been written yet.
+        self._unwritten_gap: Gap | None = None
         self._failing = False
-        # Whether that has been said.
-        self._names_at_risk = False
+        # Whether the log already has the warning that directories cannot be synced.
+        self._warned_of_sync = False
 
     def open(self) -> None:
-        """Make the directory. Raises OSError where that cannot be."""
+        """Make the directories. Raises OSError if that is impossible."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        for table in (OPERATIONS, CHECKS, GAPS):
-            (self._directory / table).mkdir(exist_ok=True)
-        # With the first table pyarrow loads half a second's worth of modules, which better nobody waits for.
-        pq.write_table(self._columns.gap(Gap(0, 0)), pa.BufferOutputStream(), compression="zstd")
+        for table in (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE):
+            (self._directory / table.name).mkdir(exist_ok=True)
+        # With the first table pyarrow imports modules for half a second, so that the first batch does not.
+        pq.write_table(self._gap_row(Gap(0, 0)), pa.BufferOutputStream(), compression="zstd")
 
     def write(self, batch: Batch) -> None:
-        """Write what the batch has. Raises nothing that is an Exception."""
-        errors: list[Exception] = []
+        """Write a batch. Raises no Exception."""
         if batch.gap is not None:
-            self._missing = batch.gap | self._missing
-        if batch.operations:
-            stays = batch.operations[3::OPERATION_WIDTH]
-            lost = Gap(stays[0].ended, stays[-1].ended, operations=len(stays))
-            failed = self._write_or_lose(OPERATIONS, self._columns.operations, batch.operations, lost)
-            self.lost.operations += lost.operations if failed else 0
-            errors += failed
-        if batch.checks:
-            moments = batch.checks[2::CHECK_WIDTH]
-            lost = Gap(moments[0], moments[-1], checks=len(moments))
-            failed = self._write_or_lose(CHECKS, self._columns.checks, batch.checks, lost)
-            self.lost.checks += lost.checks if failed else 0
-            errors += failed
-        if self._missing is not None:
-            missing, self._missing = self._missing, None
-            errors += self._write_or_lose(GAPS, self._columns.gap, missing, missing)
-        self._tell(errors)
+            self._unwritten_gap = batch.gap | self._unwritten_gap
+        errors = [
+            *self._write_or_lose(OPERATIONS_TABLE, batch.operations),
+            *self._write_or_lose(CHECKS_TABLE, batch.checks),
+            *self._write_gap(),
+        ]
+        self._log_change(errors)
 
     def close(self) -> None:
-        """Say what is missing and is not in the journal either."""
-        if self._missing is not None:
+        """Log the losses that the journal does not tell of."""
+        if self._unwritten_gap is not None:
             _logger.error(
-                "the journal in %s ends without %d operations and %d checks, and without a word about it",
+                "the journal in %s lacks %d operations and %d checks at its end, and no gap tells of them",
                 self._directory,
-                self._missing.operations,
-                self._missing.checks,
+                self._unwritten_gap.operations,
+                self._unwritten_gap.checks,
             )
 
-    def _write_or_lose(
-        self, table: str, converted: Callable[[T], pa.Table], rows: T, lost: Gap
-    ) -> list[Exception]:
-        """Write rows of one table; where that fails they are what is `lost`, and why is returned."""
+    def _write_or_lose(self, table: Table[Recorded], rows: RecordedRows) -> list[Exception]:
+        """Write the rows. If that fails, count them as lost, and return the error."""
+        if not rows:
+            return []
         try:
-            self._write(table, converted(rows))
+            self._write(table, self._converter.convert(table, rows))
         except Exception as error:
-            self._missing = lost | self._missing
+            began, ended = table.span(rows)
+            gap = Gap(began, ended, **{table.name: rows.rows})
+            self._unwritten_gap = gap | self._unwritten_gap
+            self.lost.operations += gap.operations
+            self.lost.checks += gap.checks
             return [error]
         return []
 
-    def _tell(self, errors: list[Exception]) -> None:
+    def _write_gap(self) -> list[Exception]:
+        """Write the gap, if there is one. If that fails, keep it for the next time, and return the error."""
+        if self._unwritten_gap is not None:
+            try:
+                self._write(GAPS_TABLE, self._gap_row(self._unwritten_gap))
+            except Exception as error:
+                return [error]
+            self._unwritten_gap = None
+        return []
+
+    def _gap_row(self, gap: Gap) -> pa.Table:
+        return self._converter.convert(GAPS_TABLE, [getattr(gap, name) for name in GAPS_TABLE.values])
+
+    def _log_change(self, errors: list[Exception]) -> None:
         if errors and not self._failing:
             _logger.error(
                 "the journal in %s cannot be written, and rows are lost until it can be: %s: %s",
@@ -123,15 +127,15 @@ class Segments:
             _logger.warning("the journal in %s can be written again", self._directory)
         self._failing = bool(errors)
 
-    def _write(self, table: str, rows: pa.Table) -> None:
-        # Not its parents: where the journal's directory has gone, something else may be mounted now.
-        folder = self._directory / table
+    def _write(self, table: Table[Recorded], rows: pa.Table) -> None:
+        # Without parents: if the journal's directory is gone, something else may be mounted there now.
+        folder = self._directory / table.name
         folder.mkdir(exist_ok=True)
         name = f"{self._prefix}-{self._written:06d}.parquet"
         self._written += 1
         unfinished = folder / f".{name}.unfinished"
         try:
-            pq.write_table(rows, unfinished, compression="zstd", use_dictionary=FEW_VALUES)
+            pq.write_table(rows, unfinished, compression="zstd", use_dictionary=table.dictionary_columns)
             _sync(unfinished)
             unfinished.rename(folder / name)
         except BaseException:
@@ -140,15 +144,18 @@ class Segments:
         self._sync_names(folder)
 
     def _sync_names(self, folder: Path) -> None:
-        """Or a crash of the machine could take the new name away. Not every file system can."""
+        """Sync the directory, so that a crash of the machine does not undo the renaming.
+
+        Not every file system supports this; then the log has one warning.
+        """
         try:
             _sync(folder)
         except OSError as error:
-            if not self._names_at_risk:
-                self._names_at_risk = True
+            if not self._warned_of_sync:
+                self._warned_of_sync = True
                 _logger.warning(
-                    "the journal in %s cannot sync its directories, so a crash of the machine may take "
-                    "its last segments away: %s",
+                    "the journal in %s cannot sync its directories, so a crash of the machine may remove "
+                    "its last segments: %s",
                     self._directory,
                     error,
                 )

@@ -1,1 +1,1 @@
-"""From journals to answers, on Spark: tables, a report, advice. Needs the extra ``spark``."""
+"""Spark jobs that turn journals into tables, reports and advice. Needs the extra ``spark``."""

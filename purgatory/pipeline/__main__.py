@@ -1,4 +1,4 @@
-"""``python -m purgatory.pipeline`` is ``purgatory-pipeline``."""
+"""Makes ``python -m purgatory.pipeline`` the same as ``purgatory-pipeline``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One line of what the advisor has to say, and how it says it."""
+"""A timeout that the advisor computed, and the sentence that explains it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from purgatory.pipeline.transforms.survival import EXACTNESS
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """By which timeout a share of the operations of a kind would complete, and what it would change.
+    """The timeout by which a share of the operations of a kind would complete, and its effect.
 
-    A row of the table of timeouts; its columns are explained in `survival.timeouts` and `survival.changes`.
+    A row of the table of timeouts; `survival.timeouts` and `survival.changes` explain the columns.
     """
 
     purgatory: str
     kind: str
-    # None for the kind as a whole.
+    # None for the whole kind.
     key: str | None
     operations: int
     followed_us: int
@@ -37,14 +37,14 @@ class Advice:
 
     @property
     def timeout(self) -> str:
-        """The timeout, or how far its journal sees."""
+        """The timeout, or the longest wait if the timeout is longer than that."""
         return f"> {duration(self.followed_us)}" if self.timeout_us is None else duration(self.timeout_us)
 
     def sentence(self) -> str:
-        """What the change to this timeout would do, in one sentence."""
+        """Explain the effect of this timeout in one sentence."""
         share = f"{100 * self.share:g} %"
         if self.timeout_us is None or self.more_completed is None or self.waited_less_us is None:
-            # Never rounded up: 99.996 % are not all.
+            # Rounded down: 99.996 % are not all.
             known = floor(10_000 * (self.known_share + EXACTNESS)) / 100
             return (
                 f"The timeout by which {share} of {self.stratum} complete is not identifiable beyond "
@@ -58,7 +58,7 @@ class Advice:
 
 
 def duration(microseconds: float) -> str:
-    """The duration in the unit that suits it, with three figures."""
+    """Format a duration with three digits, in the unit that fits."""
     for unit, size, least in (("h", 3.6e9, 7.2e9), ("min", 6e7, 1.2e8), ("s", 1e6, 1e6), ("ms", 1e3, 1e3)):
         if microseconds >= least:
             number = microseconds / size

@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments and argument types that several commands use."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from purgatory.pipeline.dataset import Dataset
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """The positional argument DATASET, as `options.dataset`."""
+    """Add the positional argument DATASET, parsed as `options.dataset`."""
     parser.add_argument(
         "dataset",
         type=Dataset,
         metavar="DATASET",
-        help="the directory that compact fills: any path Spark knows",
+        help="the directory that compact fills: any path that Spark can read and write",
     )
 
 
-def whole(least: int, most: float = inf) -> Callable[[str], int]:
-    """Argument type: a whole number in these bounds."""
+def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
+    """An argument type: a whole number within these bounds."""
 
     def parse(text: str) -> int:
         value = int(text.replace("_", ""))
@@ -33,11 +33,11 @@ def whole(least: int, most: float = inf) -> Callable[[str], int]:
 
 
 def number(least: float, most: float = inf) -> Callable[[str], float]:
-    """Argument type: a number in these bounds."""
+    """An argument type: a finite number within these bounds."""
 
     def parse(text: str) -> float:
         value = float(text)
-        # Which is not so for NaN.
+        # False for NaN.
         if not (least <= value <= most and value < inf):
             raise argparse.ArgumentTypeError(_must_be(least, most, text))
         return value

@@ -1,4 +1,4 @@
-"""The command line: purgatory-pipeline."""
+"""The command line `purgatory-pipeline`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ from typing import Final
 from purgatory.pipeline.errors import PipelineError
 
 FAILED: Final = 1
-WRONG_USE: Final = 2
+USAGE_ERROR: Final = 2
 INTERRUPTED: Final = 130
 
-_DESCRIPTION: Final = "From the journals of purgatories to tables, reports and advice, on Spark."
+_DESCRIPTION: Final = "Turn the journals of purgatories into tables, reports and advice, on Spark."
+_EXAMPLES: Final = """\
+  %(prog)s compact build/journal build/dataset
+  %(prog)s summarize build/dataset
+  %(prog)s report build/dataset build/report
+      then open build/report/index.html
+  %(prog)s COMMAND --help
+      has examples of each command"""
 _NEEDED: Final = ("pyspark", "pyarrow")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0, 1 where it failed, 2 where it could not be understood."""
+    """Run one command. Returns the exit status: 0, or 1 if it failed. Exits with 2 if the usage is wrong."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        return _fail(f"{' and '.join(missing)} not installed here; install purgatory's extra `spark`")
-    # Here, because they need what has just been looked for.
+        return _fail(f"{' and '.join(missing)} not installed; install purgatory's extra `spark`")
+    # Imported here, after the check that they are installed.
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -42,26 +49,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PipelineError as error:
         return _fail(str(error))
     except (PySparkException, Py4JJavaError) as error:
-        return _fail(_words(str(error)))
+        return _fail(_message(str(error)))
     except (Py4JError, ConnectionRefusedError, ConnectionResetError):
         return _fail(
-            "Spark's Java process has died, often for lack of memory; "
-            f"give it more than --memory {options.memory}, or see above what it said"
+            "Spark's Java process ended, often for lack of memory; "
+            f"give it more than --memory {options.memory}, or read its output above"
         )
     except OSError as error:
-        return _fail(f"{error}; put that right, or name another place")
+        return _fail(f"{error}; fix the cause, or use another path")
     except KeyboardInterrupt:
-        print("interrupted; run it again to go on", file=sys.stderr)
+        print("interrupted; run the command again to continue", file=sys.stderr)
         return INTERRUPTED
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of all commands. What it parses has the command's module as `job`."""
+    """The parser of all commands. Parsed options have the command's module as `job`."""
     from purgatory.pipeline.jobs import JOBS
 
-    whole = argparse.ArgumentParser(prog="purgatory-pipeline", description=_DESCRIPTION)
-    commands = whole.add_subparsers(metavar="COMMAND", required=True)
+    main_parser = argparse.ArgumentParser(
+        prog="purgatory-pipeline",
+        description=_DESCRIPTION,
+        epilog=f"examples:\n{_EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = main_parser.add_subparsers(metavar="COMMAND", required=True)
     for job in JOBS:
         command = commands.add_parser(
             job.NAME,
@@ -73,19 +85,19 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(job=job)
         job.add_arguments(command)
         _add_spark(command)
-    return whole
+    return main_parser
 
 
 def _add_spark(parser: argparse.ArgumentParser) -> None:
     spark = parser.add_argument_group("Spark")
     spark.add_argument(
-        "--master", default="local[*]", metavar="URL", help="the cluster to run on (default: %(default)s)"
+        "--master", default="local[*]", metavar="URL", help="the Spark cluster (default: %(default)s)"
     )
     spark.add_argument(
         "--memory",
         default="4g",
         metavar="SIZE",
-        help="what the driver may use, which is all there is with a local master (default: %(default)s)",
+        help="the memory of the driver; with a local master, of all of Spark (default: %(default)s)",
     )
     spark.add_argument(
         "--conf",
@@ -93,7 +105,7 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any other of Spark's settings; may be repeated",
+        help="another setting of Spark; may be repeated",
     )
 
 
@@ -104,12 +116,12 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _words(message: str) -> str:
-    """What of it was written for people: all before the first stack trace."""
+def _message(message: str) -> str:
+    """The part of an error message of Spark before its first stack trace."""
     if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", message):
         return (
-            f"{missing[1]} is not installed where the executors run; install purgatory's extra `spark` "
-            "on each worker, and name the Python that has it by PYSPARK_PYTHON"
+            f"{missing[1]} is not installed on the executors; install purgatory's extra `spark` on each "
+            "worker, and set PYSPARK_PYTHON to the Python that has it"
         )
     return message.partition("\n\tat ")[0].strip()
 

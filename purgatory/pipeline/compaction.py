@@ -1,8 +1,9 @@
-"""One table of a dataset, batch by batch, each exactly once.
+"""Adds batches of segments to one table of a dataset, each exactly once.
 
-Spark's checkpoint numbers the batches, and offers one again, with the same files, unless it knows that it was
-done. Here a batch is done when it has a row among the commits. What is written before has the batch's number
-in its path: no one reads it until then, and a second attempt writes over it.
+Spark's checkpoint numbers the batches. Spark offers a batch again, with the same number and files, until the
+checkpoint says that it is done. Here a batch is committed when it has a row in the table of commits. All its
+files have its number in their path: nobody reads them before the commit, and a second attempt overwrites
+them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import COMMITS, QUARANTINE, Table
 from purgatory.pipeline.transforms.duplicates import new_identities, without_duplicates
 from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.validation import validated
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What became of a batch; see schemas.COMMITS."""
+    """The counts of a batch; see schemas.COMMITS."""
 
     files: int = 0
     unreadable_files: int = 0
@@ -38,22 +39,22 @@ class Commit:
 
 
 class Compaction:
-    """Adds batches of segments, and counts what it has added."""
+    """Adds batches of segments, and counts their files and rows."""
 
     def __init__(self, dataset: Dataset, table: Table) -> None:
         self._dataset = dataset
         self._table = table
         self.added = Commit()
-        # Why rows and files were refused, and how many for each reason.
+        # How many rows and files were refused, by reason.
         self.reasons: Counter[str] = Counter()
-        # What `add` has raised.
+        # The error that `add` raised.
         self.failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<Compaction of {self._table.name} into {self._dataset.root}: {self.added}>"
 
     def add(self, segments: DataFrame, batch: int) -> None:
-        """Add the rows in `segments` (path, content), if that has not been done."""
+        """Add the rows in `segments` (path, content), unless the batch is committed."""
         try:
             self._add(segments, batch)
         except Exception as error:
@@ -61,7 +62,7 @@ class Compaction:
             raise
 
     def report(self) -> str:
-        """What was added, for a reader."""
+        """The counts in words, and the reasons for refusals."""
         added = self.added
         lines = [
             f"{self._table.name}: {added.files} new files, {added.rows} rows = {added.kept} kept "
@@ -74,11 +75,11 @@ class Compaction:
 
     def _add(self, segments: DataFrame, batch: int) -> None:
         spark = segments.sparkSession
-        # Streams have it off, for the sake of those that keep state. Here it evens out the files written.
+        # Off by default in streams, because it breaks stateful ones. Here it balances the sizes of the files.
         spark.conf.set("spark.sql.adaptive.enabled", "true")
-        if self._dataset.is_whole(spark, self._table, batch):
+        if self._dataset.is_committed(spark, self._table, batch):
             return
-        rows = judged(decoded(segments, self._table), self._table).persist()
+        rows = validated(decoded(segments, self._table), self._table).persist()
         try:
             commit, reasons = self._write(rows, batch)
         finally:
@@ -98,7 +99,7 @@ class Compaction:
         self.reasons += reasons
 
     def _write(self, rows: DataFrame, batch: int) -> tuple[Commit, Counter[str]]:
-        """Write all but the commit. What is in it is counted in what was read and in what was written."""
+        """Write all but the commit. Its counts come from the rows read and from the files written."""
         dataset, table, spark = self._dataset, self._table, rows.sparkSession
         tally = (
             rows.groupBy("date", "reason")
@@ -115,9 +116,9 @@ class Compaction:
         kept = valid
         dates = {group["date"] for group in tally if group["date"] is not None}
         if table.identity:
-            known = dataset.whole_batches(spark, table, dates)
+            known = dataset.committed_batches(spark, table, dates)
             new = new_identities(valid, known, table.identity).count()
-            # Mostly there are none, and to take them out has all rows sorted.
+            # Usually there are no duplicates, and removing them means to sort all rows.
             if new < count:
                 kept = without_duplicates(valid, known, table.identity)
         _overwrite(
@@ -154,7 +155,7 @@ class Compaction:
             files=sum(group["files"] for group in tally),
             unreadable_files=sum(group["files"] for group in tally if group["reason"] is not None),
             rows=sum(group["file_rows"] for group in tally),
-            kept=dataset.batches(spark, table, dates).where(F.col("batch") == batch).count(),
+            kept=dataset.all_batches(spark, table, dates).where(F.col("batch") == batch).count(),
             duplicates=count - new,
             quarantined=(
                 spark.read.schema(QUARANTINE).parquet(refused).where(F.col("position").isNotNull()).count()
@@ -166,7 +167,7 @@ class Compaction:
 
 
 def _overwrite(frame: DataFrame, path: str, *partitions: str) -> None:
-    """Write it in place of whatever is in the same partitions."""
+    """Write the frame. It replaces the partitions that it has rows for."""
     (
         frame.write.mode("overwrite")
         .option("partitionOverwriteMode", "dynamic")

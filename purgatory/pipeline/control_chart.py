@@ -1,4 +1,4 @@
-"""The band in which a ratio usually is."""
+"""A control chart: detects windows in which a ratio differs from its recent values by more than chance."""
 
 from __future__ import annotations
 
@@ -7,153 +7,154 @@ from dataclasses import dataclass, replace
 from math import exp, lgamma, sqrt
 from typing import Final
 
-# How many windows are remembered, and how many it takes to judge one.
-MEMORY: Final = 60
-LEARNED: Final = 12
-# After so many outside of it in a row, they are what is usual.
-PATIENCE: Final = 30
-# How often a steady ratio is outside at most, above and below together.
-ALARM: Final = 1e-4
+# The most windows in the baseline, and the fewest that are needed to assess a window.
+MAX_BASELINE: Final = 60
+MIN_BASELINE: Final = 12
+# After this many windows in a row outside the control limits, they become the baseline.
+SHIFT_RUN: Final = 30
+# The highest probability that a window with a steady ratio is outside the limits, above and below together.
+FALSE_ALARM_RATE: Final = 1e-4
 
-# Of the standard normal distribution, with 95 % below it.
+# The 95 % quantile of the standard normal distribution.
 _Z: Final = 1.645
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """How a window compares with those before it: `count` of its `operations`, when `usual` is the ratio.
+class Assessment:
+    """A window, `count` of `operations`, compared with the baseline before it.
 
-    That is known as well as if it were from so many operations as `weight` says.
+    `center` is the ratio of the baseline. It is as uncertain as if it came from `weight` operations.
     """
 
     count: int
     operations: int
-    usual: float
+    center: float
     weight: float
-    # As many windows outside of the band as it takes for them to be usual, this one the last.
-    settled: bool = False
+    # Whether this window completes a run of SHIFT_RUN windows outside the limits, which is the new baseline.
+    shifted: bool = False
 
     @property
     def outside(self) -> bool:
-        """Whether it is this far off less often than ALARM."""
+        """Whether a window is this far off with a probability below FALSE_ALARM_RATE."""
         a, b = self._shape
         return not (
-            _reaches(self.count, self.operations, a, b)
-            and _reaches(self.operations - self.count, self.operations, b, a)
+            _is_plausible(self.count, self.operations, a, b)
+            and _is_plausible(self.operations - self.count, self.operations, b, a)
         )
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The least and the most that would have been inside."""
+        """The control limits: the lowest and the highest count that are inside."""
         a, b = self._shape
-        # As many others as possible are as few of those counted.
+        # The lowest count has the most operations that are not counted.
         return self.operations - _most(self.operations, b, a), _most(self.operations, a, b)
 
     @property
     def _shape(self) -> tuple[float, float]:
-        return self.usual * self.weight, (1 - self.usual) * self.weight
+        return self.center * self.weight, (1 - self.center) * self.weight
 
 
 class ControlChart:
-    """Learns a ratio from windows, `count` of `operations` in each, and tells those in which it is unusual.
+    """Estimates a ratio from windows, `count` of `operations` in each, and finds windows outside its limits.
 
-    The ratio of a window is taken to be drawn from a beta distribution, and the count from the binomial
-    distribution with that ratio. So a band is wide for few operations, and for many as wide as the windows
-    before have differed by more than chance. A judgement costs some 100 microseconds; its limits, which are
-    only looked up to tell of them, up to a second where a window has a million operations.
+    The model: the ratio of a window comes from a beta distribution, and the count from the binomial
+    distribution with that ratio. So the limits are wide for few operations; for many operations they are as
+    wide as the windows of the baseline differ by more than chance. An assessment costs some 100 microseconds.
+    Its limits, which only messages need, cost up to a second if a window has a million operations.
 
-    It remembers the last MEMORY windows inside of the band, and judges none before it has LEARNED. Windows
-    outside do not make it wider, but PATIENCE of them in a row take the place of all the others.
+    The baseline is the last MAX_BASELINE windows inside the limits; no window is assessed before it has
+    MIN_BASELINE. Windows outside do not widen the limits, but SHIFT_RUN of them in a row become the baseline.
     """
 
     def __init__(self) -> None:
-        self._usual: deque[tuple[int, int]] = deque(maxlen=MEMORY)
+        self._baseline: deque[tuple[int, int]] = deque(maxlen=MAX_BASELINE)
         self._outside: list[tuple[int, int]] = []
 
     def __repr__(self) -> str:
-        return f"<ControlChart of {len(self._usual)} windows, {len(self._outside)} outside since>"
+        return f"<ControlChart of {len(self._baseline)} windows, {len(self._outside)} outside since>"
 
-    def judge(self, count: int, operations: int) -> Judgement | None:
-        """Compare this window with those before, and learn from it; None while there are too few of these."""
+    def assess(self, count: int, operations: int) -> Assessment | None:
+        """Compare a window with the baseline, and add it. None while the baseline has too few windows."""
         window = (count, operations)
-        if len(self._usual) < LEARNED:
-            self._usual.append(window)
+        if len(self._baseline) < MIN_BASELINE:
+            self._baseline.append(window)
             return None
-        judgement = Judgement(count, operations, *self._learned())
-        if not judgement.outside:
-            self._usual.append(window)
+        assessment = Assessment(count, operations, *self._estimate())
+        if not assessment.outside:
+            self._baseline.append(window)
             self._outside.clear()
-            return judgement
+            return assessment
         self._outside.append(window)
-        if len(self._outside) < PATIENCE:
-            return judgement
-        self._usual.clear()
-        self._usual.extend(self._outside)
+        if len(self._outside) < SHIFT_RUN:
+            return assessment
+        self._baseline.clear()
+        self._baseline.extend(self._outside)
         self._outside.clear()
-        return replace(judgement, settled=True)
+        return replace(assessment, shifted=True)
 
-    def _learned(self) -> tuple[float, float]:
-        """The usual ratio, and how many operations it is worth as a guess of that of the next window.
+    def _estimate(self) -> tuple[float, float]:
+        """The ratio of the baseline, and its weight as an estimate of the next window's ratio, in operations.
 
-        The difference between windows is that of DerSimonian and Laird (Controlled Clinical Trials 7, 1986):
-        what is left of the sum of squares when that of chance is taken off. Here the most that is left, with
-        95 % confidence, since the sum of few windows may happen to be small.
+        The variance between windows is that of DerSimonian and Laird (Controlled Clinical Trials 7, 1986):
+        the sum of squares minus the part that is due to chance. Here its upper bound with 95 % confidence is
+        used, because the sum of few windows may be small by chance.
         """
-        windows = len(self._usual)
-        total = sum(operations for _, operations in self._usual)
-        # Jeffreys' half: what has never happened can.
-        usual = (sum(count for count, _ in self._usual) + 0.5) / (total + 1)
-        squares = sum((count - operations * usual) ** 2 / operations for count, operations in self._usual)
-        squares /= usual * (1 - usual)
+        windows = len(self._baseline)
+        total = sum(operations for _, operations in self._baseline)
+        # Jeffreys' prior adds a half, so that the ratio is never zero.
+        center = (sum(count for count, _ in self._baseline) + 0.5) / (total + 1)
+        squares = sum((count - operations * center) ** 2 / operations for count, operations in self._baseline)
+        squares /= center * (1 - center)
         freedom = windows - 1
         most = squares * freedom / _chi_square_low(freedom)
-        unlike = total - sum(operations**2 for _, operations in self._usual) / total
+        unlike = total - sum(operations**2 for _, operations in self._baseline) / total
         between = max(0.0, (most - freedom) / unlike)
-        # Of the beta distribution with that variance, and with that of the usual ratio itself; below 2 its
+        # The weight of the beta distribution with that variance plus the variance of the center. Below 2 its
         # density would have two peaks.
-        return usual, max(2.0, 1 / (between + 1 / total) - 1)
+        return center, max(2.0, 1 / (between + 1 / total) - 1)
 
 
 def _chi_square_low(freedom: int) -> float:
-    """What 5 % of the chi-square distribution are below, as Wilson and Hilferty (PNAS 17, 1931) have it."""
+    """The 5 % quantile of the chi-square distribution, after Wilson and Hilferty (PNAS 17, 1931)."""
     share = 2 / (9 * freedom)
     return freedom * (1 - share - _Z * sqrt(share)) ** 3
 
 
 def _most(operations: int, a: float, b: float) -> int:
-    """The most that `_reaches`."""
+    """The highest count that is inside the upper limit."""
     reached, missed = 0, operations + 1
     while missed - reached > 1:
         middle = (reached + missed) // 2
-        if _reaches(middle, operations, a, b):
+        if _is_plausible(middle, operations, a, b):
             reached = middle
         else:
             missed = middle
     return reached
 
 
-def _reaches(count: int, operations: int, a: float, b: float) -> bool:
-    """Whether so many or more are not too unlikely, by the beta-binomial distribution.
+def _is_plausible(count: int, operations: int, a: float, b: float) -> bool:
+    """Whether `count` or more has a sufficient probability, by the beta-binomial distribution.
 
-    What is usual never is, and above that it is one half of ALARM, since the other half is below.
+    Counts up to the mean always do. Above it, the least probability is one half of FALSE_ALARM_RATE, because
+    the other half is for counts below the mean.
     """
     if count * b <= (operations - count) * a:
         return True
-    left = ALARM / 2
-    chance = _chance(count, operations, a, b)
+    left = FALSE_ALARM_RATE / 2
+    chance = _probability(count, operations, a, b)
     while chance < left and count < operations:
         left -= chance
         ratio = (operations - count) / (count + 1) * (a + count) / (b + operations - count - 1)
         chance *= ratio
         count += 1
-        # From here on each is less likely than the one before.
+        # From here on each count is less likely than the one before.
         if ratio < 1 and chance * (operations - count + 1) < left:
             return False
     return chance >= left
 
 
-def _chance(count: int, operations: int, a: float, b: float) -> float:
-    """Of just so many."""
+def _probability(count: int, operations: int, a: float, b: float) -> float:
+    """The probability of exactly this count."""
     others = operations - count
     return exp(
         lgamma(operations + 1) - lgamma(count + 1) - lgamma(others + 1)

@@ -1,4 +1,4 @@
-"""Where the pipeline keeps what."""
+"""The paths and tables of a dataset."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from purgatory.pipeline.schemas import (
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A directory that `compact` fills and all else reads: any path that Spark knows.
+    """The directory that `compact` fills and all other commands read: any path that Spark can use.
 
-    A compacted table is read by its method, which leaves out what a killed `compact` has written half. A
-    reader raises PipelineError where nothing has been compacted.
+    The read methods leave out batches that a killed `compact` did not commit. They raise PipelineError if
+    nothing has been compacted.
     """
 
     root: str
@@ -51,7 +51,7 @@ class Dataset:
 
     @property
     def commits(self) -> str:
-        """Which batches are whole, and how their rows add up (schemas.COMMITS)."""
+        """The batches that are committed, with their counts (schemas.COMMITS)."""
         return self._at("commits")
 
     def table(self, table: Table) -> str:
@@ -70,27 +70,27 @@ class Dataset:
         return self._at(f"checkpoints/{name}")
 
     def read_operations(self, spark: SparkSession) -> DataFrame:
-        """Of schemas.COMPACTED_OPERATIONS."""
+        """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
         return self.read(spark, OPERATIONS_TABLE)
 
     def read_checks(self, spark: SparkSession) -> DataFrame:
-        """Of schemas.COMPACTED_CHECKS."""
+        """The checks, with the columns of schemas.COMPACTED_CHECKS."""
         return self.read(spark, CHECKS_TABLE)
 
     def read_gaps(self, spark: SparkSession) -> DataFrame:
-        """Of schemas.COMPACTED_GAPS."""
+        """The gaps, with the columns of schemas.COMPACTED_GAPS."""
         return self.read(spark, GAPS_TABLE)
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """The rows of all batches of it that are whole."""
+        """The rows of all committed batches of a table."""
         if not files.exists(spark, self.commits):
             raise PipelineError(
                 f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
             )
-        return self.whole_batches(spark, table)
+        return self.committed_batches(spark, table)
 
     def read_quarantine(self, spark: SparkSession) -> DataFrame:
-        """Of schemas.QUARANTINE."""
+        """The refused rows, with the columns of schemas.QUARANTINE."""
         return (
             _read(spark, self.quarantine, QUARANTINE)
             .join(
@@ -102,25 +102,27 @@ class Dataset:
         )
 
     def read_commits(self, spark: SparkSession, table: Table | None = None) -> DataFrame:
-        """Of schemas.COMMITS; of one table, or of all."""
+        """The commits of one table or of all, with the columns of schemas.COMMITS."""
         return _read(spark, self.commits, COMMITS, None if table is None else [f"table={table.name}"])
 
-    def is_whole(self, spark: SparkSession, table: Table, batch: int) -> bool:
-        """Whether it has a commit."""
+    def is_committed(self, spark: SparkSession, table: Table, batch: int) -> bool:
+        """Whether the batch has a commit."""
         return files.exists(spark, f"{self.commits}/table={table.name}/batch={batch}")
 
-    def whole_batches(
+    def committed_batches(
         self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None
     ) -> DataFrame:
-        """As `read`, and without a row where nothing is compacted yet; of these dates, or of all."""
-        whole = self.read_commits(spark, table).select("batch")
-        rows = self.batches(spark, table, dates)
-        return rows.join(F.broadcast(whole), "batch", "left_semi").select(*table.compacted.names)
+        """As `read`, but empty if nothing is compacted yet. Of the given dates, or of all."""
+        committed = self.read_commits(spark, table).select("batch")
+        rows = self.all_batches(spark, table, dates)
+        return rows.join(F.broadcast(committed), "batch", "left_semi").select(*table.compacted.names)
 
-    def batches(self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None) -> DataFrame:
-        """All rows with their ``batch``, also of those batches that are not whole; of these dates, or of all.
+    def all_batches(
+        self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None
+    ) -> DataFrame:
+        """All rows with their ``batch``, committed or not. Of the given dates, or of all.
 
-        The directories of other dates are not even listed.
+        Does not list the directories of other dates.
         """
         parts = None if dates is None else [f"date={date}" for date in dates]
         return _read(spark, self.table(table), StructType([*table.compacted, BATCH]), parts)
@@ -132,10 +134,10 @@ class Dataset:
 def _read(
     spark: SparkSession, path: str, schema: StructType, parts: Iterable[str] | None = None
 ) -> DataFrame:
-    """Of these directories in it, or of all, where they are there."""
+    """The rows in the directories `parts` of a table, or in all of it. Empty if they do not exist."""
     paths = [path] if parts is None else [f"{path}/{part}" for part in parts]
     found = [each for each in paths if files.exists(spark, each)]
     if not found:
-        # By this Spark knows that it is empty before it looks.
+        # With a limit of 0 Spark knows that the frame is empty before it runs.
         return spark.createDataFrame([], schema).limit(0)
     return spark.read.schema(schema).option("basePath", path).parquet(*found)

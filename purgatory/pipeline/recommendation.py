@@ -1,4 +1,4 @@
-"""Which tick and wheel size to take, and why."""
+"""Recommends a tick and a wheel size, and explains the choice."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.transforms.reaper import Setting
 
-# What a Purgatory has unless it is told otherwise.
+# The default of a Purgatory.
 DEFAULT: Final = Setting(tick_us=1_000, wheel_size=DEFAULT_WHEEL_SIZE)
 
-# A setting that saves less than this for each operation is not worth the change: to park and complete one
-# takes about as long as a few moves.
+# A setting is not worth the change if it saves fewer wake-ups and moves than this for each operation: to park
+# and complete an operation takes about as long as a few moves.
 WORTHWHILE: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A setting, and what it would have meant: a row of the table of settings, see `replay.measured`."""
+class ReplayedSetting:
+    """A setting, and the results of its replay. A row of the table of settings; see `replay.by_setting`."""
 
     purgatory: str
     tick_us: int
@@ -45,7 +45,7 @@ class Measured:
 
     @property
     def late_us(self) -> float:
-        """The p99 of lateness; where nothing expired, what it may be."""
+        """The 99th percentile of lateness; if no operation expired, the tick, which bounds it."""
         return self.tick_us if self.lateness_p99_us is None else self.lateness_p99_us
 
     @property
@@ -59,46 +59,46 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The setting to take for a purgatory, beside the default, and which lateness was acceptable."""
+    """The recommended setting of a purgatory, its default, and the acceptable lateness."""
 
-    chosen: Measured
-    default: Measured
+    chosen: ReplayedSetting
+    default: ReplayedSetting
     acceptable_us: int
 
     def sentence(self) -> str:
-        """What to take and why, in one sentence."""
+        """The recommendation and its reason, in one sentence."""
         chosen, default = self.chosen, self.default
         limit = f"at most {duration(self.acceptable_us)} late"
         if chosen.is_default:
             return (
                 f"Keep the default for {default.purgatory}, {default.name}: for {default.operations:,} "
-                f"operations its reaper wakes {_times(default.wakeups)} and moves {default.moves:,} of them, "
+                f"operations its reaper wakes {_times(default.wakeups)} and makes {default.moves:,} moves, "
                 f"and no setting that is {limit} saves one of these for every hundred operations."
             )
         lateness = (
-            f"99 % of what expires is at most {duration(chosen.late_us)} late instead of "
+            f"99 % of the expirations are at most {duration(chosen.late_us)} late instead of "
             f"{duration(default.late_us)}"
             if chosen.expired
-            else f"nothing expired, but it could be up to {duration(chosen.tick_us)} late"
+            else f"no operation expired, but one could be up to {duration(chosen.tick_us)} late"
         )
         reason = (
-            f"no setting that is {limit} has less to do"
+            f"no setting that is {limit} makes less work"
             if chosen.late_us <= self.acceptable_us
             else f"no setting is {limit}, and none is less late than this one"
         )
         return (
             f"Take {chosen.name} for {chosen.purgatory}: for {chosen.operations:,} operations its reaper "
             f"wakes {_times(chosen.wakeups)} instead of {_times(default.wakeups)} with the default, "
-            f"{default.name}, and moves {chosen.moves:,} of them instead of {default.moves:,}; {lateness}; "
+            f"{default.name}, and makes {chosen.moves:,} moves instead of {default.moves:,}; {lateness}; "
             f"{reason}."
         )
 
 
-def recommend(settings: Sequence[Measured], acceptable_us: int) -> Recommendation:
-    """Of the settings of one purgatory, among them the default, the one with the least work.
+def recommend(settings: Sequence[ReplayedSetting], acceptable_us: int) -> Recommendation:
+    """Choose the setting with the least work. `settings` are those of one purgatory, including the default.
 
-    None that is later than acceptable, unless all are: then the one that is least late. The default, where no
-    other is worth the change.
+    Settings that are later than acceptable are excluded, unless all are: then the least late one is chosen.
+    The default is chosen if no other setting is worth the change.
     """
     default = next(setting for setting in settings if setting.is_default)
     best = [setting for setting in settings if setting.pareto]

@@ -1,7 +1,7 @@
-"""The tables of the pipeline. Those of a journal have their units in `purgatory.journal.schema`.
+"""The tables of a dataset. `purgatory.journal.schema` explains the columns that come from a journal.
 
-A frame that was read has these columns in this order; that none is null where it may not be is what `compact`
-sees to, since Spark takes every column of a file for nullable.
+Frames that are read have these columns in this order. Spark takes every column of a file for nullable; that
+the others have no nulls is ensured by `compact`.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ OPERATIONS: Final = from_arrow_schema(schema.OPERATIONS_SCHEMA)
 CHECKS: Final = from_arrow_schema(schema.CHECKS_SCHEMA)
 GAPS: Final = from_arrow_schema(schema.GAPS_SCHEMA)
 
-# The day in UTC, of when an operation started, a key was checked, a gap began.
+# The day in UTC when an operation started, a key was checked, or a gap began.
 _DATE: Final = StructField("date", DateType(), nullable=False)
 COMPACTED_OPERATIONS: Final = StructType([*OPERATIONS, _DATE])
 COMPACTED_CHECKS: Final = StructType([*CHECKS, _DATE])
 COMPACTED_GAPS: Final = StructType([*GAPS, _DATE])
 
-# Which run of which table a row came with; see `transforms.commits`.
+# The number of the batch that a row came with; see `compaction`.
 BATCH: Final = StructField("batch", LongType(), nullable=False)
 _TABLE: Final = StructField("table", StringType(), nullable=False)
 
 QUARANTINE: Final = StructType(
     [
-        # The file, as Spark names it.
+        # The path of the file, as Spark gives it.
         StructField("source", StringType(), nullable=False),
-        # Which of its rows, from 0; null where the file could not be read.
+        # The number of the row in the file, from 0; null if the file could not be read.
         StructField("position", LongType(), nullable=True),
         StructField("reason", StringType(), nullable=False),
-        # The row, as JSON; null where the file could not be read.
+        # The row as JSON; null if the file could not be read.
         StructField("row", StringType(), nullable=True),
         _TABLE,
         BATCH,
     ]
 )
 
-# What became of the segments of one batch: rows = kept + duplicates + quarantined.
+# The counts of one batch: rows = kept + duplicates + quarantined.
 COMMITS: Final = StructType(
     [
         StructField("files", LongType(), nullable=False),
-        # Of these; they count for no rows.
+        # Those of the files that could not be read. Their rows are unknown, and not counted.
         StructField("unreadable_files", LongType(), nullable=False),
         StructField("rows", LongType(), nullable=False),
         StructField("kept", LongType(), nullable=False),
@@ -66,21 +66,21 @@ COMMITS: Final = StructType(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a journal, and how it is kept."""
+    """A table of a journal, and how a dataset stores it."""
 
     name: str
-    # In a segment, and in the dataset.
+    # The columns in a segment, and in the dataset.
     recorded: StructType
     compacted: StructType
-    # The column that has its date.
+    # The column that the date is taken from.
     instant: str
-    # Columns that have a directory each, above that of the batch.
+    # The columns whose values are directories, above that of the batch.
     partitions: tuple[str, ...]
-    # What two rows have in common only if they are one; empty where rows do not say.
+    # The columns that identify a row; empty if rows have no identity.
     identity: tuple[str, ...] = ()
 
 
-# An operation has one start. So what is the same operation is on the same date, and no other is searched.
+# An operation has one start, so duplicates have the same date, and only that date is searched for them.
 OPERATIONS_TABLE: Final = Table(
     schema.OPERATIONS,
     OPERATIONS,

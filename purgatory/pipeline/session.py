@@ -1,4 +1,4 @@
-"""A Spark session, ready to use."""
+"""Starts and stops Spark sessions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # So that pyarrow, and all who are not Spark, read the instants as they are in a journal.
+    # So that pyarrow and other readers get the same timestamps as from a journal.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Whole files are rows of some frames: as many as fit at a time.
+    # The rows of some frames are whole files, so batches are limited by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
     "spark.ui.enabled": "false",
     "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
-# Then nobody else has to reach the driver, which else may take the address of a network that is down.
+# With a master on this machine the driver uses loopback; it might else choose the address of a dead network.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _ON_THIS_MACHINE: Final = ("local", "spark://127.0.0.1:", "spark://localhost:")
 
@@ -41,10 +41,10 @@ def spark_session(
     progress: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session of the cluster at `master`, until the block ends. Times are UTC.
+    """Open a Spark session at `master` until the block ends. Times are UTC.
 
-    With `progress`, Spark draws a bar on standard error for what takes longer than half a second. `settings`
-    go before those that are made here. Raises JavaMissingError where there is no Java.
+    With `progress`, Spark draws a bar on standard error for stages longer than half a second. `settings`
+    override the defaults of this module. Raises JavaMissingError if there is no Java.
     """
     with java_home() as home, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=_python()):
         chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
@@ -57,7 +57,7 @@ def spark_session(
         try:
             yield spark
         finally:
-            # Where its Java process has died there is nothing to stop. What the block raised tells of that.
+            # If its Java process has ended, stopping fails; the error of the block is the one to raise.
             with (
                 suppress(Py4JError, ConnectionError),
                 warnings.catch_warnings(action="ignore", category=RuntimeWarning),
@@ -66,7 +66,7 @@ def spark_session(
 
 
 def _python() -> str:
-    """What Spark starts its Python workers with: this Python, unless somebody has chosen another."""
+    """The Python of Spark's workers: this one, unless PYSPARK_PYTHON names another."""
     return os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 

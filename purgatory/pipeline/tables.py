@@ -1,4 +1,4 @@
-"""Tables that a job makes anew each time it runs."""
+"""Tables that a job replaces each time it runs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from pyspark.sql import DataFrame, SparkSession
 from purgatory.pipeline import files
 
 
-def withdraw(spark: SparkSession, path: str) -> None:
-    """Take away the table at `path`, if there is one: the one that a job writes last, when it begins.
+def delete(spark: SparkSession, path: str) -> None:
+    """Delete the table at `path`, if it exists.
 
-    So where it is, all of the job are of one run, and what an interrupted run has left counts for nothing.
+    A job begins by deleting the table that it writes last. So if that table exists, all tables of the job are
+    from one run; the tables of an interrupted run are ignored.
     """
     files.remove(spark, path)
 
 
 def replace(path: str, frame: DataFrame, *, order_by: tuple[str, ...]) -> int:
-    """Make these rows the table at `path`, in one sorted file, and return how many they are.
+    """Write the frame as the table at `path`, in one sorted file. Returns the number of rows.
 
-    A table that is there is what a reader finds, and what remains if this fails, until the new one is whole.
-    Then there is none for a moment, since file systems do not exchange two directories. For tables that are
-    small enough for one task to write. Raises PipelineError where the new one cannot be put in place.
+    Readers find the old table until the new one is complete, and it remains if writing fails. Between the two
+    there is no table for a moment, because file systems cannot exchange two directories. One task writes the
+    table, so it must be small. Raises PipelineError if the new table cannot be renamed to `path`.
     """
     spark = frame.sparkSession
     unfinished = f"{path}.unfinished"

@@ -1,4 +1,4 @@
-"""What a journal is worth after ``kill -9``."""
+"""A journal after ``kill -9``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def main():
             held.try_complete_else_watch(Numbered(1), [number])
             held.check_and_complete(number)
             if number % 20 == 0:
-                # No further ahead of the disk than by one batch, however slow that is.
+                # Stay at most one batch ahead of the disk, however slow it is.
                 while len(list(segments.glob("*.parquet"))) < number // {MAX_ROWS} - 1:
                     await asyncio.sleep(0.001)
                 print(number, flush=True)
@@ -42,7 +42,7 @@ asyncio.run(main())
 
 
 @pytest.mark.real_time
-def test_after_a_kill_every_segment_is_whole_and_the_last_rows_alone_are_lost(
+def test_after_a_kill_every_segment_is_complete_and_only_the_last_rows_are_lost(
     directory: Path, rows: Callable[[str], list[dict[str, Any]]]
 ) -> None:
     service = subprocess.Popen([sys.executable, "-c", SERVICE, directory], stdout=subprocess.PIPE, text=True)
@@ -56,9 +56,9 @@ def test_after_a_kill_every_segment_is_whole_and_the_last_rows_alone_are_lost(
     assert service.wait() == -signal.SIGKILL
     service.stdout.close()
     recorded = rows(OPERATIONS)
-    # One batch that was being filled, and one that was being written.
+    # One batch was filling up, and one was being written.
     assert len(recorded) >= ended - 2 * MAX_ROWS
-    # Without a hole: whatever was lost is the end.
+    # Only the end is missing.
     assert [row["keys"] for row in recorded] == [[str(number)] for number in range(len(recorded))]
     assert abs(len(rows(CHECKS)) - len(recorded)) <= MAX_ROWS
     assert rows(GAPS) == []

@@ -1,4 +1,7 @@
-"""What the pipeline's tests share: one Spark session, since it takes seconds to start one."""
+"""One Spark session for all tests of the pipeline that a worker runs: it takes seconds to start.
+
+Every test that uses the session or a browser is marked slow here, by its fixtures.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,19 @@ from pyspark.sql import SparkSession
 from purgatory.pipeline.session import spark_session
 from tests.pipeline.settings import SETTINGS
 
+SLOW_FIXTURES = frozenset({"spark", "browser"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests before pytest deselects them by their marks."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not SLOW_FIXTURES.isdisjoint(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """On two threads of this machine; frames are small, so they are cut into two."""
+    """A session on two threads of this machine. Frames are small, so they have two partitions."""
     with spark_session("local[2]", "purgatory tests", settings=SETTINGS) as session:
         yield session

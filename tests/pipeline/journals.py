@@ -1,4 +1,4 @@
-"""Journals by hand: rows to choose from, and segments with any rows in them."""
+"""Rows and segments of journals, with any content a test needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
-# One row of each table with which all is well.
+# One valid row of each table.
 ROWS: Final[dict[str, Row]] = {
     OPERATIONS: {
         "node": "a",
@@ -42,17 +42,18 @@ ROWS: Final[dict[str, Row]] = {
 
 
 def operation(operation_id: int = 1, **changed: Any) -> Row:
+    """A valid operation, with some of its values replaced."""
     return ROWS[OPERATIONS] | {"operation_id": operation_id} | changed
 
 
 def segment(table: str, rows: list[Row]) -> pa.Table:
-    """With these rows, which may lack what they must have; but not with the journal's metadata."""
+    """A segment with these rows. Columns that must not be null may be null; there is no metadata."""
     fields = [pa.field(field.name, _nullable(field.type)) for field in SCHEMAS[table]]
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
 def add_segment(journal: Path, name: str, rows: list[Row], table: str = OPERATIONS) -> Path:
-    """Write it into a journal, which is made where there is none."""
+    """Write a segment into a journal. Makes the journal's directories if needed."""
     for each in SCHEMAS:
         (journal / each).mkdir(parents=True, exist_ok=True)
     path = journal / table / f"{name}.parquet"

@@ -1,21 +1,21 @@
-"""Spark's settings for small frames and a short life."""
+"""Settings of Spark for small frames and short sessions."""
 
 from typing import Final
 
 SETTINGS: Final = {
-    # Of a JVM that lives for a minute, half would go into compiling what it runs, and some into verifying it.
+    # A JVM that runs for a minute would spend half of it on compiling, and some of it on verifying bytecode.
     "spark.driver.extraJavaOptions": (
         "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
         "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
-        # Spark calls chmod for each file that it makes.
+        # Spark runs chmod for each file that it makes; VFORK starts processes fastest.
         "-Djdk.lang.Process.launchMechanism=VFORK"
     ),
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    # A plan that runs once is not worth being made into Java, nor being made anew after each of its stages.
+    # Plans run once, so compiling them, or planning again after each stage, costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # With it, each call for a column asks Java four questions more, about the line that it is in.
+    # Enabled, each column expression makes four more calls to Java, about its source line.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }

@@ -16,29 +16,29 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
-from purgatory.pipeline.command import FAILED, INTERRUPTED, WRONG_USE, main, parser
+from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, generate
 
-DIED = (
-    "purgatory-pipeline: Spark's Java process has died, often for lack of memory; "
-    "give it more than --memory 4g, or see above what it said\n"
+JAVA_ENDED = (
+    "purgatory-pipeline: Spark's Java process ended, often for lack of memory; "
+    "give it more than --memory 4g, or read its output above\n"
 )
 
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """How sessions were asked for; there are none."""
-    asked: list[dict[str, Any]] = []
+    """The arguments with which sessions were opened. No session is started."""
+    opened: list[dict[str, Any]] = []
 
     @contextmanager
     def no_session(master: str, app_name: str, **options: Any) -> Iterator[None]:
-        asked.append({"master": master, "app_name": app_name, **options})
+        opened.append({"master": master, "app_name": app_name, **options})
         yield None
 
     monkeypatch.setattr(session, "spark_session", no_session)
-    return asked
+    return opened
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.NAME)
@@ -56,6 +56,16 @@ def test_every_command_has_help_with_an_example_that_it_understands(
         assert parser().parse_args(words).job is job
 
 
+def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+    examples = [line.split()[1:] for line in lines if line.startswith("  purgatory-pipeline ")]
+    assert examples.pop() == ["COMMAND", "--help"]
+    for words in examples:
+        assert words[0] == parser().parse_args(words).job.NAME
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["fly"], ["generate"], ["generate", "x", "--conf", "y"], ["generate", "x", "--keys", "0"],
@@ -65,13 +75,13 @@ def test_every_command_has_help_with_an_example_that_it_understands(
      ["generate", "x", "--kind", "Fetch:1:1:0"]],
     ids=" ".join,
 )  # fmt: skip
-def test_what_cannot_be_understood_is_wrong_use(arguments: list[str]) -> None:
+def test_invalid_arguments_are_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == WRONG_USE
+    assert ended.value.code == USAGE_ERROR
 
 
-def test_the_session_is_as_the_arguments_say(
+def test_the_session_has_the_settings_of_the_arguments(
     sessions: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(generate, "run", lambda spark, options: None)
@@ -81,7 +91,7 @@ def test_the_session_is_as_the_arguments_say(
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "message"),
     [
         (PipelineError("x: missing; make it"), FAILED, "purgatory-pipeline: x: missing; make it\n"),
         (
@@ -94,34 +104,34 @@ def test_the_session_is_as_the_arguments_say(
                 "thrown from the Python worker:\n  File x\nModuleNotFoundError: No module named 'b'"
             ),
             FAILED,
-            "purgatory-pipeline: b is not installed where the executors run; install "
-            "purgatory's extra `spark` on each worker, and name the Python that has it by PYSPARK_PYTHON\n",
+            "purgatory-pipeline: b is not installed on the executors; install purgatory's extra "
+            "`spark` on each worker, and set PYSPARK_PYTHON to the Python that has it\n",
         ),
-        (Py4JNetworkError("Answer from Java side is empty"), FAILED, DIED),
-        (ConnectionRefusedError(111, "Connection refused"), FAILED, DIED),
+        (Py4JNetworkError("Answer from Java side is empty"), FAILED, JAVA_ENDED),
+        (ConnectionRefusedError(111, "Connection refused"), FAILED, JAVA_ENDED),
         (
             PermissionError(13, "Permission denied", "/report"),
             FAILED,
             "purgatory-pipeline: [Errno 13] Permission denied: '/report'; "
-            "put that right, or name another place\n",
+            "fix the cause, or use another path\n",
         ),
-        (KeyboardInterrupt(), INTERRUPTED, "interrupted; run it again to go on\n"),
+        (KeyboardInterrupt(), INTERRUPTED, "interrupted; run the command again to continue\n"),
     ],
     ids=[
-        "of the pipeline",
-        "of Spark",
-        "of a worker",
-        "of no Java",
-        "of none to call",
-        "of a file",
+        "pipeline",
+        "Spark",
+        "worker",
+        "Java ended",
+        "no Java to call",
+        "file",
         "interrupted",
     ],
 )
 @pytest.mark.usefixtures("sessions")
-def test_what_goes_wrong_is_told_in_words(
+def test_errors_are_printed_in_words(
     error: BaseException,
     status: int,
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -130,17 +140,17 @@ def test_what_goes_wrong_is_told_in_words(
 
     monkeypatch.setattr(generate, "run", fail)
     assert main(["generate", "x"]) == status
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == message
 
 
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["purgatory-pipeline", "fly"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("purgatory.pipeline", run_name="__main__")
-    assert ended.value.code == WRONG_USE
+    assert ended.value.code == USAGE_ERROR
 
 
-def test_without_spark_it_says_what_to_install(
+def test_without_spark_it_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

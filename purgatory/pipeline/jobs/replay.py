@@ -1,4 +1,4 @@
-"""What-if for the timing wheel: recorded operations, with other ticks and wheel sizes."""
+"""The command `replay`: replays recorded operations on timing wheels with other ticks and sizes."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.advice import duration
-from purgatory.pipeline.arguments import add_dataset, number, whole
+from purgatory.pipeline.arguments import add_dataset, number, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.recommendation import DEFAULT, Measured, recommend
-from purgatory.pipeline.tables import replace, withdraw
+from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
+from purgatory.pipeline.tables import delete, replace
 from purgatory.pipeline.transforms.reaper import Setting
-from purgatory.pipeline.transforms.replay import measured, replayed
-from purgatory.pipeline.transforms.wheel_waits import stretches, wheel_waits
+from purgatory.pipeline.transforms.replay import by_setting, replayed
+from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
 
 NAME: Final = "replay"
-SUMMARY: Final = "drive the timing wheel through recorded operations with other ticks and wheel sizes"
+SUMMARY: Final = "Replay recorded operations with other ticks and wheel sizes, and recommend a setting."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      the newest 100,000 operations of each purgatory, on 42 wheels
+      the newest 100,000 operations of each purgatory, with 42 settings
   %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 32 512 --late 0.002
-      all of them, on four wheels; expiries may be 2 ms late
+      all operations, with four settings; expirations may be 2 ms late
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 # Kafka's is 20.
 WHEEL_SIZES: Final = (8, 20, 32, 64, 256, 2048)
 
-# The tables it writes, in this order.
+# The tables that it writes, in this order.
 SETTINGS: Final = "settings"
 RECOMMENDATIONS: Final = "recommendations"
 
@@ -57,11 +57,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--wheel-sizes",
-        type=whole(2, 1 << 20),
+        type=whole_number(2, 1 << 20),
         nargs="+",
         default=WHEEL_SIZES,
         metavar="SLOTS",
-        help=f"the wheel sizes to try with each; the default setting is tried in any case "
+        help=f"the wheel sizes to try with each tick; the default setting is always tried "
         f"(default: {' '.join(map(str, WHEEL_SIZES))})",
     )
     parser.add_argument(
@@ -69,15 +69,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=number(0, 3600),
         default=0.01,
         metavar="SECONDS",
-        help="how late 99 %% of what expires may be, for the recommendation (default: %(default)s)",
+        help="the lateness that is acceptable for 99 %% of the expirations (default: %(default)s)",
     )
     parser.add_argument(
         "--operations",
-        type=whole(0),
+        type=whole_number(0),
         default=100_000,
         metavar="N",
-        help="replay the newest N of each node and purgatory, and what else starts in the same seconds; "
-        "0: all (default: %(default)s)",
+        help="replay the newest N operations of each node and purgatory, and others that start in the same "
+        "seconds; 0: all (default: %(default)s)",
     )
 
 
@@ -86,18 +86,20 @@ def run(spark: SparkSession, options: Namespace) -> None:
     waits = wheel_waits(dataset.read_operations(spark))
     recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
     if not recorded:
-        raise PipelineError(f"{dataset.root}: no operation with a timeout is compacted here to be replayed")
+        raise PipelineError(
+            f"{dataset.root}: no operation with a timeout is compacted here, so there is nothing to replay"
+        )
     settings = _settings(options)
-    cut = stretches(
+    partition = intervals(
         waits,
         coarsest_us=max(setting.tick_us for setting in settings),
         newest=options.operations or None,
     )
-    withdraw(spark, dataset.replay(RECOMMENDATIONS))
+    delete(spark, dataset.replay(RECOMMENDATIONS))
     path = dataset.replay(SETTINGS)
-    replace(path, measured(replayed(waits, cut, settings)), order_by=_ORDER)
+    replace(path, by_setting(replayed(waits, partition, settings)), order_by=_ORDER)
 
-    rows = [Measured(**row.asDict()) for row in spark.read.parquet(path).orderBy(*_ORDER).collect()]
+    rows = [ReplayedSetting(**row.asDict()) for row in spark.read.parquet(path).orderBy(*_ORDER).collect()]
     by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
     recommendations = [recommend(group, round(options.late * 1e6)) for group in by_purgatory]
     sentences = [
@@ -128,18 +130,20 @@ def run(spark: SparkSession, options: Namespace) -> None:
     since = min(row.since for row in rows)
     lost = dataset.read_gaps(spark).where(F.col("ended") >= since).agg(F.sum("lost_operations").alias("lost"))
     for row in lost.where("lost > 0").collect():
-        print(f"\nUp to {row['lost']:,} operations of that time are missing in the journal, and here.")
+        print(
+            f"\nUp to {row['lost']:,} operations of that time are missing in the journal, and in the replay."
+        )
 
 
 def _settings(options: Namespace) -> list[Setting]:
-    """Those asked for, and the default."""
-    asked = [
+    """The requested settings, and the default."""
+    requested = [
         Setting(round(tick * 1e6), wheel_size) for tick in options.ticks for wheel_size in options.wheel_sizes
     ]
-    return list(dict.fromkeys([*asked, DEFAULT]))
+    return list(dict.fromkeys([*requested, DEFAULT]))
 
 
-def _replayed(row: Measured, recorded: int) -> str:
+def _replayed(row: ReplayedSetting, recorded: int) -> str:
     since, until = (f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for instant in (row.since, row.until))
     return (
         f"{row.purgatory}: replayed {row.operations:,} of {recorded:,} operations with a timeout, "
@@ -147,8 +151,8 @@ def _replayed(row: Measured, recorded: int) -> str:
     )
 
 
-def _table(rows: Sequence[Measured]) -> Iterable[str]:
-    """What there is to choose from, and the default."""
+def _table(rows: Sequence[ReplayedSetting]) -> Iterable[str]:
+    """The Pareto set of settings, and the default."""
     lines = [["", "tick", "slots", "wake-ups", "moves", "fullest slot", "lateness p99", ""]]
     for row in rows:
         lines.append(

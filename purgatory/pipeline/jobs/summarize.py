@@ -1,4 +1,4 @@
-"""The summary tables: what happened in each minute, and around which keys."""
+"""The command `summarize`: measures of each minute, and the hottest keys."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.arguments import add_dataset, whole
-from purgatory.pipeline.tables import replace, withdraw
+from purgatory.pipeline.arguments import add_dataset, whole_number
+from purgatory.pipeline.tables import delete, replace
 from purgatory.pipeline.transforms.fan_out import fan_out
 from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
@@ -18,13 +18,15 @@ from purgatory.pipeline.transforms.pending import pending, pending_by_minute
 
 NAME: Final = "summarize"
 SUMMARY: Final = (
-    "Count and measure what ended, was pending and was checked in each minute; find the hottest keys."
+    "Measure ended and pending operations and checks of keys in each minute, and find the hottest keys."
 )
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-  %(prog)s build/dataset --hottest 100"""
+  %(prog)s build/dataset --hottest 100
+      the hundred hottest keys of each purgatory instead of twenty
+"""
 
-# The tables it writes, in this order.
+# The tables that it writes, in this order.
 GAPS: Final = "gaps"
 MINUTES: Final = "minutes"
 PENDING: Final = "pending"
@@ -36,16 +38,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "--hottest",
-        type=whole(1),
+        type=whole_number(1),
         default=20,
         metavar="N",
-        help="so many keys of each purgatory by each measure (default: %(default)s)",
+        help="the number of keys of each purgatory by each measure (default: %(default)s)",
     )
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset = options.dataset
-    withdraw(spark, dataset.summary(FAN_OUT))
+    delete(spark, dataset.summary(FAN_OUT))
     replace(dataset.summary(GAPS), gap_minutes(dataset.read_gaps(spark)), order_by=("minute",))
     gaps = spark.read.parquet(dataset.summary(GAPS))
 

@@ -1,4 +1,4 @@
-"""The summary of a journal while it is being written."""
+"""The command `watch`: summarizes a journal while it is being written."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.validation import validated
 from purgatory.pipeline.transforms.windows import windows
 
 NAME: Final = "watch"
-SUMMARY: Final = "Follow a journal: a line for each stretch of time and kind, and a warning when more expire."
+SUMMARY: Final = "Follow a journal: print a line for each window and kind, and a warning when more expire."
 EXAMPLES: Final = """\
   %(prog)s build/journal
       until Ctrl-C
   %(prog)s '/journals/*' --window 1min --lateness 65s --since 1d
-      of many nodes, whose writers have max_seconds=60, beginning with the last day
+      many nodes, whose writers have max_seconds=60, beginning with the last day
 """
 
 # The columns of Spark's own source of whole files.
 _FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
-# What is too old is for --since to say; by default Spark has a notion of its own.
+# --since says which files are too old. By default Spark has its own limit.
 _ANY_AGE: Final = "36500d"
-# A batch is planned each --every, and of an old segment only its time is asked for. So this
-# makes months of them a few batches.
+# Spark plans a batch every --every, and reads only the time of an old segment. With this limit, months of old
+# segments are a few batches.
 _FILES_PER_BATCH: Final = 100_000
 
 _UNITS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
-# The name of what a query observes.
+# The name of the query's observed metrics.
 _REFUSED: Final = "refused"
-# By so much, at most.
-_CLOCKS_DIFFER: Final = "interval 1 minute"
+# The most by which clocks may differ.
+_CLOCK_SKEW: Final = "interval 1 minute"
 
-# What finds the lines to print, in the thread that prints them. None: a query ended.
-Told = Callable[[], Iterable[str]] | None
+# Makes the lines to print, in the thread that prints them. None: a query ended.
+Event = Callable[[], Iterable[str]] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("journal", metavar="JOURNAL", help="the journal's directory, or a pattern of several")
     for name, default, what in (
-        ("window", "10s", "how long a stretch of time is"),
-        ("every", "5s", "how often to look for new segments"),
+        ("window", "10s", "the length of a window"),
+        ("every", "5s", "how often to read new segments"),
         (
             "lateness",
             "15s",
-            "how much later than others an operation may become known: the time a writer takes to write a "
+            "how much later than others an operation may be read: the time a writer takes to write a "
             "segment, which is its max_seconds, 10 by default, and some seconds",
         ),
-        ("since", "10min", "begin with segments so old, to learn from them what is usual"),
+        ("since", "10min", "begin with segments of this age, to have a baseline for warnings"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -81,11 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="TIME",
             help=f"{what}; a number and one of {', '.join(_UNITS)} (default: {default})",
         )
-    parser.add_argument("--once", action="store_true", help="end when all that is there has been told of")
+    parser.add_argument(
+        "--once", action="store_true", help="end when all existing segments have been reported"
+    )
 
 
 def milliseconds(text: str) -> int:
-    """Argument type: a time such as 10s. Not zero."""
+    """An argument type: a time such as 10s, in milliseconds. Not zero."""
     parts = _DURATION.fullmatch(text)
     value = round(float(parts[1]) * _UNITS[parts[2]]) if parts else 0
     if not value:
@@ -100,7 +102,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     for table in (OPERATIONS_TABLE, GAPS_TABLE):
         if not files.exists(spark, f"{journal}/{table.name}"):
             raise PipelineError(
-                f"{journal}: this is no journal, it has no directory {table.name!r}; a JournalWriter makes it"
+                f"{journal}: not a journal, it has no directory {table.name!r}; a JournalWriter makes one"
             )
     monitor = Monitor(options.lateness * 1000)
     print(HEADER, flush=True)
@@ -109,41 +111,41 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
             for line in lines:
                 print(line, flush=True)
     finally:
-        for line in monitor.so_far():
+        for line in monitor.open_windows():
             print(line, flush=True)
 
 
 def watch(
     spark: SparkSession, journal: str, options: argparse.Namespace, monitor: Monitor
 ) -> Generator[str, None, None]:
-    """What there is to say of the journal, as it becomes known, until it is closed.
+    """Yield lines about the journal as it grows, until the generator is closed.
 
-    Raises StreamingQueryException where Spark fails.
+    Raises StreamingQueryException if Spark fails.
     """
-    # One of its own, since its settings and listeners are none of the others' business.
+    # A separate session, so that its settings and listeners affect no other one.
     session = spark.newSession()
-    # What is left of a batch once it is counted is little, and each task would keep a state of its own.
+    # A batch is small after it is aggregated, and each task would keep its own state.
     session.conf.set("spark.sql.shuffle.partitions", "1")
-    # Old segments are only listed. A task for every few of them would take longer than they do.
+    # Old segments are only listed. Tasks for a few of them each would take longer than the listing.
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "64")
     session.conf.set("spark.sql.files.openCostInBytes", "64k")
-    told: SimpleQueue[Told] = SimpleQueue()
+    events: SimpleQueue[Event] = SimpleQueue()
     since = datetime.now(UTC) - timedelta(milliseconds=options.since)
 
-    def hear(frame: DataFrame, batch: int) -> None:
-        told.put(partial(monitor.hear, [Window(**row.asDict()) for row in frame.collect()]))
+    def update(frame: DataFrame, batch: int) -> None:
+        events.put(partial(monitor.update, [Window(**row.asDict()) for row in frame.collect()]))
 
-    def lose(frame: DataFrame, batch: int) -> None:
-        told.put(partial(monitor.lose, [Gap(**row.asDict()) for row in frame.collect()]))
+    def record_gaps(frame: DataFrame, batch: int) -> None:
+        events.put(partial(monitor.record_gaps, [Gap(**row.asDict()) for row in frame.collect()]))
 
     operations = _valid(session, journal, OPERATIONS_TABLE, since, ended())
-    seen = _fields_of(Window, windows(operations, length_ms=options.window, lateness_ms=options.lateness))
+    counted = _fields_of(Window, windows(operations, length_ms=options.window, lateness_ms=options.lateness))
     missing = _fields_of(Gap, _valid(session, journal, GAPS_TABLE, since, F.col("ended")))
-    with _listening(session, _Listener(monitor, told)):
+    with _listening(session, _Listener(monitor, events)):
         queries: list[StreamingQuery] = []
         try:
-            for frame, take in ((seen, hear), (missing, lose)):
-                writer = frame.writeStream.foreachBatch(take).outputMode("update")
+            for frame, handle in ((counted, update), (missing, record_gaps)):
+                writer = frame.writeStream.foreachBatch(handle).outputMode("update")
                 if options.once:
                     writer.trigger(availableNow=True)
                 else:
@@ -152,13 +154,13 @@ def watch(
             running = len(queries)
             while running:
                 try:
-                    # Waiting is Python's, since Spark's does not end with Ctrl-C.
-                    find = told.get(timeout=options.lateness / 1000)
+                    # Waits in Python: Ctrl-C does not interrupt Spark's own waiting.
+                    event = events.get(timeout=options.lateness / 1000)
                 except Empty:
-                    yield from monitor.so_far()
+                    yield from monitor.open_windows()
                     continue
-                if find is not None:
-                    yield from find()
+                if event is not None:
+                    yield from event()
                     continue
                 running -= 1
                 for query in queries:
@@ -170,11 +172,11 @@ def watch(
 
 
 class _Listener(StreamingQueryListener):
-    """Tells of what was refused and of what came too late, and when a query ended."""
+    """Reports refused rows, late operations, and the end of queries."""
 
-    def __init__(self, monitor: Monitor, told: SimpleQueue[Told]) -> None:
+    def __init__(self, monitor: Monitor, events: SimpleQueue[Event]) -> None:
         self._monitor = monitor
-        self._told = told
+        self._events = events
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
@@ -182,12 +184,12 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         refused = event.progress.observedMetrics[_REFUSED]
         if refused["example"] is not None:
-            self._told.put(partial(self._monitor.refuse, **refused.asDict()))
+            self._events.put(partial(self._monitor.report_rejected, **refused.asDict()))
         if any(state.numRowsDroppedByWatermark for state in event.progress.stateOperators):
-            self._told.put(self._monitor.late)
+            self._events.put(self._monitor.report_late)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._told.put(None)
+        self._events.put(None)
 
 
 @contextmanager
@@ -200,21 +202,21 @@ def _listening(session: SparkSession, listener: StreamingQueryListener) -> Itera
 
 
 def _valid(session: SparkSession, journal: str, table: Table, since: datetime, end: Column) -> DataFrame:
-    """The rows of this table, as they are written; what is refused of them is observed."""
+    """The valid rows of a table as a stream. Refused rows are observed metrics."""
     segments = (
         session.readStream.format("binaryFile")
         .schema(_FILE)
         .option("pathGlobFilter", "*.parquet")
         .option("maxFilesPerTrigger", _FILES_PER_BATCH)
         .option("maxFileAge", _ANY_AGE)
-        # One that is removed between being listed and being read.
+        # For files that are removed between listing and reading.
         .option("ignoreMissingFiles", True)
         .load(f"{journal}/{table.name}")
         .where(F.col("modificationTime") >= F.lit(since))
     )
-    rows = judged(decoded(segments, table), table)
-    # Else the first row with a wrong date would close all windows up to there.
-    future = F.when(end > F.current_timestamp() + F.expr(_CLOCKS_DIFFER), F.lit("it ended in the future"))
+    rows = validated(decoded(segments, table), table)
+    # A row with a wrong date would else close all windows before that date.
+    future = F.when(end > F.current_timestamp() + F.expr(_CLOCK_SKEW), F.lit("it ended in the future"))
     rows = rows.withColumn("reason", F.when(F.col("reason").isNull(), future).otherwise(F.col("reason")))
     in_file = F.col("position").isNotNull()
     refused = F.col("reason").isNotNull()
@@ -227,7 +229,7 @@ def _valid(session: SparkSession, journal: str, table: Table, since: datetime, e
 
 
 def _fields_of(kind: type[Window | Gap], frame: DataFrame) -> DataFrame:
-    """The columns that it has fields for, instants as microseconds."""
+    """The columns that are fields of the class, with instants in microseconds."""
     instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
     return frame.select(
         *(

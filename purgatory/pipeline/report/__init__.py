@@ -1,1 +1,1 @@
-"""The report: a page that shows what the pipeline has found, with the tables it shows."""
+"""The report: a page with charts and tables of the pipeline's results."""

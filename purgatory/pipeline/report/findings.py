@@ -1,4 +1,4 @@
-"""What the tables of a dataset say, as the page needs it."""
+"""The rows of the report's tables, and what the page derives from them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from purgatory.journal.schema import OUTCOMES
+from purgatory.pipeline.report.table_names import COMMITS, FAN_OUT, GAPS, KINDS, MINUTES, PENDING, TIMEOUTS
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
-
-# Tables as they are in the dataset, or as `steps` and `downsampling` leave them.
-MINUTES: Final = "minutes"
-PENDING: Final = "pending"
-FAN_OUT: Final = "fan_out"
-GAPS: Final = "gaps"
-HOTTEST_KEYS: Final = "hottest_keys"
-CURVES: Final = "curves"
-TIMEOUTS: Final = "timeouts"
-SENTENCES: Final = "sentences"
-SETTINGS: Final = "settings"
-RECOMMENDATIONS: Final = "recommendations"
-# What was compacted: batches of each table; the nodes, with what each has lost.
-COMMITS: Final = "commits"
-NODES: Final = "nodes"
-# `kinds`, below.
-KINDS: Final = "kinds"
 
 KINDS_SCHEMA: Final = pa.schema(
     [
@@ -46,7 +30,7 @@ KINDS_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Tables by their names, without those that have not been made yet."""
+    """The report's tables by name. Tables that have not been made yet are missing."""
 
     dataset: str
     made: datetime
@@ -56,12 +40,12 @@ class Findings:
         return name in self.tables
 
     def __getitem__(self, name: str) -> Sequence[Row]:
-        """Its rows; none where there is no such table."""
+        """The rows of a table; none if the table is missing."""
         return self.tables.get(name, ())
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:
-        """From the first step in which anything happened to the last one; None where nothing has."""
+        """From the first step with an event to the end of the last one; None if there is no event."""
         rows = [row for name in (MINUTES, PENDING, FAN_OUT) for row in self[name]]
         if not rows:
             return None
@@ -69,64 +53,64 @@ class Findings:
 
     @property
     def incomplete(self) -> list[tuple[datetime, datetime]]:
-        """The stretches of time of which rows are missing."""
-        stretches: list[tuple[datetime, datetime]] = []
+        """The intervals of time of which the journal lacks rows."""
+        intervals: list[tuple[datetime, datetime]] = []
         for row in self[GAPS]:
-            if stretches and stretches[-1][1] == row["since"]:
-                stretches[-1] = stretches[-1][0], row["until"]
+            if intervals and intervals[-1][1] == row["since"]:
+                intervals[-1] = intervals[-1][0], row["until"]
             else:
-                stretches.append((row["since"], row["until"]))
-        return stretches
+                intervals.append((row["since"], row["until"]))
+        return intervals
 
     @property
     def step(self) -> timedelta | None:
-        """How long each step of time is."""
+        """The length of a step of time."""
         return next(
             (row["until"] - row["since"] for name in (MINUTES, PENDING, FAN_OUT) for row in self[name]), None
         )
 
     @property
     def series(self) -> list[str]:
-        """The kinds, as a reader knows them, those with the most operations first."""
+        """The titles of the kinds, those with the most operations first."""
         rows = self[KINDS] or sorted(self._advised, key=lambda row: -row["operations"])
         return [series(row) for row in rows]
 
     @property
     def operations(self) -> int:
-        """How many the summary is of."""
+        """How many operations are in the summary."""
         return sum(row["operations"] for row in self[KINDS])
 
     @property
     def advised(self) -> int:
-        """How many the advice is of."""
+        """How many operations the advice is based on."""
         return sum(row["operations"] for row in self._advised)
 
     @property
     def _advised(self) -> list[Row]:
-        """A row of the advice for each kind."""
+        """One row of the advice for each kind."""
         of_kinds = (row for row in self[TIMEOUTS] if row["key"] is None)
         return list({(row["purgatory"], row["kind"]): row for row in of_kinds}.values())
 
     def compacted(self, column: str, table: str) -> int:
-        """The sum of a column of the commits of a table."""
+        """The sum of a column over the commits of a table."""
         return sum(row[column] for row in self[COMMITS] if row["table"] == table)
 
 
 def series(row: Row) -> str:
-    """What a row is about, for a reader: a kind in a purgatory."""
+    """The title of a row's kind and purgatory."""
     return f"{row['kind']} in {row['purgatory']}"
 
 
 def kinds(minutes: Iterable[Row], pending: Iterable[Row]) -> list[dict[str, Any]]:
-    """A row for each kind in each purgatory, those of which most operations ended first.
+    """One row for each kind in each purgatory, those with the most operations first.
 
-    ``operations``, and as many of each outcome; ``tries_per_operation``; the worst ``lateness_p99_us`` of any
-    minute; and ``pending_max``.
+    Columns: ``operations``; their number by outcome; ``tries_per_operation``; ``lateness_p99_us``, the
+    highest of any minute; and ``pending_max``.
     """
     counts = ("operations", *OUTCOMES)
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    by_kind: dict[tuple[str, str], dict[str, Any]] = {}
     for row in minutes:
-        of_kind = found.setdefault(
+        of_kind = by_kind.setdefault(
             (row["purgatory"], row["kind"]),
             {"purgatory": row["purgatory"], "kind": row["kind"]}
             | dict.fromkeys(counts, 0)
@@ -140,6 +124,6 @@ def kinds(minutes: Iterable[Row], pending: Iterable[Row]) -> list[dict[str, Any]
         known = [each["lateness_p99_us"] for each in (of_kind, row) if each["lateness_p99_us"] is not None]
         of_kind["lateness_p99_us"] = max(known, default=None)
     for row in pending:
-        of_kind = found[row["purgatory"], row["kind"]]
+        of_kind = by_kind[row["purgatory"], row["kind"]]
         of_kind["pending_max"] = max(of_kind["pending_max"], row["pending_max"])
-    return sorted(found.values(), key=lambda row: (-row["operations"], row["purgatory"], row["kind"]))
+    return sorted(by_kind.values(), key=lambda row: (-row["operations"], row["purgatory"], row["kind"]))

@@ -1,4 +1,4 @@
-"""What happened over time."""
+"""Charts of outcomes, waits and pending operations over time, and of the fan-out of checks."""
 
 from __future__ import annotations
 
@@ -6,44 +6,46 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
     Figure,
-    Mark,
+    LegendEntry,
     colours,
     count_axis,
-    drawn,
     duration_axis,
+    selection_note,
     share_axis,
 )
-from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
+from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
 from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.table_names import FAN_OUT, MINUTES, PENDING
 
-_OUTCOMES: Final = {
-    "completed": COLOURS[2],
-    "cancelled": COLOURS[4],
-    "failed": COLOURS[3],
-    "expired": COLOURS[5],
+_OUTCOME_COLOURS: Final = {
+    COMPLETED: COLOURS[2],
+    CANCELLED: COLOURS[4],
+    FAILED: COLOURS[3],
+    EXPIRED: COLOURS[5],
 }
 
 
 def history(findings: Findings) -> Section:
-    """How many ended, expired and were pending, how long they waited, and how late they expired, by steps."""
+    """The section on operations over time: how many ended, expired and were pending, waits, and lateness."""
     parts: list[str | Figure]
     timeline, step = Timeline.of(findings), findings.step
     if MINUTES not in findings:
-        parts = [markup.command("There is no summary yet.", "summarize", findings.dataset)]
+        parts = [markup.run_hint("There is no summary yet.", "summarize", findings.dataset)]
     elif timeline is None or step is None:
-        parts = [markup.paragraph("Nothing has ended yet.")]
+        parts = [markup.paragraph("No operation has ended yet.")]
     else:
         hues = colours(findings.series)
         parts = [
             markup.paragraph(
-                f"By steps of {length(step)}; a quantile is that of the worst minute in a step. "
-                + drawn(len(hues), len(findings.series), "kinds, those with the most operations")
+                f"Each step is {length(step)}; a quantile is the highest of any minute in the step. "
+                + selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
             ),
             *_ended(findings, timeline, hues),
             _expired(findings, timeline, hues),
@@ -55,12 +57,12 @@ def history(findings: Findings) -> Section:
 
 
 def fan_out(findings: Findings) -> Section:
-    """How many operations a check of a key tries."""
+    """The section on fan-out: how many operations a check of a key tries."""
     rows = findings[FAN_OUT]
     timeline = Timeline.of(findings)
     parts: list[str | Figure]
     if FAN_OUT not in findings:
-        parts = [markup.command("There is no summary yet.", "summarize", findings.dataset)]
+        parts = [markup.run_hint("There is no summary yet.", "summarize", findings.dataset)]
     elif timeline is None or not rows:
         parts = [markup.paragraph("No key has been checked yet.")]
     else:
@@ -70,7 +72,7 @@ def fan_out(findings: Findings) -> Section:
             "fan-out-chart",
             "Operations that a check tries",
             "A check of a key tries the operations that watch it. "
-            + drawn(len(hues), len(totals), "purgatories, those with the most checks"),
+            + selection_note(len(hues), len(totals), "purgatories, those with the most checks"),
             lines(
                 rows,
                 timeline,
@@ -88,21 +90,24 @@ def fan_out(findings: Findings) -> Section:
 
 
 def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
-    """A chart for each kind, since a stack of kinds and outcomes could not be read."""
-    marks = [*(Mark(outcome, hue) for outcome, hue in _OUTCOMES.items()), *timeline.marks()]
+    """One chart for each kind: a stack of kinds and outcomes would be unreadable."""
+    legend_entries = [
+        *(LegendEntry(outcome, hue) for outcome, hue in _OUTCOME_COLOURS.items()),
+        *timeline.legend_entries(),
+    ]
     return [
         Figure(
             f"ended-{number}",
             f"Operations a minute: {name}",
-            "By how they ended, on average over a step.",
+            "By outcome, on average over a step.",
             bars(
                 [row for row in findings[MINUTES] if series(row) == name],
                 timeline,
-                colours=_OUTCOMES,
+                colours=_OUTCOME_COLOURS,
                 height=lambda row, outcome: row[outcome] * 60 / (row["until"] - row["since"]).total_seconds(),
                 title="a minute",
             ),
-            marks,
+            legend_entries,
         )
         for number, name in enumerate(hues)
     ]
@@ -113,7 +118,7 @@ def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     return Figure(
         "expired",
         "Share that expired",
-        "Of those that ended in a step, whatever became of them.",
+        "Share of the operations that ended in a step.",
         lines(
             rows,
             timeline,
@@ -131,8 +136,8 @@ def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
 def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
     return Figure(
         "waited",
-        "How long they waited",
-        "Until they ended, in whichever way: where many expire, it is the timeout that is to be seen.",
+        "How long operations waited",
+        "Until they ended, whatever the outcome. Where many expire, the chart shows their timeout.",
         lines(
             findings[MINUTES],
             timeline,
@@ -152,7 +157,7 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     return Figure(
         "pending",
         "Operations pending",
-        "At once, at most in a step and on average over it.",
+        "The most at one time in a step, and the average over the step.",
         lines(
             findings[PENDING],
             timeline,
@@ -168,14 +173,14 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
 
 
 def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
-    """Nothing where nothing has expired."""
+    """No chart if no operation expired."""
     if all(row["lateness_p99_us"] is None for row in findings[MINUTES]):
         return []
     return [
         Figure(
             "late",
-            "How late they expired",
-            "From the deadline until the operation had expired; 99 % were less late.",
+            "How late operations expired",
+            "From the deadline to the expiration; 99 % were less late.",
             lines(
                 findings[MINUTES],
                 timeline,
@@ -192,11 +197,11 @@ def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[
 
 
 def _totals(rows: Sequence[Row]) -> list[Row]:
-    """Of each purgatory, those with the most checks first."""
+    """One row for each purgatory, those with the most checks first."""
     purgatories = {row["purgatory"] for row in rows}
     totals = [
         {"purgatory": purgatory}
-        | {name: sum(row[name] for row in rows if row["purgatory"] == purgatory) for name in _ADDED}
+        | {name: sum(row[name] for row in rows if row["purgatory"] == purgatory) for name in _SUMMED}
         | {"tried_max": max(row["tried_max"] for row in rows if row["purgatory"] == purgatory)}
         for purgatory in purgatories
     ]
@@ -204,17 +209,17 @@ def _totals(rows: Sequence[Row]) -> list[Row]:
 
 
 def length(step: timedelta) -> str:
-    """The length of a step, for a reader: 30 minutes, 2 hours."""
+    """The length of a step in words: 30 minutes, 2 hours."""
     minutes = step // timedelta(minutes=1)
     unit, size = next(each for each in _UNITS if minutes % each[1] == 0)
     return f"{minutes // size} {unit}{'' if minutes == size else 's'}"
 
 
 _UNITS: Final = (("day", 1440), ("hour", 60), ("minute", 1))
-_ADDED: Final = ("checks", "tried", "completed")
+_SUMMED: Final = ("checks", "tried", "completed")
 _FAN_OUT_COLUMNS: Final = (
-    markup.name("purgatory", lambda row: str(row["purgatory"])),
-    *(markup.count(name, name) for name in _ADDED),
+    markup.text_column("purgatory", lambda row: str(row["purgatory"])),
+    *(markup.count_column(name, name) for name in _SUMMED),
     markup.Column("tried by each", lambda row: f"{row['tried'] / row['checks']:.2f}"),
-    markup.count("at most", "tried_max"),
+    markup.count_column("at most", "tried_max"),
 )

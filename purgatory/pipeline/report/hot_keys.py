@@ -1,4 +1,4 @@
-"""The keys that are waited for the most, as charts and as a table."""
+"""The hottest keys, as charts and as a table."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ import altair as alt
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import COLOURS, Figure, count_axis, duration_axis, specification
-from purgatory.pipeline.report.findings import HOTTEST_KEYS, Findings, Row
+from purgatory.pipeline.report.findings import Findings, Row
 from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.table_names import HOTTEST_KEYS
 
-# Bars that are still read one by one.
-BARS: Final = 12
-# Long names leave room for the bars where the page is narrow.
+# More bars than this are hard to read.
+MAX_BARS: Final = 12
+# On a narrow page long names leave room for the bars.
 _LABEL: Final = alt.ExprRef("containerSize()[0] < 600 ? 120 : 320")
 
 
 def hot_keys(findings: Findings) -> Section:
-    """The hottest keys, as charts and as a table."""
+    """The section on the hottest keys."""
     rows = findings[HOTTEST_KEYS]
     if HOTTEST_KEYS not in findings:
         parts: list[str | Figure] = [
-            markup.command("There is no summary yet.", "summarize", findings.dataset)
+            markup.run_hint("There is no summary yet.", "summarize", findings.dataset)
         ]
     elif not rows:
         parts = [markup.paragraph("No operation has watched a key.")]
     else:
         parts = [
             *(_figure(rows, measure) for measure in _MEASURES if any(row["by"] == measure for row in rows)),
-            markup.folded("All hot keys", markup.table("The hottest keys of each purgatory", _COLUMNS, rows)),
+            markup.collapsed(
+                "All hot keys", markup.table("The hottest keys of each purgatory", _COLUMNS, rows)
+            ),
         ]
     return Section("keys", "Hot keys", parts)
 
@@ -45,11 +48,11 @@ def _figure(rows: Sequence[Row], measure: str) -> Figure:
 def hottest(
     rows: Sequence[Row], measure: str, *, title: str, text: Callable[[float], str], axis: alt.Axis
 ) -> dict[str, Any]:
-    """A bar for each of the keys with the most of this measure, of all purgatories."""
+    """One bar for each of the keys with the highest values of a measure, in all purgatories."""
     ranked = sorted(
         (row for row in rows if row["by"] == measure),
         key=lambda row: (-row[measure], row["purgatory"], row["key"]),
-    )[:BARS]
+    )[:MAX_BARS]
     several = len({row["purgatory"] for row in ranked}) > 1
     bars = [
         {
@@ -77,28 +80,28 @@ def _count(number: float) -> str:
     return f"{number:,}"
 
 
-# Measure -> what it is called, what it means, how it is said, on which axis.
+# Measure -> its title, a note, the function that formats it, and the function that makes its axis.
 _MEASURES: Final[dict[str, tuple[str, str, Callable[[float], str], Callable[[str], alt.Axis]]]] = {
-    "operations": ("operations", "How many watched the key.", _count, count_axis),
+    "operations": ("operations", "Operations that watched the key.", _count, count_axis),
     "waited_us": (
         "time waited",
-        "All that watched the key, taken together.",
+        "The waits of all operations that watched the key, added up.",
         duration,
         duration_axis,
     ),
     "wasted_tries": (
         "wasted tries",
-        "How often one of them was tried, and not completed.",
+        "Tries of these operations that did not complete them.",
         _count,
         count_axis,
     ),
 }
 _COLUMNS: Final = (
-    markup.name("key", lambda row: str(row["key"])),
-    markup.name("purgatory", lambda row: str(row["purgatory"])),
-    markup.name("by", lambda row: _MEASURES[row["by"]][0]),
-    markup.count("rank", "rank"),
-    markup.count("operations", "operations"),
+    markup.text_column("key", lambda row: str(row["key"])),
+    markup.text_column("purgatory", lambda row: str(row["purgatory"])),
+    markup.text_column("by", lambda row: _MEASURES[row["by"]][0]),
+    markup.count_column("rank", "rank"),
+    markup.count_column("operations", "operations"),
     markup.Column("time waited", lambda row: duration(row["waited_us"])),
-    markup.count("wasted tries", "wasted_tries"),
+    markup.count_column("wasted tries", "wasted_tries"),
 )

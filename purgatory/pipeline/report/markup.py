@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever comes from data is escaped here, and nowhere else."""
+"""Pieces of HTML. All data is escaped here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from purgatory.pipeline.report.figure import Figure
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its title, and what it says of a row."""
+    """A column of a table: its title, and the function that makes the text of a row's cell."""
 
     title: str
     text: Callable[[Any], str]
@@ -22,19 +22,20 @@ class Column:
     number: bool = True
 
 
-def name(title: str, text: Callable[[Any], str]) -> Column:
-    """A column of words."""
+def text_column(title: str, text: Callable[[Any], str]) -> Column:
+    """A column of text, aligned to the left."""
     return Column(title, text, number=False)
 
 
-def count(title: str, field: str) -> Column:
-    """A column of whole numbers."""
+def count_column(title: str, field: str) -> Column:
+    """A column of whole numbers, with thousands separators."""
     return Column(title, lambda row: f"{row[field]:,}")
 
 
 def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:
-    """A table in a box of its own, which scrolls where the page is too narrow. Rows are headed by their first
-    column, and whatever the columns make texts of.
+    """A table in a box that scrolls if the page is too narrow.
+
+    The first column is the header of the rows. Rows are any objects that the columns accept.
     """
     columns = list(columns)
     head = "".join(f'<th scope="col"{_aligned(column)}>{escape(column.title)}</th>' for column in columns)
@@ -51,8 +52,8 @@ def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:
     )
 
 
-def folded(summary: str, content: str) -> str:
-    """Content that is shown on request."""
+def collapsed(summary: str, content: str) -> str:
+    """Content that the reader has to open."""
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 
@@ -60,18 +61,18 @@ def paragraph(text: str, look: str = "") -> str:
     return f"<p{_class(look)}>{escape(text)}</p>"
 
 
-def command(why: str, name: str, dataset: str) -> str:
-    """Which command to run, where something is missing."""
+def run_hint(why: str, name: str, dataset: str) -> str:
+    """A note that something is missing, with the command that makes it."""
     line = f"purgatory-pipeline {name} {quote(dataset)}"
     return f'<p class="missing">{escape(why)} Run: <code>{escape(line)}</code></p>'
 
 
-def points(texts: Iterable[str]) -> str:
+def bullets(texts: Iterable[str]) -> str:
     return "<ul>\n" + "\n".join(f"<li>{escape(text)}</li>" for text in texts) + "\n</ul>"
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and values, side by side."""
+    """Pairs of a name and a value, side by side."""
     return (
         '<dl class="facts">\n'
         + "\n".join(f"<div><dt>{escape(term)}</dt><dd>{escape(value)}</dd></div>" for term, value in pairs)
@@ -80,7 +81,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def figure(figure: Figure) -> str:
-    """The place of a chart: with its title, its legend and how to read it, which need no script."""
+    """The element that a script draws a chart in, with its title, note and legend, which need no script."""
     legend = "".join(
         f'<li><span class="mark {mark.look}" style="--colour: {mark.colour}"></span>{escape(mark.text)}</li>'
         for mark in figure.legend

@@ -1,4 +1,4 @@
-"""Charts of what changes over time."""
+"""Charts over time: lines and stacked bars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import altair as alt
 
 from purgatory.pipeline.report.figure import (
     GREY,
-    Mark,
+    LegendEntry,
     colour,
     count_axis,
     log_scale,
@@ -23,14 +23,14 @@ from purgatory.pipeline.report.figure import (
 )
 from purgatory.pipeline.report.findings import Findings, Row
 
-# Of the first measure of a chart of lines, and the second.
+# For the first and the second measure of a line chart.
 _DASHES: Final = ([1, 0], [2, 3])
 _LOOKS: Final = ("line", "dotted")
 
-# What is to be known of a step where it is pointed at; there are thousands of these.
+# The fields that a tooltip needs. There are thousands of rows, so the others are left out.
 _POINT: Final = ("middle", "value", "series", "measure", "text", "when")
 
-# How the label of a tick is written, by the longest unit that begins there.
+# Formats of an axis label, by the longest unit that begins at the label.
 _CLOCK: Final = {
     "year": "%Y-%m-%d",
     "month": "%m-%d",
@@ -44,7 +44,7 @@ _CLOCK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The time that there are figures of, in UTC, and the parts of it of which they are incomplete."""
+    """The time that charts span, in UTC, and the intervals of it in which rows are missing."""
 
     since: datetime
     until: datetime
@@ -52,19 +52,19 @@ class Timeline:
 
     @classmethod
     def of(cls, findings: Findings) -> Timeline | None:
-        """None where nothing has happened."""
+        """The timeline of the findings; None if they have no events."""
         if findings.span is None:
             return None
         since, until = findings.span
         clipped = ((max(since, began), min(until, ended)) for began, ended in findings.incomplete)
         return cls(since, until, [(began, ended) for began, ended in clipped if began < ended])
 
-    def marks(self) -> list[Mark]:
-        """What the background has in a legend."""
-        return [Mark("incomplete: rows were lost", GREY, "shade")] if self.incomplete else []
+    def legend_entries(self) -> list[LegendEntry]:
+        """The legend entries of the background."""
+        return [LegendEntry("incomplete: rows were lost", GREY, "shade")] if self.incomplete else []
 
     def layers(self) -> list[alt.Chart]:
-        """The background: it makes the axis span all of the time, and shades what is incomplete."""
+        """The background: it makes the axis span the whole time, and shades incomplete intervals."""
         spanned = alt.Chart(alt.NamedData("span")).mark_point(opacity=0).encode(x=_time("since"))
         shaded = (
             alt.Chart(alt.NamedData("incomplete"))
@@ -75,9 +75,9 @@ class Timeline:
         return [spanned, shaded] if self.incomplete else [spanned]
 
     def datasets(self) -> dict[str, list[dict[str, Any]]]:
-        """What the background shows."""
-        span = [_stretch(instant, instant) for instant in (self.since, self.until)]
-        return {"span": span, "incomplete": [_stretch(*stretch) for stretch in self.incomplete]}
+        """The data of the background."""
+        span = [_interval(instant, instant) for instant in (self.since, self.until)]
+        return {"span": span, "incomplete": [_interval(*each) for each in self.incomplete]}
 
 
 def lines(
@@ -92,13 +92,13 @@ def lines(
     axis: Callable[[str, Sequence[float]], alt.Axis],
     log: bool = False,
 ) -> dict[str, Any]:
-    """A line for each series and measure, which is interrupted where there is no value.
+    """One line for each series and measure. A line is interrupted where there is no value.
 
-    A value is of a whole step of time, so it is drawn as long as that. A line of a single step is a dash.
-    Measures have a name and a column; the second one, if there is one, is dotted.
+    A value holds for a whole step of time, so it is drawn over the whole step; a single step is a dash.
+    A measure has a name and a column. The second measure, if there is one, is dotted.
     """
     steps: list[dict[str, Any]] = [
-        _stretch(row["since"], row["until"])
+        _interval(row["since"], row["until"])
         | {
             "series": name,
             "measure": measure,
@@ -144,10 +144,10 @@ def lines(
     return specification(alt.layer(*timeline.layers(), drawn, shown), datasets)
 
 
-def legend(colours: Mapping[str, str], measures: Sequence[str], timeline: Timeline) -> list[Mark]:
-    """Of a chart of lines; with its measures, if there are two."""
-    series = [Mark(name, colour) for name, colour in colours.items()]
-    return [*series, *map(Mark, measures, [GREY] * len(measures), _LOOKS), *timeline.marks()]
+def legend(colours: Mapping[str, str], measures: Sequence[str], timeline: Timeline) -> list[LegendEntry]:
+    """The legend of a line chart. It includes the measures, if there are two."""
+    series = [LegendEntry(name, colour) for name, colour in colours.items()]
+    return [*series, *map(LegendEntry, measures, [GREY] * len(measures), _LOOKS), *timeline.legend_entries()]
 
 
 def bars(
@@ -158,14 +158,14 @@ def bars(
     height: Callable[[Row, str], float],
     title: str,
 ) -> dict[str, Any]:
-    """A bar for each step, of parts in these colours, one on the other."""
+    """One stacked bar for each step, with the parts that have a colour."""
     parts: list[dict[str, Any]] = []
     for row in rows:
         top = 0.0
         for part in colours:
             if value := height(row, part):
                 of_part = {"part": part, "low": top, "high": top + value, "text": f"{value:,.4g}"}
-                parts.append(_stretch(row["since"], row["until"]) | of_part)
+                parts.append(_interval(row["since"], row["until"]) | of_part)
                 top += value
     scale = scale_from_zero(part["high"] for part in parts)
     drawn = (
@@ -189,16 +189,16 @@ def bars(
 
 
 def between(since: datetime, until: datetime) -> str:
-    """The stretch of time, for a reader."""
+    """An interval of time in words, in UTC."""
     clock = "%H:%M:%S" if since.second or until.second else "%H:%M"
     day = "" if since.date() == until.date() else "%Y-%m-%d "
     return f"{since:%Y-%m-%d {clock}} to {until:{day}{clock}} UTC"
 
 
 def _runs(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The points that lines are drawn through: a run for each series, from one interruption to the next.
+    """The points of the lines. Each series has a run of points from one interruption to the next.
 
-    Each ends where its last step does.
+    A run ends at the end of its last step.
     """
     in_order = sorted(steps, key=lambda step: (step["series"], step["measure"], step["since"]))
     drawn: list[dict[str, Any]] = []
@@ -217,7 +217,7 @@ def _time(field: str) -> alt.X:
     return alt.X(f"{field}:T", scale=alt.Scale(type="utc", nice=False), axis=axis)
 
 
-def _stretch(since: datetime, until: datetime) -> dict[str, Any]:
+def _interval(since: datetime, until: datetime) -> dict[str, Any]:
     start, end = _milliseconds(since), _milliseconds(until)
     return {"since": start, "until": end, "middle": (start + end) // 2, "when": between(since, until)}
 

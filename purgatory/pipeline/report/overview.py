@@ -1,81 +1,80 @@
-"""What was analysed, and what of it is missing."""
+"""The overview of the analysed operations, and the account of compacted and lost rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from purgatory.journal.schema import OUTCOMES
+from purgatory.journal.schema import EXPIRED, OUTCOMES
 from purgatory.pipeline.advice import duration
-from purgatory.pipeline.report import findings as found
-from purgatory.pipeline.report import markup
+from purgatory.pipeline.report import markup, table_names
 from purgatory.pipeline.report.figure import Figure
-from purgatory.pipeline.report.findings import Findings, Row
+from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
 
-# Names of nodes that are still read.
-_NAMED: Final = 5
+# More names of nodes than this are not listed.
+_MAX_NAMES: Final = 5
 
 
 def overview(findings: Findings) -> Section:
-    """How many operations there are, of which kinds, from when to when; and warnings."""
+    """The section with the number of operations, their kinds, their time span, and warnings."""
     return Section("overview", "Overview", [*_warnings(findings), _facts(findings), *_kinds(findings)])
 
 
 def compacted(findings: Findings) -> Section:
-    """What came of the journal's rows, and what the nodes did not record."""
+    """The section on the journal's rows: how many were kept, and how many the nodes lost."""
     totals = [
         {"table": table.name}
         | {name: findings.compacted(name, table.name) for name in ("files", "unreadable_files", *_ROWS)}
         for table in TABLES
     ]
     columns = [
-        markup.name("table", lambda row: str(row["table"])),
-        markup.count("segments", "files"),
-        markup.count("unreadable", "unreadable_files"),
-        *(markup.count(name, name) for name in _ROWS),
+        markup.text_column("table", lambda row: str(row["table"])),
+        markup.count_column("segments", "files"),
+        markup.count_column("unreadable", "unreadable_files"),
+        *(markup.count_column(name, name) for name in _ROWS),
     ]
     parts: list[str | Figure] = [
         markup.paragraph(
-            "Each row of the journal was kept, or dropped as a duplicate of one that was, or put into the "
+            "Each row of the journal was kept, or dropped as a duplicate of a kept row, or moved to the "
             "dataset's quarantine, with the reason."
         ),
-        markup.table("What became of the journal's rows", columns, totals),
-        markup.table("The nodes, and what they could not record", _NODE_COLUMNS, findings[found.NODES]),
+        markup.table("Rows of the journal", columns, totals),
+        markup.table("Nodes, and the rows they lost", _NODE_COLUMNS, findings[table_names.NODES]),
     ]
     return Section("compacted", "What was compacted", parts)
 
 
 _ROWS: Final = ("rows", "kept", "duplicates", "quarantined")
 _NODE_COLUMNS: Final = (
-    markup.name("node", lambda row: str(row["node"])),
-    markup.count("gaps", "gaps"),
-    markup.count("operations lost", "lost_operations"),
-    markup.count("checks lost", "lost_checks"),
+    markup.text_column("node", lambda row: str(row["node"])),
+    markup.count_column("gaps", "gaps"),
+    markup.count_column("operations lost", "lost_operations"),
+    markup.count_column("checks lost", "lost_checks"),
 )
 
 
 def _warnings(findings: Findings) -> Iterator[str]:
     kept = findings.compacted("kept", OPERATIONS_TABLE.name)
-    if found.KINDS not in findings:
-        yield markup.command("There is no summary yet.", "summarize", findings.dataset)
+    if table_names.KINDS not in findings:
+        yield markup.run_hint("There is no summary yet.", "summarize", findings.dataset)
     elif findings.operations != kept:
-        yield markup.command(
-            f"The summary is of {findings.operations:,} operations, but {kept:,} are compacted.",
+        yield markup.run_hint(
+            f"The summary has {findings.operations:,} operations, but {kept:,} are compacted.",
             "summarize",
             findings.dataset,
         )
-    if found.TIMEOUTS in findings and findings.advised != kept:
-        yield markup.command(
-            f"The waits and timeouts are of {findings.advised:,} operations, but {kept:,} are compacted.",
+    if table_names.TIMEOUTS in findings and findings.advised != kept:
+        yield markup.run_hint(
+            f"The waits and timeouts have {findings.advised:,} operations, but {kept:,} are compacted.",
             "advise",
             findings.dataset,
         )
-    minutes = sum(row["incomplete_minutes"] for row in findings[found.GAPS])
+    minutes = sum(row["incomplete_minutes"] for row in findings[table_names.GAPS])
     if minutes:
-        lost = sum(row["lost_operations"] for row in findings[found.NODES])
+        lost = sum(row["lost_operations"] for row in findings[table_names.NODES])
         yield markup.paragraph(
             f"{minutes:,} minutes are incomplete, and shaded below: the journal lacks {lost:,} operations.",
             "warning",
@@ -83,26 +82,26 @@ def _warnings(findings: Findings) -> Iterator[str]:
 
 
 def _facts(findings: Findings) -> str:
-    nodes = [str(row["node"]) for row in findings[found.NODES]]
+    nodes = [str(row["node"]) for row in findings[table_names.NODES]]
     facts = [("operations", f"{findings.compacted('kept', OPERATIONS_TABLE.name):,}")]
     if findings.operations:
-        expired = sum(row["expired"] for row in findings[found.KINDS])
-        facts.append(("expired", _percent(expired, findings.operations)))
-        facts.append(("kinds", f"{len(findings[found.KINDS]):,}"))
+        expired = sum(row[EXPIRED] for row in findings[table_names.KINDS])
+        facts.append((EXPIRED, _percent(expired, findings.operations)))
+        facts.append(("kinds", f"{len(findings[table_names.KINDS]):,}"))
     facts.append(("nodes", f"{len(nodes):,}"))
     for name in ("duplicates", "quarantined"):
         facts.append((name, f"{sum(findings.compacted(name, table.name) for table in TABLES):,}"))
-    named = ", ".join(nodes[:_NAMED]) + (", …" if len(nodes) > _NAMED else "")
+    named = ", ".join(nodes[:_MAX_NAMES]) + (", …" if len(nodes) > _MAX_NAMES else "")
     when = f"{between(*findings.span)}, " if findings.span else ""
-    return markup.facts(facts) + markup.paragraph(f"{when}recorded by {named or 'nobody'}")
+    return markup.facts(facts) + markup.paragraph(f"{when}recorded by {named or 'no node'}")
 
 
 def _kinds(findings: Findings) -> Iterator[str]:
-    if findings[found.KINDS]:
+    if findings[table_names.KINDS]:
         yield markup.table(
-            "The kinds of operations. Late by is the 99th percentile of the worst minute.",
+            "The kinds of operations. Late by is the highest 99th percentile of any minute.",
             _KIND_COLUMNS,
-            findings[found.KINDS],
+            findings[table_names.KINDS],
         )
 
 
@@ -115,11 +114,11 @@ def _percent(part: int, whole: int) -> str:
 
 
 _KIND_COLUMNS: Final[Sequence[Any]] = (
-    markup.name("kind", found.series),
-    markup.count("operations", "operations"),
-    *(markup.count(outcome, outcome) for outcome in OUTCOMES),
-    markup.Column("share expired", lambda row: _percent(row["expired"], row["operations"])),
+    markup.text_column("kind", series),
+    markup.count_column("operations", "operations"),
+    *(markup.count_column(outcome, outcome) for outcome in OUTCOMES),
+    markup.Column("share expired", lambda row: _percent(row[EXPIRED], row["operations"])),
     markup.Column("tries each", lambda row: f"{row['tries_per_operation']:.2f}"),
     markup.Column("late by", _lateness),
-    markup.count("pending at most", "pending_max"),
+    markup.count_column("pending at most", "pending_max"),
 )

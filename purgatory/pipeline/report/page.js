@@ -1,4 +1,4 @@
-// Draws the charts that the page brings along, in the colours of the page. `vegaEmbed` is defined before.
+// Draws the charts in the page, in the page's colours. `vegaEmbed` is defined before.
 const charts = JSON.parse(document.getElementById("charts").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const views = new Map();
@@ -33,13 +33,13 @@ async function draw() {
   const scheme = dark.matches ? "dark" : "light";
   const config = colours();
   for (const [name, spec] of Object.entries(charts)) {
-    // Long series take a while; between two charts the page can be read and scrolled.
+    // Long series take time. Between two charts the browser can scroll.
     await new Promise((resolve) => setTimeout(resolve));
     if (mine !== drawing) return;
     views.get(name)?.finalize();
     const view = await vegaEmbed(document.getElementById(name), spec, {
       mode: "vega-lite",
-      // A canvas, since some charts have thousands of dots; and no code made of text.
+      // A canvas, because some charts have thousands of dots. `ast` avoids eval, which the policy forbids.
       renderer: "canvas",
       ast: true,
       actions: false,

@@ -1,4 +1,4 @@
-"""The page: one file that needs no other, and no network."""
+"""The page: one HTML file that needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from purgatory.pipeline.report.trade_off import wheel
 from purgatory.pipeline.report.waiting import advice, waits
 
 _HERE: Final = Path(__file__).parent
-# What the page's own script uses of them.
+# The page's script uses this function of the libraries.
 _EXPORTS: Final = "window.vegaEmbed = vegaEmbed;"
 _LIBRARIES: Final = """\
 /* Vega, Vega-Lite and Vega-Embed, (c) University of Washington Interactive Data Lab and contributors,
@@ -31,16 +31,16 @@ _LIBRARIES: Final = """\
 
 
 def sections(findings: Findings) -> list[Section]:
-    """What the page says, in this order."""
+    """The sections of the page, in order."""
     parts = (overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
     return [part(findings) for part in parts]
 
 
 def page(findings: Findings, tables: Sequence[str] = ()) -> str:
-    """As HTML. `tables` are the names of those that are in files beside it.
+    """The page as HTML. `tables` names the tables that are in files beside it.
 
-    The libraries of the charts are put together anew each time, in some seconds. Nothing is loaded, and no
-    script runs but the one that is named by its hash.
+    Bundles the libraries of the charts each time, which takes seconds. The page loads nothing, and runs only
+    the script whose hash its policy names.
     """
     body = sections(findings)
     charts = {figure.name: figure.spec for section in body for figure in section.figures}
@@ -65,7 +65,7 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
 <body>
 <header>
 <h1>Purgatory report</h1>
-<p>Of {escape(findings.dataset)}, made on {findings.made:%Y-%m-%d at %H:%M} UTC</p>
+<p>Dataset {escape(findings.dataset)}, made on {findings.made:%Y-%m-%d at %H:%M} UTC</p>
 </header>
 <nav aria-label="Parts of the page">
 {links}
@@ -95,10 +95,10 @@ def _files(tables: Sequence[str]) -> str:
         f'{escape(name)} (<a href="tables/{name}.parquet">Parquet</a>, <a href="tables/{name}.json">JSON</a>)'
         for name in tables
     )
-    return f"<p>What is shown, as tables: {links}</p>" if links else ""
+    return f"<p>The tables behind this page: {links}</p>" if links else ""
 
 
 def _embedded(charts: Mapping[str, Any]) -> str:
-    """As JSON in which nothing ends its element, or begins a comment."""
+    """JSON in which no text can end the script element or begin a comment."""
     text = json.dumps(charts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

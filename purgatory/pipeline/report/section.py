@@ -1,4 +1,4 @@
-"""A part of the page."""
+"""A section of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from purgatory.pipeline.report.figure import Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page under a title of its own: charts, and HTML between them."""
+    """A section of the page: a title, charts, and HTML between them."""
 
     name: str
     title: str

@@ -1,6 +1,6 @@
-"""Summaries by steps of time that are long enough for a series to be drawn, whatever it spans.
+"""Summaries by steps of time. The longer the time, the longer the steps, so that a chart can show them all.
 
-The steps have a beginning (``since``) and an end (``until``); they are whole minutes, counted from 1970.
+A step has a beginning (``since``) and an end (``until``). Steps are whole minutes, aligned to 1970.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from purgatory.journal.schema import OUTCOMES
 
-# About as many as a screen has room for.
-AT_MOST: Final = 500
+# About as many as fit on a screen.
+MAX_STEPS: Final = 500
 
 _ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
 _MINUTE_US: Final = 60_000_000
@@ -22,16 +22,16 @@ _STEP: Final = ("since", "until")
 
 
 def minutes_per_step(minutes: int) -> int:
-    """How long a step is if so many minutes are AT_MOST of them: a round number of minutes, or whole days."""
-    least = -(-minutes // AT_MOST)
+    """The length of a step, so that the minutes make at most MAX_STEPS: a round number, or whole days."""
+    least = -(-minutes // MAX_STEPS)
     day = _ROUND[-1]
     return next((each for each in _ROUND if each >= least), -(-least // day) * day)
 
 
 def minutes_in_steps(minutes: DataFrame, step: int) -> DataFrame:
-    """What `transforms.minutes` tells, by steps of so many minutes.
+    """The table of `transforms.minutes` by steps of `step` minutes.
 
-    Counts are added up. A quantile is the highest of its minutes, since no more can be told from them.
+    Counts are added up. A quantile is the highest of the minutes in the step: quantiles cannot be merged.
     """
     operations = F.col("operations")
     highest = [name for name in minutes.columns if name.startswith(("wait_", "lateness_"))]
@@ -49,7 +49,7 @@ def minutes_in_steps(minutes: DataFrame, step: int) -> DataFrame:
 
 
 def fan_out_in_steps(fan_out: DataFrame, step: int) -> DataFrame:
-    """What `transforms.fan_out` tells, in the same way."""
+    """The table of `transforms.fan_out` by steps, in the same way."""
     return (
         _stepped(fan_out, step)
         .groupBy(*_STEP, "purgatory")
@@ -61,23 +61,24 @@ def fan_out_in_steps(fan_out: DataFrame, step: int) -> DataFrame:
 
 
 def gaps_in_steps(gaps: DataFrame, step: int) -> DataFrame:
-    """Which steps are incomplete, and how many of their minutes."""
+    """The steps with incomplete minutes, and the number of these."""
     return _stepped(gaps, step).groupBy(*_STEP).agg(F.count("*").alias("incomplete_minutes"))
 
 
 def pending_in_steps(pending: DataFrame, step: int) -> DataFrame:
-    """How many were pending at most (``pending_max``), and on average by time (``pending_mean``).
+    """How many operations were pending in each step: at most (``pending_max``), and on average over time
+    (``pending_mean``).
 
-    Also in the steps between two minutes in which nothing changed.
+    Includes the steps without a change, which have no row in the table by minutes.
     """
     minute_us = F.unix_micros("minute")
     until_us = minute_us + _MINUTE_US
     following = F.lead(minute_us).over(Window.partitionBy(*_SERIES).orderBy("minute"))
-    changing = _stretch(minute_us, until_us, F.col("pending_max"), F.col("pending_mean"))
-    quiet = _stretch(until_us, F.coalesce(following, until_us), F.col("pending_last"), F.col("pending_last"))
-    stretches = (
-        pending.withColumn("stretches", F.array(changing, quiet))
-        .select(*_SERIES, F.inline("stretches"))
+    changing = _interval(minute_us, until_us, F.col("pending_max"), F.col("pending_mean"))
+    quiet = _interval(until_us, F.coalesce(following, until_us), F.col("pending_last"), F.col("pending_last"))
+    intervals = (
+        pending.withColumn("intervals", F.array(changing, quiet))
+        .select(*_SERIES, F.inline("intervals"))
         .where("from_us < to_us")
     )
     step_us = step * _MINUTE_US
@@ -85,7 +86,7 @@ def pending_in_steps(pending: DataFrame, step: int) -> DataFrame:
     touched = F.sequence(start, _start_us(F.col("to_us") - 1, step_us), F.lit(step_us))
     share = F.least("to_us", F.col("start_us") + step_us) - F.greatest("from_us", "start_us")
     return (
-        stretches.withColumn("start_us", F.explode(touched))
+        intervals.withColumn("start_us", F.explode(touched))
         .withColumn("share", share)
         .groupBy(
             F.timestamp_micros("start_us").alias("since"),
@@ -111,7 +112,7 @@ def _start_us(instant_us: Column, step_us: int) -> Column:
     return instant_us - F.pmod(instant_us, F.lit(step_us))
 
 
-def _stretch(since_us: Column, until_us: Column, most: Column, mean: Column) -> Column:
+def _interval(since_us: Column, until_us: Column, most: Column, mean: Column) -> Column:
     return F.struct(
         since_us.alias("from_us"),
         until_us.alias("to_us"),

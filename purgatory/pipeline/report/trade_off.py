@@ -1,4 +1,4 @@
-"""The wheel's trade-off: how much work it makes, against how late it lets operations expire."""
+"""The trade-off of tick and wheel size: the reaper's work against the lateness of expirations."""
 
 from __future__ import annotations
 
@@ -9,59 +9,67 @@ from typing import Any, Final
 import altair as alt
 
 from purgatory.pipeline.advice import duration
-from purgatory.pipeline.recommendation import Measured
+from purgatory.pipeline.recommendation import ReplayedSetting
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
-    DRAWN,
     GREY,
+    MAX_SERIES,
     Figure,
-    Mark,
+    LegendEntry,
     count_axis,
-    drawn,
     duration_axis,
     log_scale,
     log_ticks,
+    selection_note,
     specification,
 )
-from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
+from purgatory.pipeline.report.findings import Findings, Row
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.table_names import RECOMMENDATIONS, SETTINGS
 
 _CHOSEN: Final = COLOURS[5]
 _BEST: Final = COLOURS[0]
 _LEGEND: Final = (
-    Mark("recommended", _CHOSEN, "ring"),
-    Mark("default", GREY, "square"),
-    Mark("no other is better", _BEST, "dot"),
-    Mark("another is better", GREY, "dot"),
+    LegendEntry("recommended", _CHOSEN, "ring"),
+    LegendEntry("default", GREY, "square"),
+    LegendEntry("no setting is better", _BEST, "dot"),
+    LegendEntry("another setting is better", GREY, "dot"),
 )
 
 
 def wheel(findings: Findings) -> Section:
-    """What other ticks and wheel sizes would have meant, and which are recommended."""
+    """The section on other ticks and wheel sizes, and on those that are recommended."""
     if SETTINGS not in findings:
         parts: list[str | Figure] = [
-            markup.command("The wheel has not been replayed yet.", "replay", findings.dataset)
+            markup.run_hint("The wheel has not been replayed yet.", "replay", findings.dataset)
         ]
     else:
         chosen = {row["purgatory"]: row for row in findings[RECOMMENDATIONS]}
-        settings = [Measured(**row) for row in findings[SETTINGS]]
+        settings = [ReplayedSetting(**row) for row in findings[SETTINGS]]
         by_purgatory = [list(of) for _, of in groupby(settings, key=lambda each: each.purgatory)]
         parts = [
             markup.paragraph(
-                "Recorded operations, replayed on the real wheel with other settings. "
-                + drawn(len(by_purgatory[:DRAWN]), len(by_purgatory), "purgatories, the first by name")
+                "Recorded operations, replayed on a timing wheel with other settings. "
+                + selection_note(
+                    len(by_purgatory[:MAX_SERIES]), len(by_purgatory), "purgatories, the first by name"
+                )
             ),
-            markup.points(row["sentence"] for row in findings[RECOMMENDATIONS]),
-            *(_figure(number, of, chosen[of[0].purgatory]) for number, of in enumerate(by_purgatory[:DRAWN])),
-            markup.folded("All settings", markup.table("What each setting would mean", _COLUMNS, settings)),
+            markup.bullets(row["sentence"] for row in findings[RECOMMENDATIONS]),
+            *(
+                _figure(number, of, chosen[of[0].purgatory])
+                for number, of in enumerate(by_purgatory[:MAX_SERIES])
+            ),
+            markup.collapsed(
+                "All settings", markup.table("Work and lateness of each setting", _COLUMNS, settings)
+            ),
         ]
     return Section("wheel", "Tick and wheel size", parts)
 
 
-def trade_off(settings: Sequence[Measured], chosen: Row) -> dict[str, Any]:
-    """Of one purgatory: a dot for each setting, and a line along those of which none is better."""
+def trade_off(settings: Sequence[ReplayedSetting], chosen: Row) -> dict[str, Any]:
+    """The chart of one purgatory: a dot for each setting, and a line along the Pareto set."""
     points: list[dict[str, Any]] = [
         {
             "setting": f"tick {duration(each.tick_us)}, {each.wheel_size:,} slots",
@@ -109,21 +117,21 @@ def trade_off(settings: Sequence[Measured], chosen: Row) -> dict[str, Any]:
     return specification(chart, {"settings": points})
 
 
-def _figure(number: int, settings: Sequence[Measured], chosen: Row) -> Figure:
+def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Figure:
     first = settings[0]
     return Figure(
         f"wheel-{number}",
         f"Work against lateness: {first.purgatory}",
-        "A dot for each tick and wheel size: better is further left, and further down. Replayed were "
-        f"{chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout, "
+        "One dot for each tick and wheel size. Settings further left and further down are better. Replayed "
+        f"were {chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout, "
         f"{between(first.since, first.until)}.",
         trade_off(settings, chosen),
         _LEGEND,
     )
 
 
-def _late(setting: Measured) -> str:
-    """By how much what expired was late; or by how much it could have been."""
+def _late(setting: ReplayedSetting) -> str:
+    """The lateness of expirations; if none expired, the most that it could have been."""
     return (
         duration(setting.late_us) if setting.expired else f"up to {duration(setting.late_us)}, none expired"
     )
@@ -131,7 +139,7 @@ def _late(setting: Measured) -> str:
 
 _WORK: Final = "wake-ups and moves, log scale"
 _COLUMNS: Final = (
-    markup.name("purgatory", lambda each: str(each.purgatory)),
+    markup.text_column("purgatory", lambda each: str(each.purgatory)),
     markup.Column("tick", lambda each: duration(each.tick_us)),
     markup.Column("slots", lambda each: f"{each.wheel_size:,}"),
     markup.Column("levels", lambda each: f"{each.levels:,}"),
@@ -139,5 +147,5 @@ _COLUMNS: Final = (
     markup.Column("moves", lambda each: f"{each.moves:,}"),
     markup.Column("fullest slot", lambda each: f"{each.fullest_slot:,}"),
     markup.Column("late by, p99", _late),
-    markup.name("no other is better", lambda each: "yes" if each.pareto else ""),
+    markup.text_column("no setting is better", lambda each: "yes" if each.pareto else ""),
 )

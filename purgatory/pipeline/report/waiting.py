@@ -1,4 +1,4 @@
-"""How long operations wait, and by which timeout so many would complete."""
+"""The curves of waits, and the timeouts by which a share of the operations would complete."""
 
 from __future__ import annotations
 
@@ -8,54 +8,55 @@ from typing import Any, Final
 
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import DRAWN, GREY, Figure, Mark, colours, drawn
-from purgatory.pipeline.report.findings import CURVES, SENTENCES, TIMEOUTS, Findings, Row, series
+from purgatory.pipeline.report.figure import GREY, MAX_SERIES, Figure, LegendEntry, colours, selection_note
+from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.table_names import CURVES, SENTENCES, TIMEOUTS
 from purgatory.pipeline.report.waits import curves, interval, percent, timeout, timeouts
 
-# Said outright; the other sentences are folded away.
-_SPOKEN: Final = 0.99
+# The sentences of this share are always visible; the reader has to open the others.
+PRINTED_SHARE: Final = 0.99
 
 
 def waits(findings: Findings) -> Section:
-    """The curves of survival, of the kinds."""
+    """The section with the survival curves of the kinds."""
     name, title = "waits", "How long operations wait"
     if CURVES not in findings:
-        return Section(name, title, [markup.command("There is no advice yet.", "advise", findings.dataset)])
+        return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
     hues = colours(findings.series)
     legend = [
-        *(Mark(of, hue) for of, hue in hues.items()),
-        Mark("95 % interval", GREY, "shade"),
-        Mark("some were cut off here", GREY, "tick"),
+        *(LegendEntry(of, hue) for of, hue in hues.items()),
+        LegendEntry("95 % interval", GREY, "shade"),
+        LegendEntry("censored here", GREY, "tick"),
     ]
     rows = findings[CURVES]
-    which = drawn(len(hues), len(findings.series), "kinds, those with the most operations")
+    which = selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
     return Section(
         name,
         title,
         [
             markup.paragraph(
-                "The Kaplan-Meier estimate of how long operations take to complete. One that expired, was "
-                "cancelled or failed counts for as long as it was watched; there it is cut off. "
+                "The Kaplan-Meier estimate of how long operations take to complete. An operation that "
+                "expired, was cancelled or failed counts until it ended; it is censored there. "
                 f"A curve ends with the longest wait recorded. {which}"
             ),
             Figure(
                 "survival",
-                "Share still waiting, by how long",
-                "Steps are estimates. A curve that does not reach the bottom was cut off.",
+                "Share still waiting over time",
+                "Steps are estimates. A curve that does not reach the bottom ends with censored operations.",
                 curves(rows, hues, log_share=False),
                 legend,
             ),
             Figure(
                 "survival-tail",
-                "The last few still waiting",
-                "The same by the logarithm of the share: 1 % still wait where 99 % have completed.",
+                "The longest waits",
+                "The same with a logarithmic share: 1 % still wait where 99 % have completed.",
                 curves(rows, hues, log_share=True),
                 legend,
             ),
             markup.paragraph(
-                "Curves are thinned for this page, to less than a line's width off. "
-                "The dataset has every step of them in advice/curves.",
+                "Curves are downsampled for this page; the difference is less than the width of a line. "
+                "The dataset has every step in advice/curves.",
                 "aside",
             ),
         ],
@@ -63,11 +64,11 @@ def waits(findings: Findings) -> Section:
 
 
 def advice(findings: Findings) -> Section:
-    """The timeouts by which so many would complete, and what they would change."""
+    """The section with the timeouts by which shares would complete, and the effect of these timeouts."""
     name, title = "timeouts", "Which timeout"
     rows = findings[TIMEOUTS]
     if TIMEOUTS not in findings:
-        return Section(name, title, [markup.command("There is no advice yet.", "advise", findings.dataset)])
+        return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
     hues = colours(percent(share) for share in sorted({row["share"] for row in rows}))
     strata = [
         list(of) for _, of in groupby(rows, key=lambda row: (row["purgatory"], row["kind"], row["key"]))
@@ -79,39 +80,39 @@ def advice(findings: Findings) -> Section:
         key=lambda of: (of[0]["purgatory"], of[0]["kind"]),
     )
     sentences = {_of(row): row["sentence"] for row in findings[SENTENCES]}
-    spoken = [row for of in of_kinds for row in of if row["share"] == _SPOKEN]
+    spoken = [row for of in of_kinds for row in of if row["share"] == PRINTED_SHARE]
     others = [row for of in (*of_kinds, *of_keys) for row in of if row not in spoken]
     return Section(
         name,
         title,
         [
-            markup.points(sentences[_of(row)] for row in spoken),
+            markup.bullets(sentences[_of(row)] for row in spoken),
             Figure(
                 "timeouts-chart",
-                "Timeouts by which so many would complete",
-                "Naive is the percentile of those that did complete, which leaves out what was cut off.",
-                timeouts(rows, findings.series[:DRAWN], hues),
+                "Timeouts by which a share would complete",
+                "The naive percentile is that of completed operations; it ignores censored ones.",
+                timeouts(rows, findings.series[:MAX_SERIES], hues),
                 [
-                    *(Mark(f"{share} complete", hue) for share, hue in hues.items()),
-                    Mark("95 % interval", GREY, "bar"),
-                    Mark("not identifiable beyond this", GREY, "arrow"),
-                    Mark("naive percentile", GREY, "diamond"),
+                    *(LegendEntry(f"{share} complete", hue) for share, hue in hues.items()),
+                    LegendEntry("95 % interval", GREY, "bar"),
+                    LegendEntry("not identifiable beyond this", GREY, "arrow"),
+                    LegendEntry("naive percentile", GREY, "diamond"),
                 ],
             ),
-            _table("Of each kind", of_kinds),
-            markup.folded("Of the hot keys", _table("Of each kind on the keys most used", of_keys)),
-            markup.folded(
-                "What each timeout would change", markup.points(sentences[_of(row)] for row in others)
+            _table("Kinds", of_kinds),
+            markup.collapsed("Hot keys", _table("Kinds on the hottest keys", of_keys)),
+            markup.collapsed(
+                "The effect of each timeout", markup.bullets(sentences[_of(row)] for row in others)
             ),
         ],
     )
 
 
 def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:
-    """A row for each stratum, with a column for each share; each stratum is its rows of timeouts."""
+    """One row for each stratum, and a column for each share. A stratum is given as its rows of timeouts."""
     return markup.table(
-        f"{of}: the timeout by which so many would complete, and its 95 % interval. "
-        "> is: not identifiable beyond.",
+        f"{of}: the timeout by which a share would complete, and its 95 % interval. "
+        "> means: not identifiable beyond.",
         [
             markup.Column(
                 "of",

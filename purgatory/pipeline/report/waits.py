@@ -1,4 +1,4 @@
-"""Charts of how long operations wait: the estimate of survival, and what the advisor reads off it."""
+"""Charts of how long operations wait: survival curves, and the timeouts that follow from them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from purgatory.pipeline.report.figure import (
 )
 from purgatory.pipeline.report.findings import Row, series
 
-# Of what was cut off, per decade of waits, on one curve: closer together they would be a bar.
+# Ticks for censored operations, per decade of waits on one curve. Closer together they would be a bar.
 _TICKS: Final = 12
 
 
 def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) -> dict[str, Any]:
-    """The share that still waits, by how long: steps with their interval, and ticks where waits were cut off.
+    """The share that still waits over time: steps with a confidence interval, and ticks at censored waits.
 
-    `rows` come from `downsampling.thinned`, each curve in order. A logarithmic axis also shows the last few
-    operations.
+    `rows` come from `downsampling.downsampled`, each curve in order. With `log_share` the axis is logarithmic
+    and shows the longest waits, too.
     """
     by_series: dict[str, list[Row]] = {}
     for row in rows:
@@ -38,14 +38,14 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     waits = [_wait(row) for curve in by_series.values() for row in curve]
     steps: list[dict[str, Any]] = []
     cuts: list[dict[str, Any]] = []
-    # Of two curves that are alike the shorter one is drawn on top, so that both are to be seen.
+    # The shorter of two similar curves is drawn on top, so that both are visible.
     for name, curve in sorted(by_series.items(), key=lambda each: -each[1][-1]["waited_us"]):
-        # All wait until the first does no longer.
+        # Before the first end all operations wait.
         steps.append({"series": name, "wait": 0.8 * min(waits), "share": 1, "low": 1, "high": 1})
         steps += (_step(row, of=curve[0]["at_risk"]) for row in curve)
-        cuts += _cuts(curve)
+        cuts += _censored_ticks(curve)
     if log_share:
-        # Where none is left there is no logarithm: the line ends with the last that waited.
+        # Zero has no logarithm: the line ends with the last operation that waited.
         steps, cuts = ([row for row in each if row["share"] > 0] for each in (steps, cuts))
         shares = [step["share"] for step in steps]
         scale = alt.Scale(type="log", domain=[0.8 * min(shares, default=1), 1], nice=False)
@@ -55,7 +55,7 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     x = alt.X("wait:Q", scale=log_scale(waits), axis=duration_axis("waited, log scale", log_ticks(waits)))
     y, hue = alt.Y("share:Q", scale=scale, axis=axis), colour("series", colours)
     of_steps = alt.Chart(alt.NamedData("steps")).encode(x=x, color=hue)
-    band = (
+    interval_area = (
         of_steps.mark_area(interpolate="step-after", opacity=0.2, clip=True)
         .encode(y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q")
         .transform_filter("isValid(datum.low)")
@@ -72,17 +72,20 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
         alt.Tooltip("share:Q", title="still wait", format=".3%"),
         alt.Tooltip("low:Q", title="at least (95 %)", format=".3%"),
         alt.Tooltip("high:Q", title="at most (95 %)", format=".3%"),
-        alt.Tooltip("completed:Q", title="had completed", format=","),
-        alt.Tooltip("cut_off:Q", title="were cut off", format=","),
+        alt.Tooltip("completed:Q", title="completed by then", format=","),
+        alt.Tooltip("censored:Q", title="censored by then", format=","),
     ]
     shown = shown_when_nearest(of_steps.encode(y=y, tooltip=tooltip).transform_filter("isValid(datum.text)"))
-    return specification(alt.layer(band, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320)
+    return specification(
+        alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320
+    )
 
 
 def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, str]) -> dict[str, Any]:
-    """By which timeout the shares complete, of each kind: with intervals, and with the naive percentiles.
+    """The timeouts by which shares of each kind complete, with confidence intervals and naive percentiles.
 
-    `rows` are of `survival.timeouts`, `names` the kinds, `colours` those of shares in percent.
+    `rows` come from `survival.timeouts`, `names` are the titles of the kinds, and `colours` has a colour for
+    each share in percent.
     """
     of_kinds = [row for row in rows if row["key"] is None and series(row) in names]
     of_kinds.sort(key=lambda row: (names.index(series(row)), row["share"]))
@@ -94,7 +97,7 @@ def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, st
             "timeout": row["timeout_us"],
             "followed": row["followed_us"] if row["timeout_us"] is None else None,
             "low": row["timeout_low_us"],
-            # The interval is open where the curve ends within it.
+            # The interval is open if the curve ends within it.
             "high": row["followed_us"] if row["timeout_high_us"] is None else row["timeout_high_us"],
             "naive": row["naive_us"],
             "text": timeout(row),
@@ -124,7 +127,7 @@ def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, st
     every = alt.Chart(alt.NamedData("timeouts")).encode(
         y=alt.Y(
             "label:N",
-            # As the data, which is in order.
+            # In the order of the data.
             sort=None,
             axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
         ),
@@ -151,12 +154,12 @@ def percent(share: float) -> str:
 
 
 def timeout(row: Row) -> str:
-    """The timeout, or beyond what it is."""
+    """The timeout, or the wait beyond which it is not identifiable."""
     return f"> {duration(row['followed_us'])}" if row["timeout_us"] is None else duration(row["timeout_us"])
 
 
 def interval(row: Row) -> str:
-    """That of the timeout; empty where there is none."""
+    """The confidence interval of the timeout; empty if there is none."""
     low, high = row["timeout_low_us"], row["timeout_high_us"]
     if low is None:
         return ""
@@ -173,25 +176,25 @@ def _step(row: Row, *, of: int) -> dict[str, Any]:
         "high": row["survival_high"],
         "text": duration(row["waited_us"]),
         "completed": row["completed_running"],
-        "cut_off": _cut_off(row, of=of),
+        "censored": _censored(row, of=of),
     }
 
 
-def _cuts(curve: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Where waits ended without completion: the last of each stretch of the curve."""
-    counts = [_cut_off(row, of=curve[0]["at_risk"]) for row in curve]
+def _censored_ticks(curve: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Ticks at waits that ended without completion, at most _TICKS for a decade."""
+    counts = [_censored(row, of=curve[0]["at_risk"]) for row in curve]
     where = [row for row, before, count in zip(curve, [0, *counts], counts, strict=False) if count > before]
-    for _, stretch in groupby(where, key=lambda row: floor(_TICKS * log10(_wait(row)))):
-        *_, last = stretch
+    for _, neighbours in groupby(where, key=lambda row: floor(_TICKS * log10(_wait(row)))):
+        *_, last = neighbours
         yield {"series": series(last), "wait": _wait(last), "share": last["survival"]}
 
 
-def _cut_off(row: Row, *, of: int) -> int:
-    """How many, of so many, had ended by then without completion."""
+def _censored(row: Row, *, of: int) -> int:
+    """How many of `of` operations had ended without completion by the wait of the row."""
     ended: int = of - row["at_risk"] + row["ended"]
     return ended - int(row["completed_running"])
 
 
 def _wait(row: Row) -> int:
-    """In microseconds; on a logarithmic scale there is no zero."""
+    """The wait in microseconds, at least 1: a logarithmic scale has no zero."""
     return max(1, int(row["waited_us"]))

@@ -1,1 +1,1 @@
-"""DataFrame in, DataFrame out: no session, no reading, no writing, and nothing that makes Spark run."""
+"""Functions from DataFrames to DataFrames. They read and write no files, and trigger no Spark job."""

@@ -1,4 +1,4 @@
-"""The same row twice."""
+"""Removes rows that are duplicates of other rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 
 def without_duplicates(rows: DataFrame, known: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Of `rows` with the same identity the first by (source, position), and none that `known` has as well."""
+    """Keep the first row of each identity by (source, position), unless `known` has the identity."""
     copies = Window.partitionBy(*identity).orderBy("source", "position")
     return (
         rows.withColumn("_copy", F.row_number().over(copies))
@@ -20,5 +20,8 @@ def without_duplicates(rows: DataFrame, known: DataFrame, identity: Sequence[str
 
 
 def new_identities(rows: DataFrame, known: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Those of `rows` that `known` has not: as many as `without_duplicates` has rows, found another way."""
+    """The identities of `rows` that are not in `known`.
+
+    They are as many as the rows of `without_duplicates`, but computed without sorting the rows.
+    """
     return rows.select(*identity).distinct().join(known.select(*identity), list(identity), "left_anti")

@@ -1,4 +1,4 @@
-"""How many operations a check of a key tries."""
+"""The fan-out of checks: how many operations a check of a key tries."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from purgatory.pipeline.transforms.quantiles import binned, quantiles
 
 
 def fan_out(checks: DataFrame) -> DataFrame:
-    """A row for each minute and purgatory of which a key was checked.
+    """One row for each minute and purgatory in which a key was checked.
 
-    How many ``checks``; how many operations these ``tried`` and ``completed`` in all; and how many one check
-    tried: quantiles, as exact as `binned` says, and ``tried_max``.
+    Columns: the number of ``checks``; the operations that they ``tried`` and ``completed`` in all; quantiles
+    of the operations that one check tried, with the precision of `binned`; and their maximum ``tried_max``.
     """
     by_bin = checks.groupBy(
         minute_of(F.col("checked")).alias("minute"), "purgatory", binned(F.col("tried")).alias("fan_out")

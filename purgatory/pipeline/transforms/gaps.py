@@ -1,4 +1,4 @@
-"""The minutes of which a journal is incomplete."""
+"""The minutes in which a journal is incomplete."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from purgatory.pipeline.transforms.instants import minute_of
 
 
 def gap_minutes(gaps: DataFrame) -> DataFrame:
-    """A row for each minute that a gap touches, with the names of the ``nodes`` that lost rows in it, sorted.
+    """One row for each minute that a gap overlaps, with the sorted names of the ``nodes`` that lost rows.
 
-    ``lost_operations`` and ``lost_checks`` are those of all gaps that touch it: the most it may lack, since
-    a gap does not tell when in it a row was lost.
+    ``lost_operations`` and ``lost_checks`` are the sums over all gaps that overlap the minute. They are upper
+    bounds, because a gap does not say when its rows were lost.
     """
-    touched = F.sequence(minute_of(F.col("began")), minute_of(F.col("ended")), F.expr("interval 1 minute"))
+    overlapped = F.sequence(minute_of(F.col("began")), minute_of(F.col("ended")), F.expr("interval 1 minute"))
     return (
-        gaps.withColumn("minute", F.explode(touched))
+        gaps.withColumn("minute", F.explode(overlapped))
         .groupBy("minute")
         .agg(
             F.array_sort(F.collect_set("node")).alias("nodes"),
@@ -27,6 +27,6 @@ def gap_minutes(gaps: DataFrame) -> DataFrame:
 
 
 def mark_gaps(by_minute: DataFrame, gap_minutes: DataFrame) -> DataFrame:
-    """The rows by minute, with ``incomplete``: whether a gap touches the minute of the row."""
-    touched = gap_minutes.select("minute", F.lit(True).alias("incomplete"))
-    return by_minute.join(touched, "minute", "left").fillna(False, ["incomplete"])
+    """Add a column ``incomplete``: whether a gap overlaps the minute of the row."""
+    overlapped = gap_minutes.select("minute", F.lit(True).alias("incomplete"))
+    return by_minute.join(overlapped, "minute", "left").fillna(False, ["incomplete"])

@@ -1,4 +1,4 @@
-"""The keys that are waited for the most."""
+"""The keys with the most operations, waiting time, and wasted tries."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-# The operations that watch a key, the time they wait, and those of their tries that did not complete them.
+from purgatory.journal.schema import COMPLETED
+
+# For each key: its operations, the time that they waited, and their tries that did not complete them.
 MEASURES: Final = ("operations", "waited_us", "wasted_tries")
 
 
 def hottest_keys(operations: DataFrame, *, up_to: int) -> DataFrame:
-    """The keys with the most of each of the MEASURES (``by``) in each purgatory, ranked from 1.
+    """The keys with the highest values of each measure (``by``) in each purgatory, ranked from 1.
 
-    An operation counts in full for each of its keys. Equal keys are ranked by their names; one that has
-    nothing of a measure is not ranked by it.
+    An operation counts in full for each of its keys. Ties are ranked by the name of the key. A key with a
+    value of 0 is not ranked.
     """
-    wasted = F.col("tries") - (F.col("outcome") == "completed").cast("int")
+    wasted = F.col("tries") - (F.col("outcome") == COMPLETED).cast("int")
     by_key = (
         operations.select(
             "purgatory",
@@ -34,7 +36,7 @@ def hottest_keys(operations: DataFrame, *, up_to: int) -> DataFrame:
     )
     measured = by_key.withColumn("by", F.explode(F.array(*(F.lit(measure) for measure in MEASURES))))
     amount = F.coalesce(*(F.when(F.col("by") == measure, F.col(measure)) for measure in MEASURES))
-    # The row number, not the rank: Spark then drops what cannot be among the first before it shuffles.
+    # With the row number instead of the rank, Spark drops most rows before it shuffles.
     ranking = Window.partitionBy("purgatory", "by").orderBy(F.desc("amount"), "key")
     return (
         measured.withColumn("amount", amount)

@@ -1,4 +1,4 @@
-"""When an operation ended, and which minute that is."""
+"""The instant at which an operation ended, and the minute of an instant."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 
 def ended() -> Column:
-    """The moment at which an operation ended, of a row of operations."""
+    """The instant at which the operation of a row ended."""
     return F.timestamp_micros(F.unix_micros("started") + F.col("waited_us"))
 
 
 def minute_of(instant: Column) -> Column:
-    """The beginning of its minute."""
+    """The beginning of the minute of an instant."""
     return F.date_trunc("minute", instant)

@@ -1,4 +1,4 @@
-"""What ended in each minute, and how."""
+"""Outcomes, waits, lateness and tries of the operations that ended in each minute."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _WAITS: Final = {"wait_p50_us": 0.5, "wait_p90_us": 0.9, "wait_p99_us": 0.99, "w
 
 
 def minutes(operations: DataFrame) -> DataFrame:
-    """A row for each minute, purgatory and kind of which an operation ended, by the minute in which it ended.
+    """One row for each minute, purgatory and kind in which an operation ended.
 
-    ``operations`` of them, as many for each outcome (``completed``, …); quantiles of their waits, whatever
-    the outcome, and of the lateness of those that have one, in microseconds, as exact as `binned` says; and
-    ``tries_per_operation``.
+    Columns: the number of ``operations``; their number by outcome (``completed``, …); quantiles of their
+    waits, whatever the outcome, and of their lateness if they have one, in microseconds, with the precision
+    of `binned`; and ``tries_per_operation``.
     """
     by_bin = operations.groupBy(
         minute_of(ended()).alias("minute"),
@@ -35,9 +35,9 @@ def minutes(operations: DataFrame) -> DataFrame:
 
 
 def measures(count: Column) -> Sequence[Column]:
-    """The measures of `minutes`, of rows with binned waits that each stand for so many operations.
+    """The aggregates of `minutes`. A row has binned waits, and stands for `count` operations.
 
-    The ``tries`` of a row are those of all of them.
+    Its ``tries`` are those of all these operations.
     """
     return [
         F.sum(count).alias("operations"),

@@ -1,4 +1,4 @@
-"""How many operations were pending, over time."""
+"""The number of pending operations over time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MINUTE_US: Final = 60_000_000
 
 
 def pending(operations: DataFrame) -> DataFrame:
-    """A row for each purgatory, kind and millisecond ``at`` which the number of pending operations changed.
+    """One row for each purgatory, kind and millisecond ``at`` which the number of pending operations changed.
 
-    By how many (``change``), and how many were ``pending`` from then on: never less than none, and none in
-    the end. What begins and ends within one millisecond is not seen: a day has no more than 86.4 million of
-    these, however many operations it has.
+    ``change`` is the difference, and ``pending`` the number from then on. It is never negative, and zero at
+    the end. Operations that begin and end in the same millisecond are not counted. So a day has at most 86.4
+    million rows, whatever the number of operations.
     """
     one_more = F.struct(F.col("started").alias("at"), F.lit(1).alias("change"))
     one_less = F.struct(ended().alias("at"), F.lit(-1).alias("change"))
@@ -29,15 +29,15 @@ def pending(operations: DataFrame) -> DataFrame:
         .agg(F.sum("change").alias("change"))
         .where("change != 0")
     )
-    swept = running_sum(changes, order_by=["at"], value_columns=["change"], within=_SERIES)
-    return swept.withColumnRenamed("change_running", "pending")
+    summed = running_sum(changes, order_by=["at"], value_columns=["change"], within=_SERIES)
+    return summed.withColumnRenamed("change_running", "pending")
 
 
 def pending_by_minute(pending: DataFrame) -> DataFrame:
-    """A row for each minute in which what `pending` tells changed: at most, on average over the minute
-    (``pending_mean``, by time), and at its end.
+    """One row for each minute in which the number of pending operations changed.
 
-    A minute without a row is one in which as many were pending throughout as at the end of the one before.
+    Columns: the maximum ``pending_max``; the average over the time of the minute ``pending_mean``; and the
+    number at its end ``pending_last``. In a minute without a row the number is constant.
     """
     minute = minute_of(F.col("at"))
     left_us = F.lit(_MINUTE_US) - (F.unix_micros("at") - F.unix_micros(minute))

@@ -1,4 +1,4 @@
-"""Quantiles that fit in memory whatever the size of a group, and do not depend on how the work was split."""
+"""Quantiles in bounded memory. They do not depend on how Spark splits the work."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-# As many bits of a number are kept.
+# The number of leading bits that a binned number keeps.
 _BITS: Final = 11
 
 
 def binned(amount: Column) -> Column:
-    """The amount, a whole number from 0 up, to eleven bits: exact below 2048, else less than 0.1 % too low.
+    """Round a whole number >= 0 down to eleven bits: exact below 2048, else less than 0.1 % too low.
 
-    These are the bins of an HDR histogram: 1024 for each doubling. Count rows by bin first, and quantiles are
-    taken of the counts: one pass and little memory, as with the sketch of ``percentile_approx``, whose answer
-    depends on the order in which its parts arrive.
+    These are the bins of an HDR histogram: 1024 for each doubling. Count rows by bin first, and then take
+    quantiles of the counts. That takes one pass and little memory, like the sketch of
+    ``percentile_approx``; but the result of the sketch depends on the order in which its parts arrive.
     """
     # The logarithm of 0 is null, and the greatest of null and 0 is 0.
     excess = F.greatest(F.floor(F.log2(amount)) - F.lit(_BITS - 1), F.lit(0)).cast("int")
@@ -25,8 +25,8 @@ def binned(amount: Column) -> Column:
 
 
 def quantiles(amount: Column, *, counts: Column, named: dict[str, float]) -> Sequence[Column]:
-    """A column for each of the named probabilities, of amounts that occur as often as counts says.
+    """One column for each named probability. An amount occurs as often as `counts` says.
 
-    Between two neighbouring amounts it is interpolated; null where there is no amount.
+    Interpolates between neighbouring amounts. Null if there are no amounts.
     """
     return [F.percentile(amount, probability, counts).alias(name) for name, probability in named.items()]

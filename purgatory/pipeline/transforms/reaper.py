@@ -1,9 +1,9 @@
-"""The reaper of a purgatory at work on a timing wheel, over operations that were recorded.
+"""Simulates the reaper of a purgatory on a timing wheel, with the waits of recorded operations.
 
-It does what `Timer` does, in whole ticks and without a loop: one alarm, set to the earliest
-expiration that is added and, after it has rung, to the next occupied slot; off when nothing waits any more.
-An alarm whose operations have all left rings in vain, which counts: someone whose operations complete early
-sees no other wake-ups.
+The simulation does what `Timer` does, in whole ticks and without an event loop. There is one alarm. It is set
+to the earliest expiration that is added; after it has rung, to the next occupied slot; and it is off while
+the wheel is empty. An alarm also rings if all its operations have left. Such wake-ups count: where operations
+complete early, there are no others.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from purgatory import TimerTask, TimingWheel
 
 NEVER: Final = 1 << 62
 
-# When it was put on the wheel, when it was due, and when it left before; None if it did not. Microseconds.
+# When a wait was added to the wheel, its deadline, and when it left before that; None if it expired. In
+# microseconds.
 Wait: TypeAlias = tuple[int, int, int | None]
-# When, and the number of the wait that begins; inverted, that of the wait that ends. So those that end sort
-# before those that begin at the same microsecond.
+# An instant, and the number of the wait that begins, or the inverted number of the wait that ends. So at the
+# same microsecond ends sort before beginnings.
 _Event: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a wheel can be made with; the tick in microseconds."""
+    """The settings of a wheel; the tick in microseconds."""
 
     tick_us: int
     wheel_size: int
@@ -35,33 +36,35 @@ class Setting:
 
 @dataclass(slots=True)
 class Work:
-    """What there was to do, and how well it was done."""
+    """The work of a reaper, and the lateness of its expirations."""
 
     wakeups: int = 0
-    # From a slot of a higher level to a lower one, one operation at a time.
+    # How often an operation moved from a slot of a higher level to a lower one.
     moves: int = 0
-    # The most that one slot held at a time.
+    # The most operations that one slot held at a time.
     fullest_slot: int = 0
     levels: int = 1
-    # How many expired so many microseconds after their deadlines.
+    # The number of expirations, by microseconds after the deadline.
     lateness: Counter[int] = field(default_factory=Counter)
 
 
-class Stretch:
-    """The waits of one wheel, and the time of which the work is asked: from `since`, until before `until`.
+class ReplayInterval:
+    """An interval of the replay: from `since` until before `until`, with the waits of one wheel.
 
-    Waits that have begun before are led in: they are put on the wheel at their time, and what that takes is
-    not counted. None may end after its deadline.
+    Waits that began before `since` are a warm-up: they are added to the wheel at their time, but the work is
+    not counted. No wait may end after its deadline.
 
-    Stretches that lie end to end, each with all waits that it has a part of, count together what one does
-    that is as long, whatever the setting, if each begins where it is known how the alarm is set: when a wait
-    is due that does not leave before, since then it rings, or when the wheel is empty, since then it is off.
-    The rest of a wait's way depends on no other. (A slot is emptied when it starts, alarm or not. The timer
-    does so at its alarm, which it may have set to the expiration of an operation in that slot. What leaves
-    meanwhile is not moved, so it moves somewhat less.)
+    The work of adjacent intervals adds up to the work of one long interval, for every setting, under two
+    conditions. Each interval has all waits that overlap it. And each begins at an instant at which the state
+    of the alarm is known: when a wait expires, because then the alarm rings, or when the wheel is empty,
+    because then it is off. The path of a wait through the wheel depends on no other wait.
+
+    One difference to the timer remains. The simulation empties a slot when the slot starts. The timer does so
+    at its alarm, which may be later, at the expiration of an operation in that slot. Operations that leave in
+    between are not moved, so the timer makes slightly fewer moves.
     """
 
-    __slots__ = ("begun", "deadlines", "end", "events", "led_in", "since", "until")
+    __slots__ = ("begun", "deadlines", "end", "events", "since", "until", "warm_up")
 
     def __init__(self, waits: Sequence[Wait], since: int = 0, until: int = NEVER) -> None:
         self.since = since
@@ -71,11 +74,11 @@ class Stretch:
         events += [(left, ~number) for number, (_, _, left) in enumerate(waits) if left is not None]
         events.sort()
         first, last = (bisect_left(events, (moment,)) for moment in (since, until))
-        self.led_in = events[:first]
+        self.warm_up = events[:first]
         self.events = events[first:last]
-        # How many waits begin in it.
+        # The number of waits that begin in the interval.
         self.begun = sum(number >= 0 for _, number in self.events)
-        # When the last of them ends, if that is before `until`.
+        # When the last wait ends, or `until` if that is earlier.
         self.end = min(
             until, max((deadline if left is None else left for _, deadline, left in waits), default=since)
         )
@@ -83,9 +86,9 @@ class Stretch:
     def replayed(self, setting: Setting) -> Work:
         """The work of a reaper with this setting. Ticks are counted from 1970."""
         tick = setting.tick_us
-        start = self.led_in[0][0] if self.led_in else self.since
+        start = self.warm_up[0][0] if self.warm_up else self.since
         reaper = _Reaper(setting, self.deadlines, start // tick)
-        reaper.run(self.led_in)
+        reaper.run(self.warm_up)
         reaper.go_to((self.since - 1) // tick)
         reaper.count_from_here()
         reaper.run(self.events)
@@ -97,7 +100,7 @@ class _Task(TimerTask):
     __slots__ = ("deadline", "slot")
 
     deadline: int
-    # All that are in the same slot.
+    # All tasks in the same slot.
     slot: set[_Task]
 
 
@@ -120,7 +123,7 @@ class _Reaper:
         tick, wheel, tasks, deadlines = self._setting.tick_us, self._wheel, self._tasks, self._deadlines
         present = wheel.now
         for at, number in events:
-            # Who leaves just as a tick begins is not there any more when it does.
+            # A wait that ends just as a tick begins is not on the wheel in that tick.
             now = at // tick if number >= 0 else (at - 1) // tick
             if now > present:
                 self.go_to(now)
@@ -132,7 +135,7 @@ class _Reaper:
                 wheel.add(task, expiration)
                 if expiration < self._alarm:
                     self._alarm = expiration
-                self._settle(task)
+                self._enter_slot(task)
             else:
                 task = tasks.pop(~number)
                 wheel.remove(task)
@@ -142,7 +145,7 @@ class _Reaper:
         self.work.levels = wheel.levels
 
     def go_to(self, now: int) -> None:
-        """Do what there is to do until the tick `now` has begun."""
+        """Advance until the tick `now` has begun."""
         wheel = self._wheel
         while self._alarm <= now:
             while wheel.reach(self._alarm):
@@ -157,7 +160,7 @@ class _Reaper:
         self._alarm = NEVER if start is None else start
 
     def _empty_slots(self) -> None:
-        """Those that start now: who waits in a higher level sinks, and who is due expires."""
+        """Empty the slots that start now: tasks on higher levels move down, and due tasks expire."""
         wheel, size, work = self._wheel, self._setting.wheel_size, self.work
         now = wheel.now
         sinking: list[_Task] = []
@@ -167,13 +170,13 @@ class _Reaper:
             level, width = level + 1, width * size
         work.moves += wheel.sink(len(wheel))
         for task in sinking:
-            self._settle(task)
+            self._enter_slot(task)
         while (due := wheel.pop()) is not None:
             expired = cast(_Task, due)
             expired.slot.discard(expired)
             work.lateness[now * self._setting.tick_us - expired.deadline] += 1
 
-    def _settle(self, task: _Task) -> None:
+    def _enter_slot(self, task: _Task) -> None:
         task.slot = slot = self._slots[self._wheel.locate(task)]
         slot.add(task)
         if len(slot) > self.work.fullest_slot:

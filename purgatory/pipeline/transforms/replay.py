@@ -1,4 +1,4 @@
-"""What the reaper would have had to do with other ticks and wheels."""
+"""Replays recorded waits with other ticks and wheel sizes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from purgatory.pipeline.transforms.reaper import Setting, Stretch
-from purgatory.pipeline.transforms.wheel_waits import WHEEL, gone
+from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
+from purgatory.pipeline.transforms.wheel_waits import WHEEL, off_the_wheel
 
-# Stretches are few, and parts have as many as chance gives them.
+# Intervals are few and spread at random, so several partitions for each core balance the load.
 _PARTS_PER_CORE: Final = 4
 
 _WORK: Final = pa.schema(
@@ -28,26 +28,27 @@ _WORK: Final = pa.schema(
         pa.field("moves", pa.int64()),
         pa.field("fullest_slot", pa.int64()),
         pa.field("levels", pa.int64()),
-        # So many expired so late. A row with one has no other work: that is in one row of each stretch.
+        # How late, and how many expired so late. Rows with a lateness have no other work; that is in one more
+        # row for each interval and setting.
         pa.field("lateness_us", pa.int64()),
         pa.field("expired", pa.int64()),
     ]
 )
 
 
-def replayed(waits: DataFrame, stretches: DataFrame, settings: Sequence[Setting]) -> DataFrame:
-    """Drive the real wheel through each of the `stretches`, with each of the settings.
+def replayed(waits: DataFrame, intervals: DataFrame, settings: Sequence[Setting]) -> DataFrame:
+    """Replay each of the `intervals` on a timing wheel, with each of the settings.
 
-    Several rows for each, that add up; see `measured`. It is Python that does it, at some microseconds for
-    each wait and setting, and with a stretch for the unit of work.
+    Gives several rows for each interval and setting, which `by_setting` adds up. Runs in Python, at some
+    microseconds for each wait and setting. An interval is processed by one task.
     """
     coarsest_us = max(setting.tick_us for setting in settings)
     group = (*WHEEL, "since_us", "until_us")
     parts = _PARTS_PER_CORE * waits.sparkSession.sparkContext.defaultParallelism
     return (
-        waits.join(F.broadcast(stretches), list(WHEEL))
-        .where((F.col("entered_us") < F.col("until_us")) & (gone(coarsest_us) > F.col("since_us")))
-        # By number: else Spark, which sees few rows, gives them all to one task.
+        waits.join(F.broadcast(intervals), list(WHEEL))
+        .where((F.col("entered_us") < F.col("until_us")) & (off_the_wheel(coarsest_us) > F.col("since_us")))
+        # With a number of partitions: by default Spark gives so few rows to one task.
         .repartition(parts, *group)
         .groupBy(*group)
         .applyInArrow(replay(settings), from_arrow_schema(_WORK))
@@ -55,49 +56,50 @@ def replayed(waits: DataFrame, stretches: DataFrame, settings: Sequence[Setting]
 
 
 def replay(settings: Sequence[Setting]) -> Callable[[pa.Table], pa.Table]:
-    """What `replayed` has the workers do with the waits of a stretch."""
+    """The part of `replayed` that runs in the workers, with the waits of one interval."""
 
-    def replay_stretch(waits: pa.Table) -> pa.Table:
+    def replay_interval(waits: pa.Table) -> pa.Table:
         purgatory, since, until = (
             waits.column(name)[0].as_py() for name in ("purgatory", "since_us", "until_us")
         )
         times = (waits.column(name).to_pylist() for name in ("entered_us", "deadline_us", "left_us"))
-        stretch = Stretch(list(zip(*times, strict=True)), since, until)
+        interval = ReplayInterval(list(zip(*times, strict=True)), since, until)
         rows: list[tuple[object, ...]] = []
         for setting in settings:
-            work = stretch.replayed(setting)
-            stratum = (purgatory, setting.tick_us, setting.wheel_size, since, stretch.end)
-            done = (stretch.begun, work.wakeups, work.moves, work.fullest_slot, work.levels)
-            rows.append((*stratum, *done, None, 0))
-            rows += ((*stratum, 0, 0, 0, 0, 0, *late) for late in work.lateness.items())
+            work = interval.replayed(setting)
+            identity = (purgatory, setting.tick_us, setting.wheel_size, since, interval.end)
+            done = (interval.begun, work.wakeups, work.moves, work.fullest_slot, work.levels)
+            rows.append((*identity, *done, None, 0))
+            rows += ((*identity, 0, 0, 0, 0, 0, *late) for late in work.lateness.items())
         columns = zip(zip(*rows, strict=True), _WORK, strict=True)
         return pa.Table.from_arrays([pa.array(column, field.type) for column, field in columns], schema=_WORK)
 
-    return replay_stretch
+    return replay_interval
 
 
-def measured(replayed: DataFrame) -> DataFrame:
-    """A row for each purgatory, ``tick_us`` and ``wheel_size``, of all nodes together.
+def by_setting(replayed: DataFrame) -> DataFrame:
+    """One row for each purgatory, ``tick_us`` and ``wheel_size``. Adds up all nodes and intervals.
 
     ``since``, ``until``
-        what was replayed
+        the time that was replayed
     ``operations``
-        that were put on the wheel in that time
+        the number of operations that were added to the wheel in that time
     ``wakeups``
-        of the reaper
+        the wake-ups of the reaper
     ``moves``
-        of an operation from a slot of a higher level to one of a lower level
+        how often an operation moved from a slot of a higher level to one of a lower level
     ``fullest_slot``
-        the most that a slot held at a time
+        the most operations that a slot held at a time
     ``levels``
-        of the wheel
+        the levels of the wheel
     ``expired``
-        operations whose timeout expired
+        the operations whose timeout expired
     ``lateness_mean_us``, ``lateness_p99_us``, ``lateness_max_us``
-        how much later they did, since deadlines are rounded up to a tick; null where none did
+        their lateness, which comes from rounding deadlines up to a tick; null if none expired
     ``pareto``
-        whether no other setting is better: has as few wake-ups and moves, and as little lateness (p99; one
-        tick, where nothing expired), and less of one. Of equal ones it is the smallest wheel.
+        whether no other setting is better. A setting is better if it has no more work (wake-ups and moves)
+        and no more lateness (p99, or one tick if none expired), and less of one of them. Of equal settings
+        the one with the smallest wheel is in the set.
     """
     expired = F.sum("expired")
     measures = replayed.groupBy("purgatory", "tick_us", "wheel_size").agg(

@@ -1,4 +1,4 @@
-"""Sums up to each row, without one task having to see a whole group."""
+"""Running sums, without a task that has to process a whole group."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ _LAST: Final = "_running_sum_last"
 def running_sum(
     frame: DataFrame, *, order_by: Sequence[str], value_columns: Sequence[str], within: Sequence[str] = ()
 ) -> DataFrame:
-    """The frame, with a column ``<column>_running`` for each of the value columns: its sum up to the row.
+    """Add a column ``<column>_running`` for each value column: the sum up to and including the row.
 
-    Up to and including the row, in ascending order, among the rows that agree in the columns ``within``. Rows
-    that are equal in the order have the same sum, that of all of them. Nulls count as nothing, and come first
-    in the order. Sums of integers and decimals are exact.
+    The sum is over the rows with the same values in the columns ``within``, in ascending order. Rows that are
+    equal in the order have the same sum, which includes all of them. Nulls count as zero, and come first in
+    the order. Sums of integers and decimals are exact.
 
-    A window over a group would put the whole of it on one task. Instead the rows are cut into as many blocks
-    as ``spark.sql.shuffle.partitions`` by their order, and summed up within their block. Of the groups in
-    a block only the last one can go on in the next, so the last row of each block is sent ahead to all
-    blocks that follow, and what arrives there for a group is added to its rows. Three shuffles, and a row is
-    computed once: a total that is joined from a second branch would have to find the same bounds of blocks
-    again, which Spark draws from a sample. It is even as far as the order tells rows apart; rows that are
-    equal in it share a block.
+    A window over a group would put the whole group on one task. Instead, the rows are split by their order
+    into ``spark.sql.shuffle.partitions`` blocks, and summed up within their block. Only the last group of a
+    block can continue in the next block. So the last row of each block is sent to all following blocks, and
+    its sum is added to the rows of the same group there. This takes three shuffles, and computes each row
+    once: totals joined from a second branch would need the same bounds of blocks again, which Spark draws
+    from a sample. Blocks have equal sizes as far as the order distinguishes rows; equal rows share a block.
     """
     blocks = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     running = [f"{column}_running" for column in value_columns]

@@ -1,4 +1,4 @@
-"""Rows out of the segments of a journal, however broken these are."""
+"""Decodes the segments of a journal. A broken segment becomes one row with the reason."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from purgatory.journal.schema import SCHEMA_VERSION, SCHEMAS, VERSION_KEY
+from purgatory.journal.schema import SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.schemas import Table
 
-# Rows handed to Spark at a time.
-_STRIDE: Final = 10_000
+# Rows that are passed to Spark at a time.
+_CHUNK_ROWS: Final = 10_000
 
-# Of each row, before what was recorded in it. The first of a file is about the file: it has no position.
+# The columns before the recorded ones. The first row of each file is about the file, and has no position.
 _ORIGIN: Final = StructType(
     [
         StructField("source", StringType()),
         StructField("position", LongType()),
-        # How many rows the file has; null where it cannot be read.
+        # The number of rows in the file; null if it cannot be read.
         StructField("file_rows", LongType()),
-        # Why not.
+        # Why the file cannot be read.
         StructField("problem", StringType()),
     ]
 )
@@ -37,10 +38,10 @@ _ARROW_ORIGIN: Final = (
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
-    """The rows in Parquet `files` (path, content), each with its origin; any of their columns may be null.
+    """The rows in Parquet `files` (path, content), each with its origin. Any recorded column may be null.
 
-    A file is read as a whole, or else it is one row that says what is the matter with it. Spark itself would
-    stop at the first such file or skip it without a word, and take null for what is in a missing column.
+    A file that cannot be read completely becomes one row with the reason. Spark's own reader would fail at
+    such a file or skip it silently, and would read a missing column as null.
     """
     recorded = [StructField(field.name, _nullable(field.dataType)) for field in table.recorded]
     return files.select("path", "content").mapInArrow(
@@ -49,7 +50,7 @@ def decoded(files: DataFrame, table: Table) -> DataFrame:
 
 
 def decode(name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `decoded` has the workers do."""
+    """The part of `decoded` that runs in the workers."""
     recorded = SCHEMAS[name]
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
@@ -57,7 +58,7 @@ def decode(name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             try:
                 rows = _rows(content.as_buffer(), recorded)
             except MemoryError:
-                # That is no fault of the file.
+                # Not a fault of the file.
                 raise
             except (pa.ArrowException, OSError, ValueError) as error:
                 yield _about(source, None, f"unreadable: {error}".partition("\n")[0], recorded)
@@ -71,11 +72,11 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
-    """All of it, with the journal's columns. Raises ValueError among others."""
+    """All rows of a file, with the journal's columns. Raises ValueError if they do not match the schema."""
     rows = pq.read_table(pa.BufferReader(content))
     version = (rows.schema.metadata or {}).get(VERSION_KEY)
     if version not in (None, str(SCHEMA_VERSION).encode()):
-        raise ValueError(f"its version is {version.decode(errors='replace')}, and not {SCHEMA_VERSION}")
+        raise ValueError(f"its version is {version.decode(errors='replace')}, not {SCHEMA_VERSION}")
     missing = [name for name in recorded.names if name not in rows.column_names]
     if missing:
         raise ValueError(f"it has no column {', '.join(missing)}")
@@ -83,16 +84,16 @@ def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
     for field in recorded:
         column = rows.column(field.name)
         if not _fits(column.type, field.type):
-            raise ValueError(f"its column {field.name} is {column.type}, and not {field.type}")
+            raise ValueError(f"its column {field.name} is {column.type}, not {field.type}")
         columns.append(column.cast(field.type))
     whole = pa.Table.from_arrays(columns, names=recorded.names)
-    # Texts that are not UTF-8, lists that overlap: nothing else would see to that.
+    # Finds text that is not UTF-8, and lists that overlap.
     whole.validate(full=True)
     return whole
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether it is of that kind, though maybe wider or finer."""
+    """Whether a type can be cast: the same kind of type, possibly wider or finer."""
     alike = (
         pa.types.is_integer,
         pa.types.is_timestamp,
@@ -105,7 +106,7 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _placed(source: str, rows: pa.Table, recorded: pa.Schema) -> Iterator[pa.RecordBatch]:
     position = 0
-    for batch in rows.to_batches(max_chunksize=_STRIDE):
+    for batch in rows.to_batches(max_chunksize=_CHUNK_ROWS):
         count = batch.num_rows
         origin = [
             pa.repeat(pa.scalar(source, pa.string()), count),

@@ -1,4 +1,4 @@
-"""Of whom there is something to say: each kind of operation, and each hot key of a kind."""
+"""Strata: groups of operations that are analysed separately. Each kind is one, and each hot key of a kind."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 
-def of_kinds_and_keys(operations: DataFrame, keys: DataFrame) -> DataFrame:
-    """Give each operation a `stratum`, once for its kind and once more for each of its keys that is hot.
+def with_strata(operations: DataFrame, keys: DataFrame) -> DataFrame:
+    """Repeat each operation for each stratum that it belongs to: its kind, and its hot keys.
 
-    `keys`, the hot ones, are few, and have the columns purgatory and key. A stratum is a struct of purgatory,
-    kind and key; the key of a kind as a whole is null. (Within a struct nulls are equal, so strata can be
-    joined.)
+    `keys` are the hot keys, with the columns purgatory and key; they are few. A ``stratum`` is a struct of
+    purgatory, kind and key; the key is null for the whole kind. (Within a struct, nulls are equal, so strata
+    can be joined.)
     """
     of_kinds = operations.withColumn("key", F.lit(None).cast("string"))
     of_keys = operations.withColumn("key", F.explode(F.array_distinct("keys"))).join(
@@ -21,10 +21,10 @@ def of_kinds_and_keys(operations: DataFrame, keys: DataFrame) -> DataFrame:
 
 
 def with_stratum(frame: DataFrame) -> DataFrame:
-    """The frame with one column `stratum` for its purgatory, kind and key."""
+    """Replace the columns purgatory, kind and key by one column ``stratum``."""
     return frame.withColumn("stratum", F.struct("purgatory", "kind", "key")).drop("purgatory", "kind", "key")
 
 
 def flattened(frame: DataFrame) -> DataFrame:
-    """The frame with purgatory, kind and key for its `stratum`."""
+    """Replace the column ``stratum`` by the columns purgatory, kind and key."""
     return frame.select("stratum.*", *(column for column in frame.columns if column != "stratum"))

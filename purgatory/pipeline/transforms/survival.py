@@ -1,12 +1,12 @@
-"""How long operations take to complete, also those that were not let: the Kaplan-Meier estimate.
+"""How long operations take to complete, including those that were not allowed to: the Kaplan-Meier estimate.
 
-A wait until completion is a survival time. One that expired is right-censored: it would have taken longer
-than it was watched, but nobody knows how much. So is a cancelled one, and a failed one: its hook raised, and
-that says nothing of when its condition would have held. Leaving them out makes every percentile too short,
-since it is the long waits that are cut off; so does counting them as completed.
+A wait until completion is a survival time. The wait of an operation that expired is right-censored: it would
+have taken longer, but it is unknown how much. The same holds for a cancelled operation, and for a failed one:
+its hook raised, which says nothing about when its condition would have held. Without the censored waits every
+percentile is too short, because long waits are censored most; so is it if they are counted as completed.
 
-Censoring has to be independent of the wait itself: true of timeouts, and of callers that leave for reasons
-of their own; not of callers that leave since they see that it will take long.
+Censoring must be independent of the wait itself. This is true of timeouts, and of callers that leave for
+other reasons. It is not true of callers that leave because they see that the wait will be long.
 
 Source: Kaplan and Meier, Nonparametric Estimation from Incomplete Observations, 1958.
 """
@@ -20,54 +20,56 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from purgatory.journal.schema import COMPLETED, EXPIRED
 from purgatory.pipeline.transforms.running_sum import running_sum
 
-# By so much may the curve be off, since it is made from sums of logarithms; a share that it meets to within
-# this is met.
+# The curve is computed from sums of logarithms, with an error below this. A share counts as reached if the
+# curve is this close to it.
 EXACTNESS: Final = 1e-9
 
 
 def ends(operations: DataFrame) -> DataFrame:
-    """Count how the operations of each `stratum` ended, by how long they had waited.
+    """Count the operations of each stratum by their wait.
 
-    Takes ``stratum`` (of any type), ``waited_us``, ``outcome`` and ``lateness_us``. Gives ``ended``, all of
-    them; ``completed``; and ``expired``, those that their timeout ended, not the closing of their purgatory.
+    Reads ``stratum`` (of any type), ``waited_us``, ``outcome`` and ``lateness_us``. Gives the numbers of
+    operations that ``ended`` with any outcome, that ``completed``, and that ``expired`` by their timeout, not
+    by the closing of their purgatory.
     """
     return operations.groupBy("stratum", "waited_us").agg(
         F.count("*").alias("ended"),
-        F.count_if(F.col("outcome") == "completed").alias("completed"),
-        F.count_if((F.col("outcome") == "expired") & F.col("lateness_us").isNotNull()).alias("expired"),
+        F.count_if(F.col("outcome") == COMPLETED).alias("completed"),
+        F.count_if((F.col("outcome") == EXPIRED) & F.col("lateness_us").isNotNull()).alias("expired"),
     )
 
 
 def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
-    """Estimate for each stratum and each wait that occurred which share would have waited longer.
+    """Estimate the share that would have waited longer, for each stratum and each wait that occurred.
 
     ``at_risk``
-        how many had waited so long, those that ended just then included
+        the number of operations that waited at least this long
     ``survival``
-        the share that would not have completed by then
+        the share that would not have completed by this wait
     ``survival_low``, ``survival_high``
-        its interval of `confidence`, by Greenwood's variance on the scale of log(-log(survival)); this is the
-        one that is reported, since it stays between 0 and 1 and holds for small samples
+        its confidence interval, by Greenwood's variance on the scale of log(-log(survival)). This interval is
+        the reported one, because it stays between 0 and 1 and holds for small samples
     ``plain_low``, ``plain_high``
-        the same as survival plus or minus so many standard errors, cut off at 0 and 1
+        the interval of survival plus or minus a number of standard errors, clipped to 0 and 1
     ``mean_wait_us``
-        how long an operation would wait on average, with this for its timeout: the area under the curve
+        the average wait of an operation if this wait were its timeout: the area under the curve
     ``completed_running``
-        how many did complete by then
+        the number of operations that completed by this wait
 
-    Where the curve is at zero Greenwood's formula says nothing, and the bounds are null.
+    Where the curve is zero, Greenwood's formula is undefined, and the bounds are null.
 
-    The product of the estimate is a sum of logarithms here, so that no stratum needs to fit one task.
+    The product of the estimate is computed as a sum of logarithms, so that no stratum has to fit one task.
     """
-    # Those at risk are all that ended then or later: the sum from the far end.
+    # Operations at risk are all that ended at this wait or later: the running sum from the longest wait.
     backwards = ends.withColumn("backwards", -F.col("waited_us"))
     counted = running_sum(
         backwards, order_by=["backwards"], value_columns=["ended"], within=["stratum"]
     ).withColumnRenamed("ended_running", "at_risk")
     remaining = F.col("at_risk") - F.col("completed")
-    # Once all that are at risk complete the logarithm would be infinite. That can only be the last row.
+    # If all operations at risk complete, the logarithm is infinite. That can only happen in the last row.
     estimated = (
         _running(
             counted.withColumn(
@@ -79,7 +81,7 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
         )
         .withColumn("before", F.exp(F.col("log_running") - F.col("log")))
         .withColumn("survival", F.col("before") * remaining / F.col("at_risk"))
-        # The area under a falling staircase, taken by its steps: no row has to know the one before.
+        # The area under a falling staircase, added up by its steps. So no row needs the row before it.
         .withColumn("step", F.col("waited_us") * F.col("before") * F.col("completed") / F.col("at_risk"))
     )
     deviations = F.lit(NormalDist().inv_cdf((1 + confidence) / 2)) * F.sqrt("variance_running")
@@ -103,15 +105,16 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
 
 
 def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
-    """Read off each curve by which timeout the given shares would complete.
+    """Find the timeouts by which the given shares would complete, on each curve.
 
     ``operations``, ``followed_us``, ``known_share``
-        how many there were, the longest that any was waited for, and the share that completes within that
+        the number of operations, the longest wait, and the share that completes within it
     ``timeout_us``, ``timeout_low_us``, ``timeout_high_us``
-        the timeout and its interval, in microseconds; null where the curve ends before it gets there:
-        not identifiable beyond ``followed_us``
+        the timeout and its confidence interval, in microseconds. Null if the curve ends before it reaches the
+        share: the timeout is not identifiable beyond ``followed_us``
     ``naive_us``
-        the percentile of those that completed, which is too short by what was cut off; to compare with
+        the percentile of completed operations, for comparison. It is too short, because it ignores censored
+        ones
     """
     strata = curves.groupBy("stratum").agg(
         F.sum("ended").alias("operations"),
@@ -143,20 +146,20 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
 
 
 def changes(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
-    """Add to each timeout what would have been different with it.
+    """Add to each timeout the effect that it would have had.
 
     ``more_completed``
-        how many more would have completed; negative if fewer
+        how many more operations would have completed; negative if fewer
     ``waited_less_us``
-        by how many microseconds all together would have waited less; negative if more
+        by how many microseconds less all operations together would have waited; negative if more
 
-    Whatever waited for longer than the timeout would have ended there: that is known. What had expired before
-    would have gone on: how many of these would have completed until then, and when, is what the curve says of
-    those that get so far, and the timeout lies on the curve. The others stay as they were.
-    Both are null where there is no timeout: nothing is extrapolated.
+    Operations that waited for longer than the timeout would have ended at the timeout; that is known.
+    Operations that expired earlier would have continued. The curve says how many of them would have completed
+    by the timeout, and when, because the timeout lies on the curve. All others stay as they were.
+    Both columns are null without a timeout: nothing is extrapolated.
     """
     wait, timeout = F.col("waited_us"), F.col("timeout_us")
-    # Who expired was at risk, so the curve is above zero there.
+    # Expired operations were at risk, so the curve is above zero there.
     reopened = (wait < timeout) & (F.col("expired") > 0)
     per_survivor = F.col("expired") / F.col("survival")
     changed = (
@@ -199,7 +202,7 @@ def _unless_last(term: Column) -> Column:
 
 
 def _bound(bound: Column) -> Column:
-    """The bound, or null at zero, or one where none has completed yet."""
+    """The bound; null where the curve is zero, and 1 where no operation has completed yet."""
     return F.when(F.col("survival") > 0, F.when(F.col("log_running") < 0, bound).otherwise(1.0))
 
 

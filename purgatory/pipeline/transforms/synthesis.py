@@ -1,7 +1,7 @@
-"""Operations that never were, of which everything is known: what a journal of them would hold.
+"""Synthetic operations with known distributions, in the form that a journal has.
 
-Each value of a row comes from the seed and the row's number by a hash, and from nothing else: the same rows
-whatever the cluster, and however it was cut.
+Each value is a hash of the seed, the row's number, and the name of its purpose. So the rows are the same on
+every cluster, with any number of partitions.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED
 from purgatory.pipeline.schemas import CHECKS, OPERATIONS
 
-# An operation is late by less than a tick, in microseconds.
+# In microseconds. An operation is late by less than a tick.
 _TICK_US: Final = 1000
-# In the lower half of an operation's id is its number, as the journal's writer has it.
+# The lower half of an operation's id is its number, as in the ids of a JournalWriter.
 NUMBERS: Final = 1 << 32
 _NUMBER: Final = f"operation_id & {NUMBERS - 1}"
 
-# What can be wrong with a row: the column, and what it says instead.
+# Defects of rows: the column, and its wrong value.
 _DEFECTS: Final = (
     ("kind", "CAST(NULL AS string)"),
     ("kind", "''"),
@@ -38,7 +39,7 @@ _DEFECTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Operations that complete after exp(N(ln median, sigma)) seconds, unless they end before."""
+    """Operations that complete after exp(N(ln median, sigma)) seconds, unless they end before that."""
 
     name: str
     median: float
@@ -48,35 +49,35 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is true of the operations. Times are in seconds, shares are of 1."""
+    """The parameters of the operations. Times are in seconds, shares are between 0 and 1."""
 
     operations: int = 1_000_000
     seed: int = 0
     kinds: tuple[Kind, ...] = (Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1))
     nodes: int = 3
     keys: int = 10_000
-    # How unequal keys are: the k-th is wanted about k ** -zipf times as often as the first.
+    # The k-th key is used about k ** -zipf times as often as the first.
     zipf: float = 1.1
-    # This share watches the first key alone, and the others as above.
+    # The share of operations that watch the first key in any case. The keys of the others follow `zipf`.
     hot: float = 0.0
-    # This share is withdrawn at a moment before the timeout, unless completed by then; any is as likely.
+    # The share that is cancelled at a uniform time before the timeout, unless completed by then.
     withdrawn: float = 0.02
-    # This share is recorded wrongly.
+    # The share of rows with a defect.
     malformed: float = 0.001
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    # From the first start to the last.
+    # The time from the first start to the last.
     duration: float = 3600.0
 
 
 def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
-    """For each of `numbers` (id, from 0, below NUMBERS) the operation, of schemas.OPERATIONS."""
-    draw = _Draws(workload.seed, F.col("id"))
+    """One operation for each of `numbers` (id, from 0, below NUMBERS), as in schemas.OPERATIONS."""
+    draw = _RandomValues(workload.seed, F.col("id"))
     node = draw.below("node", workload.nodes)
     kind = draw.below("kind", len(workload.kinds))
     ended = numbers.select(
         "id",
         F.format_string("node-%d", node).alias("node"),
-        # Another run of the writer, so another upper half, for each node.
+        # Each node has its own run of a writer, and so its own upper half of the ids.
         F.shiftrightunsigned(F.xxhash64(F.lit(workload.seed), F.lit("run"), node), 33).alias("run"),
         _choice(kind, [F.lit(each.name) for each in workload.kinds]).alias("kind"),
         _choice(kind, [F.lit(round(each.timeout * 1e6)).cast("long") for each in workload.kinds]).alias(
@@ -92,11 +93,11 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
     )
     limit = F.least("timeout_us", "withdrawal")
     outcome = (
-        F.when(F.col("completion") < limit, "completed")
-        .when(F.col("withdrawal").isNotNull(), "cancelled")
-        .otherwise("expired")
+        F.when(F.col("completion") < limit, COMPLETED)
+        .when(F.col("withdrawal").isNotNull(), CANCELLED)
+        .otherwise(EXPIRED)
     )
-    completed, expired = F.col("outcome") == "completed", F.col("outcome") == "expired"
+    completed, expired = F.col("outcome") == COMPLETED, F.col("outcome") == EXPIRED
     start_us = round(workload.start.timestamp() * 1e6)
     return (
         ended.withColumn("outcome", outcome)
@@ -111,7 +112,7 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
             "waited_us",
             F.when(completed, F.col("completion")).otherwise(limit + F.coalesce("lateness_us", F.lit(0))),
         )
-        # When it was offered, and then in vain some number of times, two on average.
+        # One try when it was offered, and a random number of unsuccessful tries, two on average.
         .withColumn(
             "tries",
             (1 + F.floor(-2.5 * F.log(draw.uniform("tries"))) + completed.cast("int")).cast("int"),
@@ -121,7 +122,7 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
 
 
 def checks(operations: DataFrame) -> DataFrame:
-    """The checks that tried these operations, of schemas.CHECKS: one each, as if at its end."""
+    """The checks that tried these operations, as in schemas.CHECKS: one for each operation, at its end."""
     tried = F.col("tries") - 1
     return (
         operations.where(tried > 0)
@@ -131,15 +132,15 @@ def checks(operations: DataFrame) -> DataFrame:
             F.element_at("keys", 1).alias("key"),
             F.timestamp_micros(F.unix_micros("started") + F.col("waited_us")).alias("checked"),
             tried.alias("tried"),
-            (F.col("outcome") == "completed").cast("int").alias("completed"),
+            (F.col("outcome") == COMPLETED).cast("int").alias("completed"),
         )
         .select(*CHECKS.names)
     )
 
 
-def spoiled(operations: DataFrame, workload: Workload) -> DataFrame:
-    """These operations, with something wrong in a share of them."""
-    draw = _Draws(workload.seed, F.expr(_NUMBER))
+def with_defects(operations: DataFrame, workload: Workload) -> DataFrame:
+    """Add defects to a share of the operations."""
+    draw = _RandomValues(workload.seed, F.expr(_NUMBER))
     chosen = F.when(draw.uniform("malformed") < workload.malformed, draw.below("defect", len(_DEFECTS)))
     columns = {name: F.col(name) for name in operations.columns}
     for number, (name, value) in enumerate(_DEFECTS):
@@ -147,35 +148,35 @@ def spoiled(operations: DataFrame, workload: Workload) -> DataFrame:
     return operations.select(*(column.alias(name) for name, column in columns.items()))
 
 
-class _Draws:
-    """Random values, by the name of what they are for, that depend on a seed and a number."""
+class _RandomValues:
+    """Random values that depend on a seed, a number, and the name of their purpose."""
 
     def __init__(self, seed: int, number: Column) -> None:
         self._seed = F.lit(seed)
         self._number = number
 
     def uniform(self, purpose: str) -> Column:
-        """In (0, 1)."""
+        """A uniform value in (0, 1)."""
         bits = F.shiftrightunsigned(F.xxhash64(self._seed, F.lit(purpose), self._number), 11)
         return (bits + 0.5) / float(1 << 53)
 
     def below(self, purpose: str, limit: int) -> Column:
-        """A whole number from 0."""
+        """A uniform whole number from 0 to below `limit`."""
         return F.least(F.floor(self.uniform(purpose) * limit), F.lit(limit - 1)).cast("long")
 
     def normal(self, purpose: str) -> Column:
-        """Of mean 0 and deviation 1, after Box and Muller."""
+        """A standard normal value, after Box and Muller."""
         radius = F.sqrt(-2 * F.log(self.uniform(f"{purpose}, radius")))
         return radius * F.cos(2 * math.pi * self.uniform(f"{purpose}, angle"))
 
 
-def _completion(draw: _Draws, kind: Kind) -> Column:
-    """Microseconds."""
+def _completion(draw: _RandomValues, kind: Kind) -> Column:
+    """The time to completion in microseconds."""
     return F.round(kind.median * 1e6 * F.exp(kind.sigma * draw.normal("completion"))).cast("long")
 
 
-def _keys(draw: _Draws, workload: Workload) -> Column:
-    """One key, and for a quarter of the operations a second one."""
+def _keys(draw: _RandomValues, workload: Workload) -> Column:
+    """One key, and a second one for a quarter of the operations."""
     first = F.when(draw.uniform("hot") < workload.hot, F.lit(1)).otherwise(
         _rank(draw.uniform("key"), workload)
     )
@@ -186,7 +187,7 @@ def _keys(draw: _Draws, workload: Workload) -> Column:
 
 
 def _rank(uniform: Column, workload: Workload) -> Column:
-    """From 1: the whole part of x with the density x ** -zipf, up to `keys`. (Zipf's law has whole x.)"""
+    """A rank from 1 to `keys`: the whole part of x with the density x ** -zipf. (Zipf's law has whole x.)"""
     power, end = 1 - workload.zipf, workload.keys + 1.0
     if math.isclose(power, 0, abs_tol=1e-9):
         x = F.pow(F.lit(end), uniform)

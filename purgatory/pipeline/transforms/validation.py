@@ -1,4 +1,4 @@
-"""Which rows of a journal cannot be true, and why."""
+"""Finds rows of a journal that cannot be right, and the reason."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from purgatory.journal.schema import OUTCOMES
+from purgatory.journal.schema import EXPIRED, OUTCOMES
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
 
-# As a column, since a date is in the name of a directory, and other years have other names than 4 digits.
+# A date is the name of a directory, and only these years have four digits.
 _EARLIEST: Final = "1970-01-01"
 _LATEST: Final = "9999-12-31"
-# That moment, in microseconds since 1970.
+# The end of that year, in microseconds since 1970.
 _END_OF_TIME: Final = 253_402_214_400_000_000
-# In microseconds. A gap has a row for each of its minutes.
+# In microseconds. `transforms.gaps` makes a row for each minute of a gap, so gaps must not be longer.
 _YEAR: Final = 366 * 86_400_000_000
-# Escaped, each may take three of the 255 that the name of a directory may have.
+# In bytes. Escaped, each may take three of the 255 characters that a directory name can have.
 _LONGEST_KIND: Final = 80
 
 
-def judged(rows: DataFrame, table: Table) -> DataFrame:
-    """`rows` as they were decoded, with a `reason` why it is refused, if it is, and else with its `date`.
+def validated(rows: DataFrame, table: Table) -> DataFrame:
+    """Add to decoded rows the ``reason`` for which a row is refused, or its ``date`` if it is valid.
 
-    Of several reasons it is the first. Rows about files that can be read have neither.
+    If there are several reasons, it is the first. Rows about readable files have neither.
     """
     broken = [F.when(broken, F.lit(reason)) for reason, broken in _faults(table)]
     reason = F.when(F.col("position").isNull(), F.col("problem")).otherwise(F.coalesce(*broken))
@@ -49,8 +49,8 @@ def _faults(table: Table) -> Iterator[tuple[str, Column]]:
 
 
 def _faults_of_operations() -> Iterator[tuple[str, Column]]:
-    expired, lateness = F.col("outcome") == "expired", F.col("lateness_us")
-    # A directory is named by it, and this name would be taken for null.
+    expired, lateness = F.col("outcome") == EXPIRED, F.col("lateness_us")
+    # The kind is the name of a directory, and Spark reads an empty name as null.
     yield "kind is empty", F.col("kind") == ""
     yield f"kind is longer than {_LONGEST_KIND} bytes", F.octet_length("kind") > _LONGEST_KIND
     yield f"outcome is none of {', '.join(OUTCOMES)}", ~F.col("outcome").isin(*OUTCOMES)
@@ -60,7 +60,7 @@ def _faults_of_operations() -> Iterator[tuple[str, Column]]:
         "it ended after the year 9998",
         F.col("waited_us") > _END_OF_TIME - F.unix_micros("started"),
     )
-    # Not the other way round: what is expired by closing its purgatory was not late.
+    # An expired operation without a lateness is valid: closing its purgatory expired it.
     yield (
         "lateness_us is given, but its timeout did not expire",
         lateness.isNotNull() & ~(expired & F.col("timeout_us").isNotNull()),

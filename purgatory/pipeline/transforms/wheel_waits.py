@@ -1,4 +1,4 @@
-"""When operations were on the wheel of their purgatory, and where these times can be cut."""
+"""The waits of operations on the wheel of their purgatory, and the intervals in which to replay them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from purgatory.journal.schema import COMPLETED, FAILED
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.reaper import NEVER
 
-# Waits that begin in a stretch, about.
-STRETCH: Final = 20_000
+# The approximate number of waits that begin in an interval.
+WAITS_PER_INTERVAL: Final = 20_000
 
-# Each has a wheel of its own.
+# Each combination has its own wheel.
 WHEEL: Final = ("node", "purgatory")
 
-# In microseconds. What ends with its first try is recorded as having waited for as long as that took.
+# In microseconds. An operation that ends with its first try is recorded with the time that the try took.
 _FIRST_TRY: Final = 1_000
 # In microseconds, 285 years.
 _LONGEST: Final = 1 << 53
-# The waits that are led into a stretch shall be a quarter of those that begin in it, at most.
+# At most a quarter as many waits shall be the warm-up of an interval as begin in it.
 _PENDING_TIMES: Final = 4
 
 
 def wheel_waits(operations: DataFrame) -> DataFrame:
-    """A row for each operation that was on a wheel: when it was put there (``entered_us``), when it was due
-    (``deadline_us``), and when it ended before that (``left_us``; null if its timeout expired).
+    """One row for each operation that was on a wheel, with instants in microseconds of Unix time.
 
-    In microseconds of Unix time. What has no timeout, or one of zero, is on no wheel. Of one that was
-    rescheduled the latest timeout alone is recorded, so what it did before that is left out. When it
-    expired, that began one timeout before its deadline, which is known. Else only that it was pending at
-    its end is: if it had waited for longer than its timeout by then, that is taken for its deadline.
+    ``entered_us`` is when it was added to the wheel, ``deadline_us`` its deadline, and ``left_us`` when it
+    ended before its deadline; null if its timeout expired. Operations without a timeout, or with a timeout of
+    zero, are on no wheel.
 
-    What ends with its first try is never put on a wheel, but nothing recorded says so. Left out is therefore
-    what completed or failed within a millisecond after one try, also if it was forced to when it waited.
+    Of a rescheduled operation only the latest timeout is recorded, so its time before that is left out. If it
+    expired, its deadline is known, and its last timeout began one timeout earlier. If it ended otherwise and
+    had waited for longer than its timeout, its end is taken for its deadline.
+
+    An operation that ends with its first try is never added to a wheel, but the journal does not say so.
+    So operations are left out that completed or failed within a millisecond after one try. This includes
+    operations that were forced to complete while they waited.
     """
     never_waited = (
-        F.col("outcome").isin("completed", "failed")
-        & (F.col("tries") == 1)
-        & (F.col("waited_us") < _FIRST_TRY)
+        F.col("outcome").isin(COMPLETED, FAILED) & (F.col("tries") == 1) & (F.col("waited_us") < _FIRST_TRY)
     )
     started, timeout, end = F.unix_micros("started"), F.col("timeout_us"), F.unix_micros(ended())
     lateness = F.col("lateness_us")
@@ -56,18 +58,19 @@ def wheel_waits(operations: DataFrame) -> DataFrame:
     )
 
 
-def stretches(
-    waits: DataFrame, *, coarsest_us: int, newest: int | None = None, size: int = STRETCH
+def intervals(
+    waits: DataFrame, *, coarsest_us: int, newest: int | None = None, size: int = WAITS_PER_INTERVAL
 ) -> DataFrame:
-    """Cut the time of each wheel into stretches in which about `size` waits begin.
+    """Partition the time of each wheel into intervals in which about `size` waits begin.
 
-    A row for each, from ``since_us`` until before ``until_us``, which is when the next one begins, or never.
-    With `newest` they cover the last seconds only, as few as it takes for so many waits to begin in them.
+    One row for each interval, from ``since_us`` until before ``until_us``, which is when the next interval
+    begins, or never. With `newest`, the intervals cover the fewest last seconds in which so many waits begin.
 
-    The first one begins with a second, and the others where it is known how the reaper's alarm is set (see
-    `reaper.Stretch`): when a wait expires, or when one begins and all before it are over, also with a tick
-    of `coarsest_us`. Where there is no such moment, a stretch goes on. Where more are pending on average
-    than a quarter of `size`, stretches are longer, or most of the work would be to lead these in.
+    The first interval begins with a second. The others begin at instants at which the state of the reaper's
+    alarm is known (see `reaper.ReplayInterval`): when a wait expires, or when a wait begins and all earlier
+    ones are over, even with a tick of `coarsest_us`. Without such an instant an interval continues. If more
+    than a quarter of `size` waits are pending on average, intervals are longer; else warm-up would be most of
+    the work.
     """
     never = F.lit(None).cast("long")
     expires = F.when(F.col("left_us").isNull(), F.col("deadline_us"))
@@ -75,7 +78,7 @@ def stretches(
         _moment(
             at_us=F.col("entered_us"),
             first_us=F.col("entered_us"),
-            gone_us=gone(coarsest_us),
+            gone_us=off_the_wheel(coarsest_us),
             expires_us=never,
         ),
         _moment(at_us=expires, first_us=never, gone_us=never, expires_us=expires),
@@ -98,7 +101,7 @@ def stretches(
     span_us = F.max("gone_us").over(wheel) - F.min("first_us").over(wheel)
     pending = F.sum("pending_us").over(wheel) / span_us
     begun_before = F.coalesce(F.sum("begun").over(before), F.lit(0))
-    # Spark would add up all that follows anew for each second.
+    # A window over the following seconds would sum them up again for each second.
     begun_after = F.sum("begun").over(wheel) - begun_before - F.col("begun")
     seconds = by_second.select(
         *WHEEL,
@@ -125,8 +128,8 @@ def stretches(
     )
 
 
-def gone(coarsest_us: int) -> Column:
-    """When a wait is off the wheel, whichever tick is used of those up to `coarsest_us`."""
+def off_the_wheel(coarsest_us: int) -> Column:
+    """When a wait is off the wheel, with any tick up to `coarsest_us`."""
     return F.coalesce("left_us", F.col("deadline_us") + coarsest_us)
 
 

@@ -1,4 +1,4 @@
-"""What ended in each stretch of time, also of a journal that is still being written."""
+"""The measures of `minutes` by windows of any length, also for a journal that is still being written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from purgatory.pipeline.transforms.quantiles import binned
 
 
 def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataFrame:
-    """The measures of `minutes` by purgatory, kind and windows of this length, from ``start`` to ``end``.
+    """The measures of `minutes` by purgatory, kind and window, from ``start`` to ``end``.
 
-    And ``latest``, when the last of its operations ended. Of a stream, a window takes operations until one is
-    seen that ended `lateness_ms` after the window did; those that come later still are dropped.
+    ``latest`` is the instant at which the last operation of the window ended. In a stream, a window accepts
+    operations until one is read that ended `lateness_ms` after the window; operations after that are dropped.
 
-    Counted in one step where `minutes` takes two, because a stream that tells of open windows allows no more.
-    So the quantiles of a window are what its waits leave when they are binned: a few thousand counts.
+    Aggregates in one step, where `minutes` takes two, because a stream in update mode allows only one. So a
+    window keeps a count for each distinct combination of binned values: a few thousand.
     """
     timed = operations.select(
         "purgatory",

@@ -1,4 +1,4 @@
-"""Operations of which only the waits and outcomes matter."""
+"""Operations with a stratum, a wait and an outcome."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-# Subject, wait in microseconds, outcome.
+# Stratum, wait in microseconds, outcome.
 Wait = tuple[str, int, str]
 
 
 @pytest.fixture(scope="session")
 def waits(spark: SparkSession) -> Callable[[Iterable[Wait]], DataFrame]:
-    """Makes operations; those that expired did so by their timeout."""
+    """Makes a frame of operations. Expired ones expired by their timeout."""
 
     def make(rows: Iterable[Wait]) -> DataFrame:
         return spark.createDataFrame(

@@ -1,4 +1,4 @@
-"""What the advisor says."""
+"""The sentences and durations of the advice."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ KNOWN = Advice(
 UNKNOWN = replace(KNOWN, timeout_us=None, more_completed=None, waited_less_us=None)
 
 
-def test_sentence_says_what_the_timeout_would_change() -> None:
+def test_a_sentence_explains_the_effect_of_the_timeout() -> None:
     assert KNOWN.sentence() == (
         "With a timeout of 1.21 s, 99.9 % of DelayedFetch in fetch complete: of these 20,000 operations "
         "1,203 more would have completed, and all together would have waited 5.20 min more."
     )
 
 
-def test_fewer_complete_and_wait_less() -> None:
+def test_fewer_completions_and_shorter_waits_are_explained() -> None:
     sentence = replace(KNOWN, more_completed=-3.0, waited_less_us=30_000.0).sentence()
     assert "3 fewer would have completed, and all together would have waited 30.0 ms less." in sentence
 
 
-def test_change_of_less_than_half_an_operation_is_none() -> None:
+def test_a_change_of_less_than_half_an_operation_is_no_change() -> None:
     assert "as many would have completed" in replace(KNOWN, more_completed=-0.4).sentence()
 
 
-def test_sentence_names_the_key() -> None:
+def test_a_sentence_names_the_key() -> None:
     assert "99.9 % of DelayedFetch in fetch on orders-7 complete" in replace(KNOWN, key="orders-7").sentence()
 
 
-def test_sentence_says_where_knowledge_ends() -> None:
+def test_a_sentence_says_when_the_timeout_is_not_identifiable() -> None:
     assert replace(UNKNOWN, share=0.99, known_share=0.8391).sentence() == (
         "The timeout by which 99 % of DelayedFetch in fetch complete is not identifiable beyond 5.00 s, "
         "the longest wait recorded: 83.91 % complete within it."
     )
 
 
-@pytest.mark.parametrize(("known", "said"), [(0.99899, "99.89 %"), (0.29, "29 %"), (0.0, "0 %")])
-def test_known_share_is_not_rounded_up(known: float, said: str) -> None:
-    assert f": {said} complete within it" in replace(UNKNOWN, known_share=known).sentence()
+@pytest.mark.parametrize(("known", "printed"), [(0.99899, "99.89 %"), (0.29, "29 %"), (0.0, "0 %")])
+def test_the_known_share_is_rounded_down(known: float, printed: str) -> None:
+    assert f": {printed} complete within it" in replace(UNKNOWN, known_share=known).sentence()
 
 
-def test_timeout_that_is_not_known_is_longer_than_what_is() -> None:
+def test_an_unidentifiable_timeout_is_printed_as_longer_than_the_longest_wait() -> None:
     assert KNOWN.timeout == "1.21 s"
     assert UNKNOWN.timeout == "> 5.00 s"
 
 
 @pytest.mark.parametrize(
-    ("microseconds", "said"),
+    ("microseconds", "text"),
     [
         (0, "0 µs"),
         (999, "999 µs"),
@@ -78,5 +78,5 @@ def test_timeout_that_is_not_known_is_longer_than_what_is() -> None:
         (7.2e13, "20,000 h"),
     ],
 )
-def test_durations_have_three_figures_and_the_unit_that_suits(microseconds: float, said: str) -> None:
-    assert duration(microseconds) == said
+def test_durations_have_three_digits_and_a_fitting_unit(microseconds: float, text: str) -> None:
+    assert duration(microseconds) == text

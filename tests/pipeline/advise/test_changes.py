@@ -1,4 +1,4 @@
-"""What another timeout would have changed, worked by hand and against waits that are known in truth."""
+"""The effect of another timeout, computed by hand and against a known distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Waits = Callable[[Iterable[Wait]], DataFrame]
 
 
 def advised(operations: DataFrame, *shares: float) -> dict[tuple[str, float], Row]:
-    # A checkpoint, as the job makes one: else each use would compute the curves anew.
+    # A checkpoint, as the job makes one; else the curves would be computed twice.
     curves = survival.curves(survival.ends(operations)).localCheckpoint()
     rows = survival.changes(curves, survival.timeouts(curves, shares)).collect()
     return {(row.stratum, row.share): row for row in rows}
@@ -41,36 +41,40 @@ def change(row: Row) -> tuple[int | None, float | None, float | None]:
     return row.timeout_us, row.more_completed, row.waited_less_us
 
 
-def test_shorter_timeout_ends_what_waited_longer(worked: dict[tuple[str, float], Row]) -> None:
+def test_a_shorter_timeout_ends_longer_waits(worked: dict[tuple[str, float], Row]) -> None:
     assert change(worked["cut short", 0.5]) == (3, -2, 5 + 6)
     assert change(worked["cut short", 0.9]) == (9, 0, 0)
 
 
-def test_longer_timeout_lets_the_expired_go_on_as_the_others_that_got_so_far(
+def test_with_a_longer_timeout_expired_operations_continue_like_those_that_waited_as_long(
     worked: dict[tuple[str, float], Row],
 ) -> None:
-    # With 4, two of three that wait beyond 2 complete, so the expired one does at two thirds, and waits for 2
-    # more in any case; the one that completed at 6 would not have, and is spared 2.
+    # With 4, two of the three that wait beyond 2 complete. So the expired one completes with a probability of
+    # two thirds, and waits for 2 more in any case. The one that completed at 6 would not, and waits 2 less.
     assert change(worked["gone on", 0.5]) == pytest.approx((4, 2 / 3 - 1, 0))
-    # With 6 it completes, at two thirds having waited for 2 more, else for 4.
+    # With 6 it completes: with a probability of two thirds after 2 more, else after 4 more.
     assert change(worked["gone on", 0.9]) == pytest.approx((6, 1, -(2 * 2 / 3 + 4 / 3)))
 
 
 @pytest.mark.parametrize("stratum", ["left", "closed"])
-def test_what_was_not_ended_by_its_timeout_is_not_changed_by_a_longer_one(
+def test_a_longer_timeout_changes_only_operations_that_their_timeout_ended(
     worked: dict[tuple[str, float], Row], stratum: str
 ) -> None:
     assert change(worked[stratum, 0.9]) == (4, 0, 0)
 
 
-def test_beyond_the_longest_wait_nothing_is_said(worked: dict[tuple[str, float], Row]) -> None:
+def test_a_timeout_beyond_the_longest_wait_has_no_effect(
+    worked: dict[tuple[str, float], Row],
+) -> None:
     assert change(worked["unknown", 0.5]) == (1, 0, 2)
     assert change(worked["unknown", 0.9]) == (None, None, None)
     assert worked["unknown", 0.9].known_share == pytest.approx(0.5)
 
 
-def test_truth_behind_cut_off_waits_is_found_and_the_naive_percentile_misses_it(waits: Waits) -> None:
-    """Log-normal waits, of which some were cut off at 250 ms, some at 4 s, and some were cancelled."""
+def test_the_estimate_recovers_the_distribution_of_censored_waits(
+    waits: Waits,
+) -> None:
+    """Log-normal waits, censored at 250 ms, at 4 s, or by a cancellation."""
     median, sigma, number = 200_000, 1.0, 6_000
     draw = random.Random(11)
     truth = [
@@ -93,7 +97,7 @@ def test_truth_behind_cut_off_waits_is_found_and_the_naive_percentile_misses_it(
         assert row.timeout_us == pytest.approx(right, rel=0.06)
         assert row.naive_us < 0.75 * right
 
-        # Those that were cancelled stay so, unless this timeout would have come first.
+        # Cancelled operations stay cancelled, unless this timeout comes first.
         seen = [
             (completion, min(cancellation, row.timeout_us) if cancellation < timeout else row.timeout_us)
             for completion, timeout, cancellation in truth

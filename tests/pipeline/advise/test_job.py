@@ -1,4 +1,4 @@
-"""`purgatory-pipeline advise`, on a dataset as `compact` leaves it."""
+"""The command `advise`, on a dataset as `compact` leaves it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,30 +14,24 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import COMMITS, OPERATIONS, OPERATIONS_TABLE
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+from tests.pipeline.journals import operation
 
 
 def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, str]]) -> Dataset:
-    """A dataset with operations on these keys, that waited so many milliseconds."""
+    """A dataset with operations on these keys; waits are in milliseconds."""
     dataset = Dataset(str(root))
     rows = [
-        (
-            "a",
-            "fetch",
+        operation(
             number,
-            "Fetch",
-            [key],
-            NOON,
-            5_000,
-            1_000 * wait,
-            0 if outcome == "expired" else None,
-            outcome,
-            1,
+            keys=[key],
+            waited_us=1_000 * wait,
+            lateness_us=0 if outcome == EXPIRED else None,
+            outcome=outcome,
         )
         for number, (key, wait, outcome) in enumerate(waits)
     ]
@@ -63,7 +56,7 @@ def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
 @dataclass(frozen=True)
 class Run:
     options: Namespace
-    said: str
+    output: str
     tables: dict[str, list[Any]]
 
 
@@ -75,12 +68,12 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     parser = ArgumentParser()
     advise.add_arguments(parser)
     options = parser.parse_args([str(root), "--hot-keys", "1"])
-    with redirect_stdout(StringIO()) as said:
+    with redirect_stdout(StringIO()) as printed:
         advise.run(spark, options)
-    return Run(options, said.getvalue(), advised(spark, dataset))
+    return Run(options, printed.getvalue(), advised(spark, dataset))
 
 
-def test_it_gives_the_same_when_run_again_also_after_an_interruption(
+def test_a_second_run_gives_the_same_tables_even_after_an_interruption(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*arguments: object) -> None:
@@ -90,7 +83,7 @@ def test_it_gives_the_same_when_run_again_also_after_an_interruption(
         patched.setattr(advise, "flattened", interrupt)
         with pytest.raises(KeyboardInterrupt):
             advise.run(spark, run.options)
-    # Which leaves the one that is written last missing.
+    # The table that is written last is missing.
     left = sorted(path.name for path in Path(run.options.dataset.root, "advice").iterdir())
     assert left == ["curves", "timeouts"]
 
@@ -110,15 +103,15 @@ def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
         *(("hot", wait) for wait in (1_000, 2_000, 5_000)),
     ]
     assert len(first["sentences"]) == len(first["timeouts"])
-    lines = run.said.splitlines()
+    lines = run.output.splitlines()
     assert lines[0].split() == ["operations", "50", "%", "90", "%", "95", "%", "99", "%", "99.9", "%"]
     assert lines[1].startswith("Fetch in fetch                  4  2.00 ms  > 5.00 ms")
     assert lines[2].startswith("Fetch in fetch on hot           3  2.00 ms  > 5.00 ms")
-    spoken = [row.sentence for row in first["sentences"] if row.share == 0.99]
-    assert [line for line in lines[3:] if line] == spoken
-    assert "not identifiable beyond 5.00 ms" in spoken[0]
+    printed = [row.sentence for row in first["sentences"] if row.share == 0.99]
+    assert [line for line in lines[3:] if line] == printed
+    assert "not identifiable beyond 5.00 ms" in printed[0]
 
 
-def test_where_no_operations_are_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="no operations"):
+def test_an_empty_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="no operations are compacted here"):
         advise.run(spark, Namespace(dataset=compacted(spark, tmp_path, []), hot_keys=1))

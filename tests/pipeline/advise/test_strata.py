@@ -1,15 +1,15 @@
-"""What the advisor looks at."""
+"""Strata: the groups of operations that get advice."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.transforms.strata import flattened, of_kinds_and_keys
+from purgatory.pipeline.transforms.strata import flattened, with_strata
 
 COLUMNS = "purgatory string, kind string, keys array<string>, waited_us long"
 
 
-def test_operation_counts_once_for_its_kind_and_once_for_each_of_its_hot_keys(spark: SparkSession) -> None:
+def test_an_operation_is_in_the_stratum_of_its_kind_and_of_each_of_its_hot_keys(spark: SparkSession) -> None:
     operations = spark.createDataFrame(
         [
             ("fetch", "Fetch", ["hot", "hot", "cold"], 1),
@@ -20,11 +20,7 @@ def test_operation_counts_once_for_its_kind_and_once_for_each_of_its_hot_keys(sp
     )
     keys = spark.createDataFrame([("fetch", "hot"), ("fetch", "warm")], "purgatory string, key string")
 
-    rows = (
-        flattened(of_kinds_and_keys(operations, keys))
-        .select("purgatory", "kind", "key", "waited_us")
-        .collect()
-    )
+    rows = flattened(with_strata(operations, keys)).select("purgatory", "kind", "key", "waited_us").collect()
 
     assert sorted(rows, key=str) == sorted(
         [

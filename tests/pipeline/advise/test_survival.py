@@ -1,4 +1,4 @@
-"""The curve, against the textbook and against lifelines, and what is read off it."""
+"""Survival curves and timeouts, compared with the textbook and with lifelines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from purgatory.pipeline.transforms import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]
-# What a column has for each stratum and wait.
+# The values of each column, in the order of the waits.
 Curve = dict[str, list[Any]]
 
 EXACT = 1e-9
 SHARES = (0.1, 0.5, 0.9, 0.99)
 
-# At 2 one completes and one does not: it is at risk when the other completes.
+# At 2 one operation completes and one expires, which is still at risk when the other completes.
 WORKED = [
     ("worked", 1, "completed"),
     ("worked", 2, "completed"),
@@ -38,7 +38,7 @@ WORKED = [
 
 
 def drawn() -> list[Wait]:
-    """Strata of all sizes: few distinct waits and many ties, or many distinct ones."""
+    """Strata of all sizes, with many ties or many distinct waits."""
     draw = random.Random(5)
     strata = [
         (f"{number:02}", draw.choice([1, 2, 7, 40]), draw.choice([3, 30, 10**6])) for number in range(30)
@@ -67,7 +67,7 @@ def curves(waits: Waits) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def by_subject(curves: DataFrame) -> dict[str, Curve]:
+def by_stratum(curves: DataFrame) -> dict[str, Curve]:
     rows = curves.orderBy("stratum", "waited_us").collect()
     return {
         stratum: {
@@ -77,8 +77,8 @@ def by_subject(curves: DataFrame) -> dict[str, Curve]:
     }
 
 
-def test_worked_example(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["worked"]
+def test_worked_example(by_stratum: dict[str, Curve]) -> None:
+    curve = by_stratum["worked"]
     assert curve["waited_us"] == [1, 2, 3, 5, 6]
     assert curve["at_risk"] == [6, 5, 3, 2, 1]
     assert curve["ended"] == [1, 2, 1, 1, 1]
@@ -86,13 +86,15 @@ def test_worked_example(by_subject: dict[str, Curve]) -> None:
     assert curve["expired"] == [0, 1, 0, 0, 0]
     assert curve["completed_running"] == [1, 2, 2, 3, 3]
     assert curve["survival"] == pytest.approx([5 / 6, 2 / 3, 2 / 3, 1 / 3, 1 / 3], abs=EXACT)
-    # Of the first second all, of the next five sixths, of the next two each two thirds, a third of the last.
+    # All wait for the first unit, five sixths for the next, two thirds for three more, a third for the last.
     areas = [1, 1 + 5 / 6, 1 + 5 / 6 + 2 / 3, 1 + 5 / 6 + 3 * 2 / 3, 1 + 5 / 6 + 3 * 2 / 3 + 1 / 3]
     assert curve["mean_wait_us"] == pytest.approx(areas, abs=EXACT)
 
 
-def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["worked"]
+def test_the_plain_interval_is_some_standard_errors_clipped_to_0_and_1(
+    by_stratum: dict[str, Curve],
+) -> None:
+    curve = by_stratum["worked"]
     # Greenwood: the sum of completed / (at risk * the others at risk).
     variances = [1 / 30, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20 + 1 / 2, 1 / 30 + 1 / 20 + 1 / 2]
     margins = [
@@ -106,15 +108,15 @@ def test_plain_interval_is_some_standard_errors_wide_and_stays_a_share(by_subjec
     assert 1.0 in highs
 
 
-def test_curve_interval_and_area_are_those_of_lifelines(by_subject: dict[str, Curve]) -> None:
-    assert len(by_subject) == 36
-    for stratum, curve in by_subject.items():
+def test_curve_interval_and_area_agree_with_lifelines(by_stratum: dict[str, Curve]) -> None:
+    assert len(by_stratum) == 36
+    for stratum, curve in by_stratum.items():
         fitted = fit(stratum)
         at = curve["waited_us"]
         assert curve["survival"] == pytest.approx(
             list(fitted.survival_function_.iloc[:, 0].loc[at]), abs=EXACT
         )
-        # Where it is zero, lifelines has an interval from one to one.
+        # Where the curve is zero, the interval of lifelines is from one to one.
         above = [wait for wait, share in zip(at, curve["survival"], strict=True) if share > 0]
         for column, bounds in zip(("survival_low", "survival_high"), interval(fitted, above), strict=True):
             assert curve[column][: len(above)] == pytest.approx(bounds, abs=EXACT), (stratum, column)
@@ -132,21 +134,21 @@ def interval(fitted: KaplanMeierFitter, waits: list[int]) -> tuple[list[float], 
     return list(bounds.iloc[:, 0]), list(bounds.iloc[:, 1])
 
 
-def test_nothing_is_said_of_the_interval_where_all_have_completed(by_subject: dict[str, Curve]) -> None:
+def test_the_interval_is_null_where_all_operations_have_completed(by_stratum: dict[str, Curve]) -> None:
     for stratum in ("all completed", "last completed", "at once", "alone"):
-        curve = by_subject[stratum]
+        curve = by_stratum[stratum]
         assert curve["survival"][-1] == 0
         for bound in ("survival_low", "survival_high", "plain_low", "plain_high"):
             assert curve[bound][-1] is None
 
 
-def test_curve_stays_at_one_while_none_has_completed(by_subject: dict[str, Curve]) -> None:
-    curve = by_subject["all censored"]
+def test_the_curve_is_one_until_an_operation_completes(by_stratum: dict[str, Curve]) -> None:
+    curve = by_stratum["all censored"]
     for column in ("survival", "survival_low", "survival_high", "plain_low", "plain_high"):
         assert curve[column] == [1.0, 1.0, 1.0]
 
 
-def test_operations_expired_by_the_closing_of_their_purgatory_are_not_counted_as_expired(
+def test_operations_expired_by_closing_their_purgatory_are_not_counted_as_expired(
     spark: SparkSession,
 ) -> None:
     rows = [("a", 5, "expired", 1), ("a", 5, "expired", None), ("a", 5, "completed", None)]
@@ -154,7 +156,7 @@ def test_operations_expired_by_the_closing_of_their_purgatory_are_not_counted_as
     assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
 
 
-def test_timeouts_are_the_first_waits_by_which_the_shares_complete(curves: DataFrame) -> None:
+def test_a_timeout_is_the_first_wait_by_which_the_share_completes(curves: DataFrame) -> None:
     rows = {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
     assert len(rows) == 36 * len(SHARES)
     for stratum, mine in groupby(sorted(ALL), key=itemgetter(0)):
@@ -173,7 +175,7 @@ def test_timeouts_are_the_first_waits_by_which_the_shares_complete(curves: DataF
 
 
 def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
-    """The product as the textbook has it, in fractions."""
+    """The product of the textbook, in fractions."""
     left = Fraction(1)
     curve = []
     for wait in sorted({wait for wait, _ in waits}):
@@ -183,28 +185,26 @@ def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
     return curve
 
 
-def test_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross(
-    curves: DataFrame, by_subject: dict[str, Curve]
+def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_share(
+    curves: DataFrame, by_stratum: dict[str, Curve]
 ) -> None:
     rows = survival.timeouts(curves, (0.5,)).collect()
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
-        curve = by_subject[row.stratum]
+        curve = by_stratum[row.stratum]
 
         def first(column: str, curve: Curve = curve) -> int | None:
             points = zip(curve["waited_us"], curve[column], strict=True)
             return next((wait for wait, bound in points if bound is not None and bound <= 0.5), None)
 
         assert row.timeout_high_us == first("survival_high")
-        # All have completed where the low bound ends.
+        # The low bound ends where all have completed.
         low = [wait for wait in (first("survival_low"), first("survival")) if wait is not None]
         assert row.timeout_low_us == min(low, default=None)
 
 
-def test_curves_do_not_depend_on_the_order_of_the_operations(
-    waits: Waits, by_subject: dict[str, Curve]
-) -> None:
+def test_curves_do_not_depend_on_the_order_of_operations(waits: Waits, by_stratum: dict[str, Curve]) -> None:
     shuffled = random.Random(1).sample(WORKED, len(WORKED))
     rows = survival.curves(survival.ends(waits(shuffled).repartition(5))).orderBy("waited_us").collect()
-    for column, values in by_subject["worked"].items():
+    for column, values in by_stratum["worked"].items():
         assert [row[column] for row in rows] == values

@@ -1,6 +1,6 @@
-"""Runs commands on a cluster, in a process of its own: ``python -m tests.pipeline.cluster.driver < ORDERS``.
+"""Runs commands on a cluster in a separate process: ``python -m tests.pipeline.cluster.driver < ORDERS``.
 
-A process has one SparkContext, and that of the tests is local. All commands share a session, since
+A process has one SparkContext, and that of the tests is local. All commands share a session, because
 executors take seconds to start.
 """
 
@@ -17,7 +17,7 @@ from purgatory.pipeline.command import parser
 from purgatory.pipeline.session import spark_session
 from tests.pipeline.cluster.standalone import WORKERS, kill
 
-# Seconds between two looks at what Spark is doing.
+# Seconds between two polls of Spark's status.
 _EVERY: Final = 0.005
 
 
@@ -27,39 +27,39 @@ class Orders(TypedDict):
     master: str
     settings: dict[str, str]
     commands: list[list[str]]
-    # The worker to kill in the middle of the last command.
-    victim: int
+    # The process of the worker to kill during the last command.
+    worker: int
 
 
-class Assassin(threading.Thread):
-    """Kills a worker at its work, when a stage that reads what was shuffled has done some of its tasks."""
+class WorkerKiller(threading.Thread):
+    """Kills a worker while it runs tasks of a stage that reads shuffled rows and has completed some tasks."""
 
-    def __init__(self, spark: SparkSession, victim: int) -> None:
-        super().__init__(name="assassin")
+    def __init__(self, spark: SparkSession, worker: int) -> None:
+        super().__init__(name="killer")
         self._tracker = spark.sparkContext.statusTracker()
-        self._victim = victim
+        self._worker = worker
         self._over = threading.Event()
-        self.struck: str | None = None
+        self.killed_during: str | None = None
 
     def run(self) -> None:
-        while self.struck is None and not self._over.wait(_EVERY):
-            self.struck = self._moment()
-        if self.struck is not None:
-            kill(self._victim)
+        while self.killed_during is None and not self._over.wait(_EVERY):
+            self.killed_during = self._suitable_stage()
+        if self.killed_during is not None:
+            kill(self._worker)
 
     def stop(self) -> None:
         self._over.set()
         self.join()
 
-    def _moment(self) -> str | None:
-        """What is in the middle, if anything is, and keeps all workers busy for longer than one task."""
+    def _suitable_stage(self) -> str | None:
+        """A stage in progress that keeps all workers busy for longer than one task, if there is one."""
         for stage in map(self._tracker.getStageInfo, self._tracker.getActiveStageIds()):
             if stage is None or not stage.numCompletedTasks or stage.numActiveTasks < WORKERS:
                 continue
             if stage.numTasks - stage.numCompletedTasks - stage.numActiveTasks < WORKERS:
                 continue
             for job in map(self._tracker.getJobInfo, self._tracker.getActiveJobsIds()):
-                # The others of its stages came before it, be it for an earlier job.
+                # The job's other stages came before it, possibly for an earlier job.
                 if job and len(job.stageIds) > 1 and stage.stageId in job.stageIds:
                     return f"{stage}, of {job}"
         return None
@@ -68,18 +68,18 @@ class Assassin(threading.Thread):
 def main() -> None:
     orders: Orders = json.load(sys.stdin)
     with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
-        *usual, last = map(parser().parse_args, orders["commands"])
-        for options in usual:
+        *others, last = map(parser().parse_args, orders["commands"])
+        for options in others:
             options.job.run(spark, options)
-        assassin = Assassin(spark, orders["victim"])
-        assassin.start()
+        killer = WorkerKiller(spark, orders["worker"])
+        killer.start()
         try:
             last.job.run(spark, last)
         finally:
-            assassin.stop()
-        if assassin.struck is None:
-            raise RuntimeError("it was over before there was a middle of it")
-        print(assassin.struck)
+            killer.stop()
+        if killer.killed_during is None:
+            raise RuntimeError("no stage was suitable for killing a worker: the command ended first")
+        print(killer.killed_during)
 
 
 if __name__ == "__main__":

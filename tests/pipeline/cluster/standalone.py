@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine, from the pip package alone."""
+"""A standalone Spark cluster on this machine, started from the pip package."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from purgatory.pipeline.java import java_home
 
 _SPARK: Final = Path(pyspark.__file__).parent
 _LOOPBACK: Final = "127.0.0.1"
-# Each with a core: so many tasks run at a time.
+# Each worker has one core, and runs one task at a time.
 WORKERS: Final = 2
 # Seconds.
-_PATIENCE: Final = 60.0
+_TIMEOUT: Final = 60.0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is running: the master's URL, and each worker's process."""
+    """A running cluster: the URL of its master, and the process of each worker."""
 
     url: str
     workers: tuple[int, ...]
@@ -36,7 +36,7 @@ class Cluster:
 
 @contextmanager
 def standalone(directory: Path) -> Iterator[Cluster]:
-    """A master and its WORKERS, until the block ends; then none of their processes is left."""
+    """Run a master and its WORKERS until the block ends. Then all their processes have ended."""
     with java_home() as java, ExitStack() as daemons:
         environment = {
             **os.environ,
@@ -46,11 +46,11 @@ def standalone(directory: Path) -> Iterator[Cluster]:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-            # What runs these tests is installed on each worker, so to speak.
+            # The workers import the package from the same path.
             "PYTHONPATH": str(Path(purgatory.__file__).parents[1]),
         }
         master = daemons.enter_context(_daemon("master.Master", directory / "master", environment))
-        url = _said(directory / "master", r"Starting Spark master at (spark://\S+)", master)
+        url = _wait_for_log(directory / "master", r"Starting Spark master at (spark://\S+)", master)
         started = []
         for number in range(WORKERS):
             log = directory / f"worker-{number}"
@@ -59,12 +59,12 @@ def standalone(directory: Path) -> Iterator[Cluster]:
                 (log, daemons.enter_context(_daemon("worker.Worker", log, environment, *arguments)))
             )
         for log, worker in started:
-            _said(log, f"(Successfully registered with master) {re.escape(url)}", worker)
+            _wait_for_log(log, f"(Successfully registered with master) {re.escape(url)}", worker)
         yield Cluster(url, tuple(worker.pid for _, worker in started))
 
 
 def kill(worker: int) -> None:
-    """At once, with the executors that it has started."""
+    """Kill a worker at once, with the executors that it started."""
     os.killpg(worker, signal.SIGKILL)
 
 
@@ -72,7 +72,7 @@ def kill(worker: int) -> None:
 def _daemon(
     name: str, log: Path, environment: Mapping[str, str], *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One in a session of its own, of which none is left when the block ends."""
+    """A daemon in its own session. All its processes have ended when the block ends."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [
@@ -91,34 +91,34 @@ def _daemon(
 
 
 def _end(daemon: subprocess.Popen[bytes]) -> None:
-    """Of the workers of Python, which are in process groups of their own, each ends with its executor."""
+    """Kill a daemon and wait for its session to end. Python workers end with their executor."""
     with suppress(ProcessLookupError):
         os.killpg(daemon.pid, signal.SIGKILL)
     daemon.wait()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while left := members(daemon.pid):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"processes {left} have outlived their daemon")
+            raise TimeoutError(f"processes {left} are still running after their daemon ended")
         time.sleep(0.05)
 
 
 def members(session: int) -> Sequence[int]:
-    """The processes of a session that have not ended."""
-    found = []
+    """The running processes of a session."""
+    processes = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(FileNotFoundError, ProcessLookupError):
-            # Behind the name, which may have spaces: the state, the parent, the group, the session.
+            # After the name, which may contain spaces: state, parent, group, session.
             state, _, _, of, *_ = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
             if state != "Z" and int(of) == session:
-                found.append(int(name))
-    return found
+                processes.append(int(name))
+    return processes
 
 
-def _said(log: Path, pattern: str, daemon: subprocess.Popen[bytes]) -> str:
-    """What the group of the pattern matches, as soon as the daemon has said it."""
-    deadline = time.monotonic() + _PATIENCE
+def _wait_for_log(log: Path, pattern: str, daemon: subprocess.Popen[bytes]) -> str:
+    """Wait until the log matches the pattern. Returns the matched group."""
+    deadline = time.monotonic() + _TIMEOUT
     while time.monotonic() < deadline and daemon.poll() is None:
         if found := re.search(pattern, log.read_text()):
             return found[1]
         time.sleep(0.05)
-    raise RuntimeError(f"a daemon has not started:\n{log.read_text()}")
+    raise RuntimeError(f"a daemon did not start:\n{log.read_text()}")

@@ -1,6 +1,6 @@
-"""The commands on a cluster of a master and two workers, beside the same on two threads of this machine.
+"""The commands on a cluster of a master and two workers give the same tables as on a local master.
 
-In the middle of the last of them, `summarize`, a worker is killed.
+A worker is killed during the last command, `summarize`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,78 +22,86 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline.command import parser
 from tests.pipeline.cluster.driver import Orders
-from tests.pipeline.cluster.standalone import Cluster, standalone
+from tests.pipeline.cluster.standalone import standalone
 from tests.pipeline.settings import SETTINGS
 
-# A cluster takes half a minute where there are two cores, and more where these have other work.
+# A cluster takes half a minute on two cores, and more if they have other work.
 pytestmark = pytest.mark.timeout(600)
 
 OPERATIONS: Final = 20_000
 
 ON_A_CLUSTER: Final = {
     **SETTINGS,
-    # As users have it, but that it would run all of few rows in one task.
+    # As users have it, except that it would merge few rows into one task.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
     "spark.executor.memory": "512m",
-    # Both workers get something to do: of several files, and of several parts after each shuffle.
+    # Both workers get tasks: several files, and several partitions after each shuffle.
     "spark.sql.files.maxRecordsPerFile": str(OPERATIONS // 4),
     "spark.sql.shuffle.partitions": "6",
-    # What was on a worker that is gone is asked for three times, by default every five seconds.
+    # Spark asks a dead worker for its blocks three times, by default every five seconds.
     "spark.shuffle.io.retryWait": "100ms",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.rolling.enabled": "false",
     "spark.eventLog.compress": "false",
 }
 
-TABLES: Final = (
-    *("journal/operations", "journal/checks", "dataset/operations", "dataset/checks"),
-    *(f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")),
-    *(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
-    *(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
-)
+# The tables that each command writes.
+TABLES: Final = {
+    "generate": ("journal/operations", "journal/checks"),
+    "compact": ("dataset/operations", "dataset/checks"),
+    "advise": tuple(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
+    "replay": tuple(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
+    "summarize": tuple(
+        f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Where the same commands have left the same, and what Spark has noted down about the cluster's."""
+    """The same commands on both masters, their tables, and the events of the cluster."""
 
+    commands: Sequence[str]
     local: Path
     cluster: Path
     events: Sequence[dict[str, Any]]
 
 
-def commands(root: Path) -> list[list[str]]:
+def arguments(command: str, root: Path) -> list[str]:
     journal, dataset = f"{root}/journal", f"{root}/dataset"
-    return [
-        ["generate", journal, f"--operations={OPERATIONS}", "--duration=300"],
-        ["compact", journal, dataset],
-        ["advise", dataset, "--hot-keys=1"],
-        ["replay", dataset, "--operations=0", "--ticks=0.05", "--wheel-sizes=8"],
-        ["summarize", dataset],
-    ]
+    return {
+        "generate": ["generate", journal, f"--operations={OPERATIONS}", "--duration=300"],
+        "compact": ["compact", journal, dataset],
+        "advise": ["advise", dataset, "--hot-keys=1"],
+        "replay": ["replay", dataset, "--operations=0", "--ticks=0.05", "--wheel-sizes=8"],
+        "summarize": ["summarize", dataset],
+    }[command]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with standalone(tmp_path_factory.mktemp("daemons")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Done once for all tests, since that takes most of their time."""
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(("generate", "compact", "summarize"), id="summarize"),
+        pytest.param(tuple(TABLES), id="all commands", marks=pytest.mark.long),
+    ],
+)
+def runs(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Runs:
+    """Run the commands once for all tests, at the same time on both masters."""
+    commands: Sequence[str] = request.param
     local, remote, events = (tmp_path_factory.mktemp(name) for name in ("local", "cluster", "events"))
-    orders: Orders = {
-        "master": cluster.url,
-        "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
-        "commands": commands(remote),
-        "victim": cluster.workers[0],
-    }
-    with ThreadPoolExecutor(1) as beside:
-        driver = beside.submit(
+    with standalone(tmp_path_factory.mktemp("daemons")) as cluster, ThreadPoolExecutor(1) as thread:
+        orders: Orders = {
+            "master": cluster.url,
+            "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
+            "commands": [arguments(command, remote) for command in commands],
+            "worker": cluster.workers[0],
+        }
+        driver = thread.submit(
             subprocess.run,
             [sys.executable, "-m", "tests.pipeline.cluster.driver"],
             input=json.dumps(orders),
@@ -103,24 +111,25 @@ def runs(cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPat
             text=True,
             check=False,
         )
-        for options in map(parser().parse_args, commands(local)):
+        for command in commands:
+            options = parser().parse_args(arguments(command, local))
             options.job.run(spark, options)
         done = driver.result()
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = events.iterdir()
-    return Runs(local, remote, [json.loads(line) for line in log.read_text().splitlines()])
+    return Runs(commands, local, remote, [json.loads(line) for line in log.read_text().splitlines()])
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """In an order that depends on no float."""
-    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    """The rows of a table, in an order that does not depend on floats."""
+    unsorted: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return sorted(
-        found, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
+        unsorted, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
     )
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Floats to within what the order of a sum makes of them."""
+    """Whether two values are equal; floats, up to the error of a different order of summation."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return bool(one == other)
@@ -134,17 +143,18 @@ def assert_alike(found: list[dict[str, Any]], right: list[dict[str, Any]]) -> No
         assert all(map(alike, own.values(), other.values())), (own, other)
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_each_command_makes_the_same_on_a_cluster_though_a_worker_is_killed(runs: Runs, table: str) -> None:
-    assert_alike(rows(runs.cluster / table), rows(runs.local / table))
+def test_each_command_gives_the_same_tables_on_a_cluster_that_loses_a_worker(runs: Runs) -> None:
+    for command in runs.commands:
+        for table in TABLES[command]:
+            assert_alike(rows(runs.cluster / table), rows(runs.local / table))
 
 
-def test_both_workers_have_had_a_part_in_it(runs: Runs) -> None:
+def test_both_workers_ran_tasks(runs: Runs) -> None:
     tasks = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
     assert {task["Task Info"]["Executor ID"] for task in tasks} == {"0", "1"}
 
 
-def test_what_the_killed_worker_was_doing_was_done_by_the_other(runs: Runs) -> None:
+def test_the_other_worker_repeats_the_tasks_of_the_killed_one(runs: Runs) -> None:
     ends = [event for event in runs.events if event["Event"] == "SparkListenerTaskEnd"]
     lost = [end for end in ends if end["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
     assert lost

@@ -1,4 +1,4 @@
-"""Compaction: each row once, whatever happens meanwhile, and none without a trace."""
+"""The command `compact`: each row once, after failures and kills, and every refusal recorded."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def ids(frame: DataFrame) -> list[int]:
 class Compacted:
     journal: Path
     dataset: Dataset
-    said: str
+    output: str
 
     def copy(self, path: Path) -> Dataset:
-        """Of the dataset, for a test to add to."""
+        """A copy of the dataset that a test can change."""
         return Dataset(str(shutil.copytree(self.dataset.root, path)))
 
 
 @pytest.fixture(scope="module")
 def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Compacted:
-    """A journal with all that may be in one, and what becomes of it."""
+    """A journal with valid, duplicate, malformed and unreadable content, and its dataset."""
     root = tmp_path_factory.mktemp("compacted")
     journal, dataset = root / "journal", Dataset(f"{root}/dataset")
     midnight = NOON + timedelta(hours=12)
@@ -76,13 +76,13 @@ def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     add_segment(journal, "three", [ROWS[GAPS]], table=GAPS)
     (journal / OPERATIONS / "broken.parquet").write_bytes(b"no Parquet")
     (journal / OPERATIONS / ".unfinished.parquet.unfinished").write_bytes(b"")
-    with redirect_stdout(StringIO()) as said:
+    with redirect_stdout(StringIO()) as printed:
         run(spark, parser().parse_args(["compact", f"{journal}/", dataset.root]))
-    return Compacted(journal, dataset, said.getvalue())
+    return Compacted(journal, dataset, printed.getvalue())
 
 
-def test_it_is_told_what_became_of_each_row_and_file(compacted: Compacted) -> None:
-    lines = compacted.said.splitlines()
+def test_the_output_accounts_for_each_row_and_file(compacted: Compacted) -> None:
+    lines = compacted.output.splitlines()
     assert lines[0] == (
         "operations: 2 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 1 files unreadable"
     )
@@ -103,29 +103,29 @@ def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) 
     assert compacted.dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
 
 
-def test_what_is_wrong_in_a_journal_is_set_aside(spark: SparkSession, compacted: Compacted) -> None:
+def test_malformed_rows_and_files_are_in_the_quarantine(spark: SparkSession, compacted: Compacted) -> None:
     file, row = compacted.dataset.read_quarantine(spark).orderBy("reason", ascending=False).collect()
     assert file["reason"].startswith("unreadable: ")
     broken = compacted.journal / OPERATIONS / "broken.parquet"
     assert (file["source"], file["position"], file["row"]) == (f"file:{broken}", None, None)
     assert (row["reason"], row["position"], row["table"]) == ("tries is below 1", 3, "operations")
-    told: dict[str, Any] = json.loads(row["row"])
-    assert told | {"started": None} == operation(4, tries=0, started=None)
+    refused: dict[str, Any] = json.loads(row["row"])
+    assert refused | {"started": None} == operation(4, tries=0, started=None)
 
 
-def test_it_lies_in_directories_by_date_and_kind_that_others_read(compacted: Compacted) -> None:
+def test_other_readers_can_read_the_directories_by_date_and_kind(compacted: Compacted) -> None:
     (file,) = Path(compacted.dataset.operations).glob("date=2026-03-01/kind=Fetch/batch=0/*.parquet")
     (row,) = pq.ParquetFile(file).read().to_pylist()
     assert row == {name: value for name, value in operation(1).items() if name != "kind"}
 
 
-def test_what_was_compacted_is_not_compacted_again_wherever_it_is(
+def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
     spark: SparkSession, compacted: Compacted, tmp_path: Path
 ) -> None:
     dataset = compacted.copy(tmp_path / "dataset")
     moved = shutil.copytree(compacted.journal, tmp_path / "moved")
     assert add(spark, moved, dataset).added == Commit()
-    # It is a month older than the newest, as if its node had been away for that long.
+    # A month older than the newest, as if its node had been offline.
     late = add_segment(tmp_path / "late", "late", [operation(2), operation(5)])
     past = time.time() - 30 * 86400
     os.utime(late, (past, past))
@@ -139,7 +139,7 @@ def test_what_was_compacted_is_not_compacted_again_wherever_it_is(
     assert dataset.read_commits(spark, OPERATIONS_TABLE).count() == 2
 
 
-def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
+def test_a_batch_that_failed_halfway_is_invisible_and_is_added_once(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
@@ -159,14 +159,14 @@ def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
             with pytest.raises(OSError, match="the disk is gone"):
                 add(spark, journal, dataset)
 
-    # Before it is committed.
+    # A failure before the commit.
     add_and_fail_after(writes=2)
     assert Path(dataset.operations).exists()
     assert Path(dataset.quarantine).exists()
-    assert ids(dataset.whole_batches(spark, OPERATIONS_TABLE)) == []
+    assert ids(dataset.committed_batches(spark, OPERATIONS_TABLE)) == []
     assert dataset.read_quarantine(spark).count() == 0
 
-    # And after that, which only its checkpoint does not know.
+    # A failure after the commit, before Spark's checkpoint knows of it.
     add_and_fail_after(writes=3)
     assert ids(dataset.read_operations(spark)) == [1]
     assert add(spark, journal, dataset).added == Commit()
@@ -175,7 +175,7 @@ def test_a_batch_that_failed_half_way_is_not_seen_and_is_added_once(
     assert (commit["files"], commit["rows"], commit["kept"], commit["duplicates"]) == (1, 3, 1, 1)
 
 
-def test_run_again_meanwhile_it_refuses_and_once_it_was_killed_it_loses_and_doubles_nothing(
+def test_a_second_run_is_refused_and_after_a_kill_no_row_is_lost_or_repeated(
     spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
     for number in range(2):
@@ -188,9 +188,9 @@ def test_run_again_meanwhile_it_refuses_and_once_it_was_killed_it_loses_and_doub
         while not lock.exists():
             assert process.poll() is None
             time.sleep(0.01)
-        with pytest.raises(PipelineError, match=f"{lock}: another is at work here"):
+        with pytest.raises(PipelineError, match=f"{lock}: another process holds this lock"):
             run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
-        # It is writing the second batch when the first is there.
+        # When the first batch is committed, it is writing the second.
         while not Path(dataset.commits, "table=operations", "batch=0").exists():
             assert process.poll() is None
             time.sleep(0.01)
@@ -203,7 +203,7 @@ def test_run_again_meanwhile_it_refuses_and_once_it_was_killed_it_loses_and_doub
     assert tuple(counts) == (2, 4, 3, 1)
 
 
-def test_rows_that_do_not_add_up_are_not_added(
+def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2)])
@@ -214,24 +214,24 @@ def test_rows_that_do_not_add_up_are_not_added(
         dataset.read_operations(spark)
 
 
-def test_without_its_checkpoint_a_dataset_takes_no_more(
+def test_a_dataset_without_its_checkpoint_refuses_new_segments(
     spark: SparkSession, compacted: Compacted, tmp_path: Path
 ) -> None:
     dataset = compacted.copy(tmp_path / "dataset")
     shutil.rmtree(dataset.checkpoint("compact/operations"))
-    with pytest.raises(PipelineError, match="nobody knows which segments"):
+    with pytest.raises(PipelineError, match="it is unknown which segments"):
         add(spark, compacted.journal, dataset)
 
 
-def test_what_is_no_journal_is_not_taken_for_an_empty_one(
+def test_a_directory_that_is_not_a_journal_is_an_error(
     spark: SparkSession, tmp_path: Path, dataset: Dataset
 ) -> None:
     options = argparse.Namespace(journal=str(tmp_path), dataset=dataset, files_per_batch=1)
-    with pytest.raises(PipelineError, match="this is no journal, it has no directory 'operations'"):
+    with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
         run(spark, options)
 
 
-def test_what_spark_fails_at_is_told_as_spark_tells_it(
+def test_errors_of_spark_are_raised_unchanged(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Compaction, segments: DataFrame, batch: int) -> None:

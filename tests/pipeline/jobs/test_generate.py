@@ -1,4 +1,4 @@
-"""Made-up journals, as files."""
+"""The command `generate`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from purgatory.pipeline.transforms.segments import decode
 
 
 @pytest.mark.parametrize("text", ["2026-05-04T23:30", "2026-05-04T23:30Z", "2026-05-05T01:30+02:00"])
-def test_it_starts_when_it_is_told_to_in_utc_unless_that_has_an_offset(text: str) -> None:
+def test_the_start_is_in_utc_unless_it_has_an_offset(text: str) -> None:
     start = parser().parse_args(["generate", "x", "--start", text]).start
     assert start.isoformat() == "2026-05-04T23:30:00+00:00"
 
 
-def test_a_made_up_journal_is_one_that_can_be_compacted(
+def test_a_synthetic_journal_can_be_compacted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal = f"{tmp_path}/made-up"
+    journal = f"{tmp_path}/synthetic"
     arguments = [
         "generate",
         journal,
@@ -46,7 +46,7 @@ def test_a_made_up_journal_is_one_that_can_be_compacted(
     assert truth["kinds"] == [{"name": "Poll", "median": 0.1, "sigma": 1.0, "timeout": 0.2}]
     assert (truth["operations"], truth["start"]) == (5000, "2026-05-04T23:30:00+00:00")
 
-    # It has no duplicates, so nobody has to sort it to take them out.
+    # Without duplicates, no rows are sorted to remove them.
     monkeypatch.delattr(compaction, "without_duplicates")
     dataset = Dataset(str(tmp_path / "dataset"))
     added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added

@@ -1,4 +1,4 @@
-"""Waits as the replay takes them."""
+"""Waits on wheels, as the replay reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WheelWaits = Callable[[Iterable[tuple[str, Wait]]], DataFrame]
 
 @pytest.fixture(scope="session")
 def wheel_waits_of(spark: SparkSession) -> WheelWaits:
-    """Makes a frame of waits, each on the wheel of a purgatory, of node n."""
+    """Makes a frame of waits on the wheels of purgatories, all on node n."""
 
     def make(waits: Iterable[tuple[str, Wait]]) -> DataFrame:
         return spark.createDataFrame(

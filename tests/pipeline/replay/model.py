@@ -1,4 +1,4 @@
-"""What a reaper has to do, worked out wait by wait and without a wheel."""
+"""A model of the reaper's work that follows each wait by itself, without a wheel."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from purgatory.pipeline.transforms.reaper import NEVER, Setting, Wait, Work
 
-# An instant in microseconds, and what of it comes first: those that leave, then slots that start (whose
-# operations go from where they were, are put where they belong, and expire), then those that are added.
+# An instant in microseconds, and the order of events at the same instant. First waits are cancelled. Then
+# slots start: their operations leave the old slot, enter the new one, or expire. Then new waits are added.
 LEAVES, GOES, COMES, EXPIRES, ENTERS = range(5)
 Moment = tuple[int, int]
 
 
 @dataclass
 class Visit:
-    """A wait was in this slot of this level, from one moment to another."""
+    """The time that a wait spent in one slot."""
 
     place: tuple[int, int]
     began: Moment
@@ -48,13 +48,13 @@ def visits(wait: Wait, setting: Setting) -> list[Visit]:
 
 
 def model(waits: Sequence[Wait], setting: Setting) -> Work:
-    """The work that `Stretch.replayed` is to report for all of these waits."""
-    stays = [visits(wait, setting) for wait in waits]
-    expired = [wait for wait, stay in zip(waits, stays, strict=True) if stay[-1].ended[1] == EXPIRES]
-    everything = [visit for stay in stays for visit in stay]
+    """The work that `ReplayInterval.replayed` must report for all of these waits."""
+    paths = [visits(wait, setting) for wait in waits]
+    expired = [wait for wait, path in zip(waits, paths, strict=True) if path[-1].ended[1] == EXPIRES]
+    everything = [visit for path in paths for visit in path]
     return Work(
-        wakeups=wakeups(waits, stays, setting),
-        moves=len(everything) - len(stays),
+        wakeups=wakeups(waits, paths, setting),
+        moves=len(everything) - len(paths),
         fullest_slot=fullest(everything),
         levels=1 + max(visit.place[0] for visit in everything),
         lateness=Counter(-deadline % setting.tick_us for _, deadline, _ in expired),
@@ -74,32 +74,32 @@ def fullest(everything: Sequence[Visit]) -> int:
     return most
 
 
-def wakeups(waits: Sequence[Wait], stays: Sequence[Sequence[Visit]], setting: Setting) -> int:
+def wakeups(waits: Sequence[Wait], paths: Sequence[Sequence[Visit]], setting: Setting) -> int:
     tick = setting.tick_us
-    moments = sorted({stay[0].began for stay in stays} | {stay[-1].ended for stay in stays})
-    rung, alarm = 0, NEVER
+    moments = sorted({path[0].began for path in paths} | {path[-1].ended for path in paths})
+    wakes, alarm = 0, NEVER
     for moment in moments:
         while (alarm * tick, EXPIRES) < moment:
-            rung += 1
-            alarm = next_start(stays, alarm, tick)
+            wakes += 1
+            alarm = next_start(paths, alarm, tick)
         if moment[1] == ENTERS:
             added = [
                 -(-wait[1] // tick)
-                for wait, stay in zip(waits, stays, strict=True)
-                if stay[0].began == moment
+                for wait, path in zip(waits, paths, strict=True)
+                if path[0].began == moment
             ]
             alarm = min(alarm, *added)
-        if moment[1] == LEAVES and not any(stay[0].began < moment < stay[-1].ended for stay in stays):
+        if moment[1] == LEAVES and not any(path[0].began < moment < path[-1].ended for path in paths):
             alarm = NEVER
     while alarm < NEVER:
-        rung += 1
-        alarm = next_start(stays, alarm, tick)
-    return rung
+        wakes += 1
+        alarm = next_start(paths, alarm, tick)
+    return wakes
 
 
-def next_start(stays: Sequence[Sequence[Visit]], now: int, tick: int) -> int:
-    """When the next occupied slot starts, after all is done that there is to do at this tick."""
+def next_start(paths: Sequence[Sequence[Visit]], now: int, tick: int) -> int:
+    """The start of the next occupied slot, after the events at the tick `now`."""
     done = (now * tick, EXPIRES)
     return min(
-        (visit.start for stay in stays for visit in stay if visit.began <= done < visit.ended), default=NEVER
+        (visit.start for path in paths for visit in path if visit.began <= done < visit.ended), default=NEVER
     )

@@ -1,4 +1,4 @@
-"""The replay beside a purgatory that does the same, on virtual time."""
+"""The replay compared with a purgatory on virtual time that has the same waits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from purgatory import DelayedOperation, Purgatory, TimingWheel
-from purgatory.pipeline.transforms.reaper import Setting, Stretch, Wait
+from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting, Wait
 from purgatory.testing import VirtualTimeLoop
-from tests.pipeline.replay.histories import history
+from tests.pipeline.replay.random_waits import random_waits
 
 
 class Patient(DelayedOperation[None]):
@@ -21,7 +21,7 @@ class Patient(DelayedOperation[None]):
 
 
 class Moves:
-    """Counts what all wheels move between their levels."""
+    """Counts the moves between levels of all wheels."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -41,8 +41,8 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> Moves:
     return moves
 
 
-async def lived(waits: list[Wait], setting: Setting, moves: Moves) -> tuple[int, int, int, int]:
-    """The wake-ups, moves, levels and expiries of a purgatory in which these waits take place."""
+async def work_of_a_purgatory(waits: list[Wait], setting: Setting, moves: Moves) -> tuple[int, int, int, int]:
+    """The wake-ups, moves, levels and expirations of a purgatory with these waits."""
     loop = asyncio.get_running_loop()
     before = moves.count
     async with Purgatory(tick=setting.tick_us / 1e6, wheel_size=setting.wheel_size) as purgatory:
@@ -63,30 +63,30 @@ async def lived(waits: list[Wait], setting: Setting, moves: Moves) -> tuple[int,
         )
 
 
-async def test_on_a_wheel_of_one_level_all_is_the_same(virtual_time: VirtualTimeLoop, moves: Moves) -> None:
-    waits = [wait for wait in history(0, most=400) if wait[1] - wait[0] < 2_000_000]
+async def test_on_one_level_the_replay_equals_the_timer(virtual_time: VirtualTimeLoop, moves: Moves) -> None:
+    waits = [wait for wait in random_waits(0, most=400) if wait[1] - wait[0] < 2_000_000]
     setting = Setting(1_000, 2048)
 
-    work = Stretch(waits).replayed(setting)
+    work = ReplayInterval(waits).replayed(setting)
 
-    assert (work.wakeups, work.moves, work.levels, work.lateness.total()) == await lived(
+    assert (work.wakeups, work.moves, work.levels, work.lateness.total()) == await work_of_a_purgatory(
         waits, setting, moves
     )
 
 
-async def test_on_several_levels_it_wakes_as_often_and_moves_little_more(
+async def test_on_several_levels_the_replay_wakes_as_often_and_moves_slightly_more(
     virtual_time: VirtualTimeLoop, moves: Moves
 ) -> None:
-    # Of 400 such histories 4 have another number of wake-ups, by one or two, and 120 one of moves.
+    # Of 400 such examples, 4 differ in wake-ups, by one or two, and 120 in moves.
     settings = [Setting(1_000, 8), Setting(1_000, 32), Setting(10_000, 20), Setting(2_000, 3)]
-    replayed, happened = 0, 0
+    replayed, moved_by_timer = 0, 0
     for seed in range(24):
-        waits = history(seed, most=300)
+        waits = random_waits(seed, most=300)
         setting = settings[seed % 4]
-        work = Stretch(waits).replayed(setting)
-        wakeups, moved, levels, expired = await lived(waits, setting, moves)
+        work = ReplayInterval(waits).replayed(setting)
+        wakeups, moved, levels, expired = await work_of_a_purgatory(waits, setting, moves)
         assert (work.wakeups, work.levels, work.lateness.total()) == (wakeups, levels, expired), seed
         replayed += work.moves
-        happened += moved
-    # It empties each slot when it starts, and the timer when it is awake next, when some have left.
-    assert happened <= replayed <= 1.04 * happened
+        moved_by_timer += moved
+    # The replay empties a slot when it starts. The timer does so when it wakes next; some have left by then.
+    assert moved_by_timer <= replayed <= 1.04 * moved_by_timer

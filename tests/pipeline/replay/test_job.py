@@ -1,4 +1,4 @@
-"""`purgatory-pipeline replay`, on a dataset as `compact` leaves it."""
+"""The command `replay`, on a dataset as `compact` leaves it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import replay
 from purgatory.pipeline.recommendation import DEFAULT
 from purgatory.pipeline.schemas import COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.reaper import Setting, Stretch
+from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 
 
@@ -48,12 +48,12 @@ def parsed(*arguments: str) -> Namespace:
 @dataclass(frozen=True)
 class Run:
     options: Namespace
-    said: list[str]
+    output: list[str]
     settings: list[SparkRow]
     recommendations: list[SparkRow]
 
 
-# Five hundred in a second, for three seconds; every second one expires, after 300 ms.
+# Five hundred operations a second for three seconds. Every second one expires, after 300 ms.
 _STARTS = [2_000 * number + 7 for number in range(1500)]
 _ROWS = [
     operation(
@@ -79,55 +79,64 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     options = parsed(
         str(root), "--ticks", "0.001", "0.01", "--wheel-sizes", "512", "--late", "0.01", "--operations", "700"
     )
-    with redirect_stdout(StringIO()) as said:
+    with redirect_stdout(StringIO()) as printed:
         replay.run(spark, options)
     tables = (
         spark.read.parquet(dataset.replay(name)).orderBy("purgatory", "tick_us", "wheel_size").collect()
         for name in (replay.SETTINGS, replay.RECOMMENDATIONS)
     )
-    return Run(options, said.getvalue().splitlines(), *tables)
+    return Run(options, printed.getvalue().splitlines(), *tables)
 
 
-def test_each_setting_is_replayed_and_the_default_as_well(run: Run) -> None:
-    # Those of the last two seconds are 1000, of the last one too few.
+def test_each_setting_and_the_default_are_replayed(run: Run) -> None:
+    # The last two seconds have 1000 operations; the last one has too few.
     waits = [
         (start, start + 300_000, None if number % 2 == 0 else start + 40_000)
         for number, start in enumerate(_STARTS)
         if start > 500_000
     ]
-    stretch = Stretch(waits, since=1_000_000)
+    interval = ReplayInterval(waits, since=1_000_000)
     assert [(row["purgatory"], row["tick_us"], row["wheel_size"]) for row in run.settings] == [
         ("fetch", 1_000, 32),
         ("fetch", 1_000, 512),
         ("fetch", 10_000, 512),
     ]
     for row in run.settings:
-        work = stretch.replayed(Setting(row["tick_us"], row["wheel_size"]))
-        assert (row["operations"], row["expired"]) == (stretch.begun, work.lateness.total())
+        work = interval.replayed(Setting(row["tick_us"], row["wheel_size"]))
+        assert (row["operations"], row["expired"]) == (interval.begun, work.lateness.total())
         assert row["lateness_p99_us"] == pytest.approx(row["tick_us"] - 7)
         assert row["wakeups"] == work.wakeups
 
 
-def test_what_is_recommended_is_written_and_said(run: Run) -> None:
+def test_the_recommendation_is_written_and_printed(run: Run) -> None:
     (row,) = run.recommendations
     assert (row["purgatory"], row["tick_us"], row["wheel_size"]) == ("fetch", 10_000, 512)
     assert (row["acceptable_us"], row["operations"], row["recorded"]) == (10_000, 1_000, 1_500)
-    assert run.said[0] == (
+    assert run.output[0] == (
         "fetch: replayed 1,000 of 1,500 operations with a timeout, the newest, "
         "from 2026-03-01 12:00:01 to 2026-03-01 12:00:03 UTC"
     )
-    assert run.said[2].split() == ["tick", "slots", "wake-ups", "moves", "fullest", "slot", "lateness", "p99"]
-    assert [line.split()[:4] for line in run.said[3:6]] == [
+    assert run.output[2].split() == [
+        "tick",
+        "slots",
+        "wake-ups",
+        "moves",
+        "fullest",
+        "slot",
+        "lateness",
+        "p99",
+    ]
+    assert [line.split()[:4] for line in run.output[3:6]] == [
         ["fetch", "1", "ms", "32"],
         ["fetch", "1", "ms", "512"],
         ["fetch", "10", "ms", "512"],
     ]
-    assert run.said[3].endswith("the default")
-    assert run.said[7] == row["sentence"]
-    assert run.said[-1] == "Up to 7 operations of that time are missing in the journal, and here."
+    assert run.output[3].endswith("the default")
+    assert run.output[7] == row["sentence"]
+    assert run.output[-1] == "Up to 7 operations of that time are missing in the journal, and in the replay."
 
 
-def test_of_a_run_before_no_recommendation_stays_once_another_begins(
+def test_a_run_begins_by_deleting_the_recommendations_of_the_last_run(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*arguments: object, **named: object) -> None:
@@ -139,7 +148,7 @@ def test_of_a_run_before_no_recommendation_stays_once_another_begins(
     assert [path.name for path in Path(run.options.dataset.root, "replay").iterdir()] == ["settings"]
 
 
-def test_where_no_operation_has_a_timeout_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dataset_without_timeouts_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [], GAPS_TABLE: []})
     with pytest.raises(PipelineError, match="no operation with a timeout"):
         replay.run(spark, parsed(dataset.root))

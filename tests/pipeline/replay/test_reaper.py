@@ -1,4 +1,4 @@
-"""The reaper over recorded waits, one case after the other, and against a model without a wheel."""
+"""The simulated reaper: single cases, and random waits compared with a model without a wheel."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from itertools import pairwise
 
 import pytest
 
-from purgatory.pipeline.transforms.reaper import NEVER, Setting, Stretch, Wait, Work
-from tests.pipeline.replay.histories import history, on_edges
+from purgatory.pipeline.transforms.reaper import NEVER, ReplayInterval, Setting, Wait, Work
 from tests.pipeline.replay.model import model
+from tests.pipeline.replay.random_waits import random_waits, waits_at_slot_edges
 
 # Ticks of a microsecond and levels of 20, 400, 8000 of them.
 TWENTY = Setting(tick_us=1, wheel_size=20)
 
 
 def work_of(*waits: Wait, setting: Setting = TWENTY) -> Work:
-    return Stretch(waits).replayed(setting)
+    return ReplayInterval(waits).replayed(setting)
 
 
-def test_what_is_not_ended_before_expires_at_the_end_of_the_tick_of_its_deadline() -> None:
+def test_a_wait_that_is_not_ended_expires_at_the_end_of_the_tick_of_its_deadline() -> None:
     work = work_of((3, 21, None), (4, 30, None), (5, 39, None), setting=Setting(10, 20))
 
     assert work.lateness == {9: 1, 0: 1, 1: 1}
-    # Two of them together.
+    # Two of them expire together.
     assert (work.wakeups, work.fullest_slot) == (2, 1 + 1)
 
 
-def test_a_deadline_is_never_met_early_and_missed_by_less_than_a_tick() -> None:
+def test_a_wait_never_expires_early_and_is_late_by_less_than_a_tick() -> None:
     for seed in range(20):
-        work = Stretch(history(seed)).replayed(Setting(7_000, 8))
+        work = ReplayInterval(random_waits(seed)).replayed(Setting(7_000, 8))
         assert all(0 <= late < 7_000 for late in work.lateness)
 
 
-def test_an_operation_moves_once_for_each_level_that_it_sinks_through() -> None:
+def test_an_operation_moves_once_for_each_level_that_it_passes() -> None:
     # At 450 from level 2, whose slot starts at 400, to level 1, whose slot starts at 440, to level 0.
     assert work_of((0, 450, None)).moves == 2
     assert work_of((0, 450, None)).levels == 3
 
 
-def test_the_alarm_is_set_to_the_expiration_of_what_is_added_first() -> None:
-    # So where its slots start nobody wakes.
+def test_the_alarm_is_set_to_the_expiration_of_the_first_operation() -> None:
+    # The reaper does not wake when its slots start.
     assert work_of((0, 450, None)).wakeups == 1
 
 
@@ -53,12 +53,12 @@ def test_once_awake_the_alarm_is_set_to_the_next_slot() -> None:
 
 
 def test_an_earlier_expiration_brings_the_alarm_forward() -> None:
-    # 10 and 15, not 18.
+    # Wakes at 10 and 15, not at 18.
     assert work_of((0, 15, None), (1, 10, None), (2, 18, 14)).wakeups == 2
 
 
-def test_an_alarm_whose_operations_have_left_rings_in_vain() -> None:
-    # At 10 in vain, and then it is set to 18.
+def test_an_alarm_rings_even_if_its_operations_have_left() -> None:
+    # Wakes at 10 without an operation, and then at 18.
     assert work_of((0, 10, 5), (0, 18, None)).wakeups == 2
     assert work_of((0, 10, 5), (0, 18, None)).lateness == {0: 1}
 
@@ -68,92 +68,92 @@ def test_when_the_last_operation_leaves_the_alarm_is_off() -> None:
     assert work_of((0, 10, 5), (6, 18, None)).wakeups == 1
 
 
-def test_who_leaves_as_a_slot_starts_is_not_moved_any_more() -> None:
+def test_an_operation_that_leaves_when_a_slot_starts_is_not_moved() -> None:
     assert work_of((0, 450, 400), (0, 1000, None)).moves == 0 + 2
     assert work_of((0, 450, 401), (0, 1000, None)).moves == 1 + 2
 
 
-def test_who_leaves_at_the_deadline_has_not_expired() -> None:
+def test_an_operation_that_leaves_at_its_deadline_does_not_expire() -> None:
     assert work_of((0, 10, 10)).lateness == {}
     assert work_of((0, 10, 10), setting=Setting(10, 20)).lateness == {}
 
 
-def test_the_fullest_slot_counts_what_is_in_it_at_a_time() -> None:
+def test_the_fullest_slot_counts_operations_that_are_in_it_at_the_same_time() -> None:
     assert work_of((0, 10, 3), (3, 10, None), (4, 10, None)).fullest_slot == 2
-    # On level 1 at first, and 25 is in the same slot there; on level 0 with what came later.
+    # 22 and 25 are in the same slot of level 1 at first; then 22 is on level 0 with later operations.
     assert work_of((0, 22, None), (0, 25, None), (10, 22, None), (11, 22, None)).fullest_slot == 3
 
 
-def test_a_stretch_counts_what_falls_into_it() -> None:
+def test_an_interval_counts_the_work_within_it() -> None:
     waits = [(0, 10, None), (2, 450, None), (5, 18, 12), (410, 500, 420)]
 
-    stretch = Stretch(waits, since=10, until=430)
+    interval = ReplayInterval(waits, since=10, until=430)
 
-    # The alarm at 10, which was set before, at 18 in vain (it was set at 10), at 400; moves at 400.
-    assert stretch.replayed(TWENTY) == Work(3, 1, 1, 3, Counter({0: 1}))
-    assert (stretch.begun, stretch.end) == (1, 430)
+    # The alarm rings at 10, set in the warm-up; at 18 without an operation; and at 400, which also moves.
+    assert interval.replayed(TWENTY) == Work(3, 1, 1, 3, Counter({0: 1}))
+    assert (interval.begun, interval.end) == (1, 430)
 
 
-def test_what_is_led_in_is_in_the_slots_and_on_the_levels() -> None:
+def test_warm_up_waits_count_for_the_slots_and_the_levels() -> None:
     waits = [(0, 450, 30), (1, 450, 30), (2, 25, 21)]
 
-    assert Stretch(waits, since=10, until=22).replayed(TWENTY) == Work(0, 1, 2, 3)
+    assert ReplayInterval(waits, since=10, until=22).replayed(TWENTY) == Work(0, 1, 2, 3)
 
 
-def test_a_stretch_ends_with_its_last_wait() -> None:
-    assert Stretch([(0, 10, None), (2, 450, 30)]).end == 30
-    assert Stretch([(0, 50, None), (2, 450, 30)]).end == 50
-    assert Stretch([]).end == 0
+def test_an_interval_ends_with_its_last_wait() -> None:
+    assert ReplayInterval([(0, 10, None), (2, 450, 30)]).end == 30
+    assert ReplayInterval([(0, 50, None), (2, 450, 30)]).end == 50
+    assert ReplayInterval([]).end == 0
 
 
-def test_nothing_waits_and_nothing_is_done() -> None:
-    assert Stretch([]).replayed(TWENTY) == Work()
+def test_without_waits_there_is_no_work() -> None:
+    assert ReplayInterval([]).replayed(TWENTY) == Work()
 
 
-@pytest.mark.parametrize("make", [history, on_edges])
-def test_it_does_what_a_model_without_a_wheel_says(make: Callable[[int], list[Wait]]) -> None:
+@pytest.mark.parametrize("make", [random_waits, waits_at_slot_edges])
+def test_the_work_equals_that_of_a_model_without_a_wheel(make: Callable[[int], list[Wait]]) -> None:
     chance = random.Random(1)
     for seed in range(60):
         waits = make(seed)
-        unit = 1_000 if make is history else 1
+        unit = 1_000 if make is random_waits else 1
         setting = Setting(unit * chance.choice([1, 2, 10]), chance.choice([2, 3, 8, 32, 256]))
-        assert Stretch(waits).replayed(setting) == model(waits, setting), (seed, setting)
+        assert ReplayInterval(waits).replayed(setting) == model(waits, setting), (seed, setting)
 
 
-@pytest.mark.parametrize("make", [history, on_edges])
-def test_however_time_is_cut_the_stretches_add_up_to_the_whole(make: Callable[[int], list[Wait]]) -> None:
+@pytest.mark.parametrize("make", [random_waits, waits_at_slot_edges])
+def test_the_work_of_intervals_adds_up_for_every_partition(make: Callable[[int], list[Wait]]) -> None:
     chance = random.Random(2)
     for seed in range(30):
         waits = make(seed)
-        unit = 1_000 if make is history else 1
+        unit = 1_000 if make is random_waits else 1
         setting = Setting(unit * chance.choice([1, 2, 10]), chance.choice([2, 3, 8, 32, 256]))
-        whole = Stretch(waits).replayed(setting)
+        whole = ReplayInterval(waits).replayed(setting)
         cuts = borders(waits, setting.tick_us)
         for count in {0, 1, 4, len(cuts)}:
             edges = [0, *sorted(chance.sample(cuts, min(count, len(cuts)))), NEVER]
             parts = [
-                Stretch(alive(waits, since, until, setting.tick_us), since, until)
+                ReplayInterval(alive(waits, since, until, setting.tick_us), since, until)
                 for since, until in pairwise(edges)
             ]
             assert added(part.replayed(setting) for part in parts) == whole, (seed, setting, edges)
             assert sum(part.begun for part in parts) == len(waits)
 
 
-def test_a_wait_that_is_over_by_then_may_be_led_in_as_well() -> None:
-    waits = history(3)
+def test_the_warm_up_may_include_waits_that_end_before_the_interval() -> None:
+    waits = random_waits(3)
     setting = Setting(1_000, 8)
     since = borders(waits, 1_000)[-3]
 
-    needed = Stretch(alive(waits, since, NEVER, 1_000), since).replayed(setting)
-    # Those of the last tenth of a second before.
-    more = Stretch(alive(waits, since - 100_000, NEVER, 1_000), since).replayed(setting)
+    needed = ReplayInterval(alive(waits, since, NEVER, 1_000), since).replayed(setting)
+    # With the waits of a tenth of a second before.
+    more = ReplayInterval(alive(waits, since - 100_000, NEVER, 1_000), since).replayed(setting)
 
     assert astuple(more)[:3] == astuple(needed)[:3]
     assert more.lateness == needed.lateness
 
 
 def borders(waits: Sequence[Wait], tick: int) -> list[int]:
-    """Where time may be cut: when a wait expires, and when one begins and none is pending."""
+    """Where intervals may begin: when a wait expires, or when one begins and none is pending."""
     expiries = {deadline for _, deadline, left in waits if left is None}
     quiet = {
         wait[0] for wait in waits if all(gone(each, tick) <= wait[0] for each in waits if each[0] < wait[0])

@@ -1,13 +1,15 @@
+"""The recommended setting, and the sentence that explains it."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 from inspect import signature
 
 from purgatory import Purgatory
-from purgatory.pipeline.recommendation import DEFAULT, Measured, recommend
+from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
 from tests.pipeline.journals import NOON
 
-DEFAULTS = Measured(
+DEFAULTS = ReplayedSetting(
     purgatory="fetch",
     tick_us=DEFAULT.tick_us,
     wheel_size=DEFAULT.wheel_size,
@@ -30,31 +32,31 @@ COARSER = replace(COARSE, tick_us=20_000, wakeups=1, lateness_p99_us=19_800.0)
 ALL = [DEFAULTS, FINE, COARSE, COARSER]
 
 
-def test_the_default_is_what_a_purgatory_has() -> None:
+def test_the_default_is_that_of_a_purgatory() -> None:
     defaults = signature(Purgatory).parameters
     assert round(defaults["tick"].default * 1e6) == DEFAULT.tick_us
     assert defaults["wheel_size"].default == DEFAULT.wheel_size
 
 
-def test_the_least_work_that_is_not_too_late_is_recommended() -> None:
+def test_the_setting_with_the_least_work_and_acceptable_lateness_is_recommended() -> None:
     recommendation = recommend(ALL, 10_000)
 
     assert recommendation.chosen is COARSE
     assert recommendation.sentence() == (
         "Take a tick of 10 ms and 512 slots for fetch: for 10,000 operations its reaper wakes twice "
-        "instead of 1,500 times with the default, a tick of 1 ms and 32 slots, and moves 0 of them instead "
-        "of 2,000; 99 % of what expires is at most 9.90 ms late instead of 990 µs; no setting that is at "
-        "most 10.0 ms late has less to do."
+        "instead of 1,500 times with the default, a tick of 1 ms and 32 slots, and makes 0 moves instead "
+        "of 2,000; 99 % of the expirations are at most 9.90 ms late instead of 990 µs; no setting that is at "
+        "most 10.0 ms late makes less work."
     )
     assert recommend(ALL, 20_000).chosen is COARSER
     assert "wakes once instead" in recommend(ALL, 20_000).sentence()
 
 
-def test_what_is_not_in_the_pareto_set_is_not_recommended() -> None:
+def test_only_settings_in_the_pareto_set_are_recommended() -> None:
     assert recommend([DEFAULTS, FINE, replace(COARSE, pareto=False)], 10_000).chosen is FINE
 
 
-def test_where_everything_is_too_late_it_is_the_least_late() -> None:
+def test_if_all_settings_are_too_late_the_least_late_one_is_recommended() -> None:
     recommendation = recommend(ALL, 100)
 
     assert recommendation.chosen is FINE
@@ -63,14 +65,14 @@ def test_where_everything_is_too_late_it_is_the_least_late() -> None:
     )
 
 
-def test_the_default_is_kept_where_little_is_saved() -> None:
-    # A hundredth of the operations is 100.
+def test_the_default_is_kept_if_little_work_is_saved() -> None:
+    # One hundredth of the operations is 100.
     almost = replace(FINE, wakeups=DEFAULTS.work - 99)
     recommendation = recommend([DEFAULTS, almost], 10_000)
     assert recommendation.chosen is DEFAULTS
     assert recommendation.sentence() == (
         "Keep the default for fetch, a tick of 1 ms and 32 slots: for 10,000 operations its reaper wakes "
-        "1,500 times and moves 2,000 of them, and no setting that is at most 10.0 ms late saves one of "
+        "1,500 times and makes 2,000 moves, and no setting that is at most 10.0 ms late saves one of "
         "these for every hundred operations."
     )
     enough = replace(FINE, wakeups=DEFAULTS.work - 100)
@@ -82,7 +84,7 @@ def test_a_default_that_is_too_late_is_not_kept() -> None:
     assert recommend([DEFAULTS, finer], 500).chosen is finer
 
 
-def test_where_nothing_expired_it_is_the_tick_that_may_not_be_too_long() -> None:
+def test_if_no_operation_expired_the_tick_bounds_the_lateness() -> None:
     nothing = [
         replace(each, expired=0, lateness_mean_us=None, lateness_p99_us=None, lateness_max_us=None)
         for each in ALL
@@ -91,4 +93,4 @@ def test_where_nothing_expired_it_is_the_tick_that_may_not_be_too_long() -> None
     recommendation = recommend(nothing, 10_000)
 
     assert recommendation.chosen == nothing[2]
-    assert "; nothing expired, but it could be up to 10.0 ms late; " in recommendation.sentence()
+    assert "; no operation expired, but one could be up to 10.0 ms late; " in recommendation.sentence()

@@ -1,3 +1,5 @@
+"""The replay as a Spark transform, and the measures of each setting."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -8,19 +10,19 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.reaper import Setting, Stretch
-from purgatory.pipeline.transforms.replay import measured, replay, replayed
-from purgatory.pipeline.transforms.wheel_waits import stretches
+from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
+from purgatory.pipeline.transforms.replay import by_setting, replay, replayed
+from purgatory.pipeline.transforms.wheel_waits import intervals
 from tests.pipeline.journals import NOON
-from tests.pipeline.replay.histories import history
+from tests.pipeline.replay.random_waits import random_waits
 
 SETTINGS = [Setting(1_000, 8), Setting(10_000, 32), Setting(50_000, 3)]
-# Two of these have a purgatory in common, on two nodes.
-HISTORIES = {("a", "fetch"): 5, ("b", "fetch"): 9, ("a", "produce"): 0}
+# The seeds of the waits on each wheel. One purgatory is on two nodes.
+SEEDS = {("a", "fetch"): 5, ("b", "fetch"): 9, ("a", "produce"): 0}
 
 
-def test_the_rows_of_a_stretch_add_up_to_its_work() -> None:
-    waits = history(5)
+def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
+    waits = random_waits(5)
     since, until = waits[10][1], waits[-10][0]
     columns = dict(zip(("entered_us", "deadline_us", "left_us"), zip(*waits, strict=True), strict=True))
     table = pa.table(
@@ -34,19 +36,19 @@ def test_the_rows_of_a_stretch_add_up_to_its_work() -> None:
 
     rows = replay(SETTINGS)(table).to_pylist()
 
-    stretch = Stretch(waits, since, until)
+    interval = ReplayInterval(waits, since, until)
     for setting in SETTINGS:
         own = [
             row
             for row in rows
             if (row["tick_us"], row["wheel_size"]) == (setting.tick_us, setting.wheel_size)
         ]
-        work = stretch.replayed(setting)
+        work = interval.replayed(setting)
         total = {
             name: sum(row[name] for row in own) for name in ("operations", "wakeups", "moves", "expired")
         }
         assert total == {
-            "operations": stretch.begun,
+            "operations": interval.begun,
             "wakeups": work.wakeups,
             "moves": work.moves,
             "expired": work.lateness.total(),
@@ -54,37 +56,37 @@ def test_the_rows_of_a_stretch_add_up_to_its_work() -> None:
         assert max(row["fullest_slot"] for row in own) == work.fullest_slot
         assert max(row["levels"] for row in own) == work.levels
         assert {(row["purgatory"], row["since_us"], row["until_us"]) for row in own} == {
-            ("p", since, stretch.end)
+            ("p", since, interval.end)
         }
         late = Counter({row["lateness_us"]: row["expired"] for row in own if row["lateness_us"] is not None})
         assert late == work.lateness
 
 
-def test_however_the_work_is_split_the_measures_are_the_same(spark: SparkSession) -> None:
-    histories = {wheel: history(seed, most=400) for wheel, seed in HISTORIES.items()}
+def test_the_measures_do_not_depend_on_the_partition_into_intervals(spark: SparkSession) -> None:
+    histories = {wheel: random_waits(seed, most=400) for wheel, seed in SEEDS.items()}
     waits = spark.createDataFrame(
         [(*wheel, *wait) for wheel, waits in histories.items() for wait in waits],
         "node string, purgatory string, entered_us long, deadline_us long, left_us long",
     )
     shuffled = waits.repartition(5).orderBy(F.xxhash64("entered_us"))
     few, many = (
-        replayed(rows, stretches(rows, coarsest_us=50_000, size=size), SETTINGS)
+        replayed(rows, intervals(rows, coarsest_us=50_000, size=size), SETTINGS)
         for rows, size in ((waits, 1_000_000), (shuffled, 1))
     )
     both = few.unionAll(many.withColumn("purgatory", F.concat(F.lit("split "), "purgatory"))).persist()
 
-    rows = measured(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
+    rows = by_setting(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
 
     one_each = both.where("tick_us = 1000 AND lateness_us IS NULL")
-    stretches_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
+    intervals_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
     both.unpersist()
-    assert (stretches_of["fetch"], stretches_of["produce"]) == (2, 1)
-    assert min(stretches_of["split fetch"], stretches_of["split produce"]) > 5
+    assert (intervals_of["fetch"], intervals_of["produce"]) == (2, 1)
+    assert min(intervals_of["split fetch"], intervals_of["split produce"]) > 5
     fetch, produce, *split = ([row.asDict() for row in rows[i : i + 3]] for i in (0, 3, 6, 9))
     assert split == [
         [row | {"purgatory": f"split {row['purgatory']}"} for row in each] for each in (fetch, produce)
     ]
-    whole = Stretch(histories["a", "produce"])
+    whole = ReplayInterval(histories["a", "produce"])
     for row, setting in zip(produce, SETTINGS, strict=True):
         work = whole.replayed(setting)
         assert (row["operations"], row["wakeups"], row["moves"]) == (whole.begun, work.wakeups, work.moves)
@@ -114,20 +116,20 @@ def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
 
     none = {"operations": 0, "fullest": 0, "levels": 0}
     rows = [
-        # Two stretches, the second of them on another node.
+        # Two intervals, the second one on another node.
         row("fetch", 1000, 8, 5, 2, until=40),
         row("fetch", 1000, 8, 6, 1, since=20, until=90, fullest=7, levels=3),
         row("fetch", 1000, 8, 0, 0, lateness=100, expired=3, **none),
         row("fetch", 1000, 8, 0, 0, lateness=900, expired=1, **none),
         row("fetch", 1000, 8, 0, 0, lateness=100, expired=4, **none),
-        # Less work, later; as much work, later still; less than both.
+        # Less work and later; as much work and later; less work than both.
         row("fetch", 2000, 8, 12, 0, lateness=1500, expired=1),
         row("fetch", 5000, 8, 0, 12, lateness=4000, expired=1),
         row("fetch", 9000, 8, 10, 0, lateness=8000, expired=1),
-        # But here it is even less, as late. And as little with a larger wheel.
+        # Still less work, and as late. The same with a larger wheel.
         row("fetch", 9000, 32, 3, 0, lateness=8000, expired=1),
         row("fetch", 9000, 64, 3, 0, lateness=8000, expired=1),
-        # Nothing has expired, so it is the tick that counts.
+        # No operation expired, so the tick is the lateness.
         row("produce", 1000, 8, 1, 1),
         row("produce", 2000, 8, 1, 0),
         row("produce", 3000, 8, 1, 0),
@@ -138,11 +140,11 @@ def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
         "wakeups long, moves long, fullest_slot long, levels long, lateness_us long, expired long",
     )
     at = {name: F.unix_micros(name) - noon for name in ("since", "until")}
-    found = measured(frame).withColumns(at).collect()
+    found = by_setting(frame).withColumns(at).collect()
     return {(row["purgatory"], row["tick_us"], row["wheel_size"]): row for row in found}
 
 
-def test_stretches_and_nodes_are_added_up(measures: dict[tuple[str, int, int], Row]) -> None:
+def test_intervals_and_nodes_are_added_up(measures: dict[tuple[str, int, int], Row]) -> None:
     assert measures["fetch", 1000, 8].asDict() == {
         "purgatory": "fetch",
         "tick_us": 1000,
@@ -165,7 +167,7 @@ def test_stretches_and_nodes_are_added_up(measures: dict[tuple[str, int, int], R
     assert [nothing_expired[f"lateness_{each}_us"] for each in ("mean", "p99", "max")] == [None] * 3
 
 
-def test_what_is_worse_in_one_way_and_better_in_none_is_not_in_the_pareto_set(
+def test_a_setting_that_is_worse_in_one_way_and_better_in_none_is_not_in_the_pareto_set(
     measures: dict[tuple[str, int, int], Row],
 ) -> None:
     assert {setting for setting, row in measures.items() if row["pareto"]} == {

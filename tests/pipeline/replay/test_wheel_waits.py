@@ -1,3 +1,5 @@
+"""The waits on wheels, and the partition of their time into intervals."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -6,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.schemas import OPERATIONS
 from purgatory.pipeline.transforms.reaper import NEVER, Wait
-from purgatory.pipeline.transforms.wheel_waits import stretches, wheel_waits
+from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
 from tests.pipeline.journals import NOON, Row, operation
 from tests.pipeline.replay.conftest import WheelWaits
 
@@ -14,30 +16,30 @@ SECOND = 1_000_000
 AT_NOON = round(NOON.timestamp()) * SECOND
 
 
-def test_when_operations_were_on_a_wheel(spark: SparkSession) -> None:
+def test_the_time_of_operations_on_a_wheel(spark: SparkSession) -> None:
     never, at_once = {"timeout_us": None}, {"timeout_us": 0}
     completed = {"outcome": "completed", "lateness_us": None, "tries": 2}
     at_first_try = completed | {"tries": 1, "timeout_us": 5000}
     closed = {"outcome": "expired", "lateness_us": None}
     cases: list[tuple[Row, Wait | None]] = [
-        # Those that are on none.
+        # Operations that are on no wheel.
         (completed | never, None),
         (closed | at_once, None),
-        # As no writer records it.
+        # No writer records this.
         (at_once | {"waited_us": 100, "lateness_us": 100}, None),
         (completed | {"waited_us": 0}, None),
         (completed | {"timeout_us": 1 << 54}, None),
         (at_first_try | {"waited_us": 999}, None),
         (at_first_try | {"waited_us": 999, "outcome": "failed"}, None),
-        # Those that end after one try and were on a wheel all the same.
+        # Operations that end after one try and were on a wheel.
         (at_first_try | {"waited_us": 1000}, (0, 5000, 1000)),
         (at_first_try | {"waited_us": 999, "outcome": "cancelled"}, (0, 5000, 999)),
-        # Those that end before their timeout, by closing as well.
+        # Operations that end before their timeout, also by closing.
         (completed | {"timeout_us": 500, "waited_us": 300}, (0, 500, 300)),
         (closed | {"timeout_us": 500, "waited_us": 20}, (0, 500, 20)),
-        # Those that do not.
+        # An operation that expires.
         ({"timeout_us": 500, "waited_us": 600, "lateness_us": 100}, (0, 500, None)),
-        # Those that were rescheduled: to 700, and to something after 600.
+        # Rescheduled operations: to 700, and to a deadline after 600.
         ({"timeout_us": 500, "waited_us": 800, "lateness_us": 100}, (200, 700, None)),
         (completed | {"timeout_us": 500, "waited_us": 600}, (100, 600, 600)),
     ]
@@ -54,7 +56,7 @@ def test_when_operations_were_on_a_wheel(spark: SparkSession) -> None:
         assert moments == (wait and tuple(t if t is None else AT_NOON + t for t in wait)), case
 
 
-def cut(frame: DataFrame) -> dict[str, list[tuple[int, int]]]:
+def bounds(frame: DataFrame) -> dict[str, list[tuple[int, int]]]:
     found = defaultdict(list)
     for row in frame.orderBy("since_us").collect():
         assert row["node"] == "n"
@@ -67,24 +69,24 @@ def seconds(*instants: float) -> Wait:
     return entered, deadline, left[0] if left else None
 
 
-def test_time_is_cut_where_the_alarm_is_known(wheel_waits_of: WheelWaits) -> None:
+def test_intervals_begin_where_the_state_of_the_alarm_is_known(wheel_waits_of: WheelWaits) -> None:
     histories = {
-        # Over before the next begins.
+        # Each wait is over before the next one begins.
         "quiet": [seconds(9.1, 20, 9.2), seconds(10.3, 20, 10.4), seconds(11.5, 20, 11.6)],
-        # Two of them expire in one second; where another leaves, or begins, it is not known.
+        # Two expire in one second. When another leaves or begins, the alarm is unknown.
         "expiring": [seconds(9, 10.5), seconds(9, 10.7), seconds(9, 50, 12.5), seconds(11, 30, 20)],
-        # One is pending all the time.
+        # One wait is pending all the time.
         "pending": [seconds(9, 50, 40), *(seconds(t, 60, t + 0.1) for t in (20, 30, 40))],
-        # With a tick of a tenth of a second it may be.
+        # With a tick of a tenth of a second, the first may still be pending.
         "expiring late": [seconds(9, 9.95), seconds(10, 30, 10.1), seconds(10.2, 30, 10.3)],
     }
-    # On average less than one is pending.
+    # So that less than one wait is pending on average.
     at_last = seconds(1000, 1001, 1000.1)
     waits = wheel_waits_of(
-        (name, wait) for name, history in histories.items() for wait in [*history, at_last]
+        (name, wait) for name, random_waits in histories.items() for wait in [*random_waits, at_last]
     )
 
-    found = cut(stretches(waits, coarsest_us=100_000, size=1))
+    found = bounds(intervals(waits, coarsest_us=100_000, size=1))
 
     assert {name: [since / SECOND for since, _ in found[name]] for name in histories} == {
         "quiet": [9, 10.3, 11.5, 1000],
@@ -96,28 +98,28 @@ def test_time_is_cut_where_the_alarm_is_known(wheel_waits_of: WheelWaits) -> Non
         assert [until for _, until in parts] == [*(since for since, _ in parts[1:]), NEVER]
 
 
-def test_stretches_are_as_long_as_is_asked_for_and_as_what_is_pending_demands(
+def test_intervals_have_the_requested_size_and_are_longer_if_many_waits_are_pending(
     wheel_waits_of: WheelWaits,
 ) -> None:
     # Ten begin in each second.
     brief = [seconds(10 + t / 10, 99, 10.05 + t / 10) for t in range(100)]
-    # Of these 48 are pending on average, and each second one expires.
+    # 48 of these are pending on average, and one expires each second.
     lasting = [
         seconds(10 + t / 10, 15 + t / 10 if t % 10 == 0 else 99, *[15 + t / 10] * (t % 10 > 0))
         for t in range(1000)
     ]
     waits = wheel_waits_of([*(("brief", wait) for wait in brief), *(("lasting", wait) for wait in lasting)])
 
-    found = cut(stretches(waits, coarsest_us=1000, size=30))
+    found = bounds(intervals(waits, coarsest_us=1000, size=30))
 
     assert [since // SECOND for since, _ in found["brief"]] == [10, 13, 16, 19]
     assert [since // SECOND for since, _ in found["lasting"]] == [10, 30, 49, 68, 87, 106]
-    newest = stretches(waits, coarsest_us=1000, newest=20, size=10)
-    assert cut(newest) == {
+    newest = intervals(waits, coarsest_us=1000, newest=20, size=10)
+    assert bounds(newest) == {
         "brief": [(18 * SECOND, 19 * SECOND), (19 * SECOND, NEVER)],
         "lasting": [(108 * SECOND, NEVER)],
     }
-    # To have all that follows added up for each second would take the square of the time.
+    # A sum over all following seconds for each second would take quadratic time.
     plan = newest._jdf.queryExecution().toString()
     assert "(RowFrame, unboundedpreceding$(), -1)" in plan
     assert "(RowFrame, 1, unboundedfollowing$())" not in plan

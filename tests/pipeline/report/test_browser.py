@@ -1,4 +1,4 @@
-"""The page as a browser shows it."""
+"""The page in a browser."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Dialog, Page, Route, expect
 from purgatory.pipeline.report.figure import COLOURS
 from purgatory.pipeline.report.page import page
 from tests.browser import browser as browser
-from tests.pipeline.report.specimens import HOSTILE, everything, findings, minute, summary
+from tests.pipeline.report.sample_findings import HOSTILE, everything, findings, minute, summary
 
-# Of each chart, the colours of its pixels: of a copy, since the browser warns of reading one that is shown.
+# The colours of each chart's pixels. Reads a copy, because the browser warns of reading a visible canvas.
 _COLOURS: Final = """
 () => Object.fromEntries([...document.querySelectorAll(".chart")].map((chart) => {
   const canvas = chart.querySelector("canvas");
@@ -37,37 +37,37 @@ _COLOURS: Final = """
 
 @dataclass
 class Shown:
-    """A page, with what it has said and asked for since it was opened."""
+    """A page, with its messages and requests since it was opened."""
 
     page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def open(self, path: Path) -> None:
         def listen(route: Route) -> None:
             if route.request.url == path.as_uri():
                 route.continue_()
             else:
-                self.asked.append(route.request.url)
+                self.requests.append(route.request.url)
                 route.abort()
 
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("dialog", self._dismiss)
         self.page.route("**/*", listen)
         self.page.goto(path.as_uri())
         self.drawn("light")
 
     def _dismiss(self, dialog: Dialog) -> None:
-        self.said.append(dialog.message)
+        self.messages.append(dialog.message)
         dialog.dismiss()
 
     def drawn(self, scheme: str) -> None:
-        # Not a function that is waited for, since the page lets no text become code.
+        # Waiting for a function would need eval, which the page's policy forbids.
         self.page.wait_for_selector(f'html[data-charts="{scheme}"]', state="attached")
 
     def colours(self) -> dict[str, set[str]]:
-        """Of each chart, those of its pixels."""
+        """The colours of each chart's pixels."""
         return {name: set(colours) for name, colours in self.page.evaluate(_COLOURS).items()}
 
     def width(self) -> Any:
@@ -76,7 +76,7 @@ class Shown:
 
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> Iterator[None]:
-    """Put them together once: it takes a second."""
+    """Bundle the libraries once: it takes a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "javascript_bundle", cache(vl_convert.javascript_bundle))
         yield
@@ -102,9 +102,9 @@ def test_every_chart_is_drawn(shown: Shown) -> None:
     charts = shown.colours()
 
     assert len(charts) == 14
-    # Axes and labels have other colours than marks.
+    # Axes and labels have other colours than legend_entries.
     assert [name for name, colours in charts.items() if not colours & set(COLOURS)] == []
-    # Those of the two kinds that have a curve: the first and the third of three.
+    # Two kinds have a curve: the first and the third of three.
     assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}
 
 
@@ -112,11 +112,11 @@ def test_the_tables_are_there(shown: Shown) -> None:
     captions = shown.page.locator("caption").all_inner_texts()
 
     assert any(caption.startswith("The kinds of operations") for caption in captions)
-    assert "What became of the journal's rows" in captions
+    assert "Rows of the journal" in captions
     assert shown.page.locator("tbody th", has_text=HOSTILE).count() > 0
 
 
-def test_pointing_at_a_chart_says_what_is_there(shown: Shown) -> None:
+def test_pointing_at_a_chart_shows_a_tooltip(shown: Shown) -> None:
     shown.page.locator("#keys-operations canvas").hover(position={"x": 600, "y": 15})
     tooltip = shown.page.locator("#vg-tooltip-element.visible")
     tooltip.wait_for()
@@ -124,17 +124,17 @@ def test_pointing_at_a_chart_says_what_is_there(shown: Shown) -> None:
     assert HOSTILE in tooltip.inner_text()
 
 
-def test_a_narrow_screen_scrolls_tables_only(shown: Shown) -> None:
+def test_on_a_narrow_screen_only_tables_scroll(shown: Shown) -> None:
     wide = shown.width()
     shown.page.set_viewport_size({"width": 380, "height": 800})
-    # All but a margin of 16 on each side.
+    # The whole width except a margin of 16 on each side.
     expect(shown.page.locator("#pending canvas")).to_have_css("width", "348px")
 
     assert (wide, shown.width()) == (1440, 380)
     shown.page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def test_the_charts_follow_the_colours_of_the_page(shown: Shown) -> None:
+def test_the_charts_follow_the_colour_scheme_of_the_page(shown: Shown) -> None:
     light = shown.colours()["survival"]
     shown.page.emulate_media(color_scheme="dark")
     shown.drawn("dark")
@@ -146,11 +146,11 @@ def test_the_charts_follow_the_colours_of_the_page(shown: Shown) -> None:
     assert COLOURS[0] in light & dark
 
 
-def test_nothing_is_asked_for_and_nothing_is_wrong(shown: Shown) -> None:
-    assert (shown.asked, shown.said) == ([], [])
+def test_the_page_requests_nothing_and_logs_nothing(shown: Shown) -> None:
+    assert (shown.requests, shown.messages) == ([], [])
 
 
-def test_a_single_minute_and_missing_tables_are_no_fault(browser: Browser, tmp_path: Path) -> None:
+def test_a_page_with_one_minute_and_missing_tables_is_drawn(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "index.html"
     path.write_text(page(findings(**summary(minute(0)))), encoding="utf-8")
     with browser.new_page(color_scheme="light") as tab:
@@ -159,7 +159,7 @@ def test_a_single_minute_and_missing_tables_are_no_fault(browser: Browser, tmp_p
 
         assert all(colours & set(COLOURS) for colours in shown.colours().values())
         assert "purgatory-pipeline advise" in tab.inner_text("#waits")
-        assert (shown.asked, shown.said) == ([], [])
+        assert (shown.requests, shown.messages) == ([], [])
 
 
 def test_without_scripts_the_tables_can_be_read(browser: Browser, html: str) -> None:

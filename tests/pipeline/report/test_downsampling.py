@@ -1,4 +1,4 @@
-"""Curves of fewer points."""
+"""Downsampled curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.report.downsampling import DECADE, HEIGHT, thinned
+from purgatory.pipeline.report.downsampling import DECADE, HEIGHT, downsampled
 
 _COLUMNS: Final = (
     "purgatory string, kind string, key string, waited_us long, at_risk long, ended long, survival double"
@@ -30,17 +30,17 @@ def rows(kind: str, waits: list[int]) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def curves(spark: SparkSession) -> dict[str, tuple[Curve, Curve]]:
-    """Of each kind, all of its curve and what is left of it."""
+    """For each kind, its curve before and after downsampling."""
     wait = random.Random(5)
     long = rows("Long", [round(wait.lognormvariate(11, 2)) for _ in range(MANY)])
     censored = [
         (*row[:3], row[3] * 3, row[4] + 500, *row[5:]) for row in rows("Censored", [0, *range(1, 50)])
     ]
-    # In no other cell than the one before.
+    # In the same cell as the row before.
     last = ("fetch", "Censored", None, censored[-1][3] + 1, 500, 500, censored[-1][6])
     everything = [*long, *censored, last]
     frame = spark.createDataFrame(everything, _COLUMNS).repartition(4)
-    left = thinned(frame).orderBy("waited_us").collect()
+    left = downsampled(frame).orderBy("waited_us").collect()
     return {
         kind: (
             [(row[3], row[6]) for row in everything if row[1] == kind],
@@ -50,14 +50,16 @@ def curves(spark: SparkSession) -> dict[str, tuple[Curve, Curve]]:
     }
 
 
-def test_a_long_curve_is_thinned_to_what_a_screen_can_show(curves: dict[str, tuple[Curve, Curve]]) -> None:
+def test_a_long_curve_keeps_as_many_points_as_a_screen_can_show(
+    curves: dict[str, tuple[Curve, Curve]],
+) -> None:
     whole, left = curves["Long"]
 
     assert len(whole) > 30 * 1_000 > 30 * len(left)
     assert set(left) <= set(whole)
 
 
-def test_what_is_left_out_is_less_than_a_cell_off(curves: dict[str, tuple[Curve, Curve]]) -> None:
+def test_dropped_rows_are_less_than_a_cell_from_a_kept_row(curves: dict[str, tuple[Curve, Curve]]) -> None:
     whole, left = curves["Long"]
     kept = dict(left)
     shown = left[0]

@@ -1,9 +1,9 @@
-"""What the page takes from the tables."""
+"""What the page derives from the tables."""
 
 from __future__ import annotations
 
 from purgatory.pipeline.report.findings import kinds
-from tests.pipeline.report.specimens import (
+from tests.pipeline.report.sample_findings import (
     FETCH,
     MINUTE,
     NOON,
@@ -36,7 +36,7 @@ def test_kinds_are_added_up_over_time() -> None:
     }
 
 
-def test_the_lateness_of_a_kind_is_the_worst_there_is() -> None:
+def test_the_lateness_of_a_kind_is_the_highest_of_any_minute() -> None:
     lateness = [
         kinds([minute(at, lateness_p99_us=each) for at, each in enumerate(known)], [])[0]["lateness_p99_us"]
         for known in ([None, None], [None, 5.0], [7.0, None, 5.0])
@@ -52,7 +52,7 @@ def test_kinds_with_the_most_operations_come_first() -> None:
     assert found.operations == 9
 
 
-def test_without_a_summary_the_advice_tells_which_kinds_there_are() -> None:
+def test_without_a_summary_the_kinds_come_from_the_advice() -> None:
     rows = [*timeouts(operations=3), *timeouts(key="k", operations=99), *timeouts(PRODUCE, operations=5)]
     found = findings(timeouts=rows)
 
@@ -60,20 +60,20 @@ def test_without_a_summary_the_advice_tells_which_kinds_there_are() -> None:
     assert found.advised == 8
 
 
-def test_the_span_covers_what_was_pending_and_what_was_checked_too() -> None:
+def test_the_span_includes_pending_operations_and_checks() -> None:
     found = findings(**summary(minute(3), pending=[pending(1)], fan_out=[checks(5)]))
 
     assert found.span == (NOON + MINUTE, NOON + 6 * MINUTE)
     assert found.step == MINUTE
 
 
-def test_without_a_row_there_is_no_span() -> None:
+def test_without_rows_there_is_no_span() -> None:
     found = findings(**summary())
 
     assert (found.span, found.step, found.series) == (None, None, [])
 
 
-def test_incomplete_steps_that_touch_are_one_stretch() -> None:
+def test_adjacent_incomplete_steps_are_one_interval() -> None:
     found = findings(gaps=[step(number) | {"incomplete_minutes": 1} for number in (0, 1, 3)])
 
     assert found.incomplete == [(NOON, NOON + 2 * MINUTE), (NOON + 3 * MINUTE, NOON + 4 * MINUTE)]

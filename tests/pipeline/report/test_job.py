@@ -1,4 +1,4 @@
-"""`purgatory-pipeline report`, on tables as the other commands leave them."""
+"""The command `report`, on tables as the other commands leave them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import report
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from tests.pipeline.journals import NOON, ROWS
-from tests.pipeline.report.specimens import (
+from tests.pipeline.report.sample_findings import (
     MINUTE,
     Row,
     checks,
@@ -40,7 +40,7 @@ def write(path: str, rows: Sequence[Row], schema: pa.Schema | None = None) -> No
 
 
 def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
-    """As one batch."""
+    """Compact rows as one batch."""
     partitions = f"date={NOON:%Y-%m-%d}/" + ("kind=Fetch/" if "kind" in table.partitions else "")
     columns = [{name: value for name, value in row.items() if name != "kind"} for row in rows]
     write(f"{dataset.table(table)}/{partitions}batch=0", columns)
@@ -55,7 +55,7 @@ def at_minute(row: Row) -> Row:
 
 @pytest.fixture(scope="module", autouse=True)
 def bundle() -> Any:
-    """A stand-in for the libraries of the charts; `test_browser` has the real ones."""
+    """A fake for the libraries of the charts. `test_browser` uses the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "javascript_bundle", lambda snippet: "")
         yield
@@ -63,7 +63,7 @@ def bundle() -> Any:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """With all tables there are; the minutes are 20 hours apart, and a curve is of a key."""
+    """A dataset with all tables. The minutes are 20 hours apart, and one curve is of a key."""
     dataset = Dataset(f"{tmp_path_factory.mktemp('dataset')}")
     compact(dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
     compact(dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
@@ -88,14 +88,14 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def run(spark: SparkSession, dataset: Dataset, output: Path) -> dict[str, list[Row]]:
-    """The tables in the report."""
+    """Run the command. Returns the tables of the report."""
     parser = ArgumentParser()
     report.add_arguments(parser)
     report.run(spark, parser.parse_args([dataset.root, str(output)]))
     return {path.stem: pq.read_table(path).to_pylist() for path in (output / "tables").glob("*.parquet")}
 
 
-def test_it_writes_a_page_and_the_tables_in_it(
+def test_it_writes_a_page_and_its_tables(
     spark: SparkSession, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = run(spark, dataset, tmp_path / "new" / "report")
@@ -114,7 +114,7 @@ def test_it_writes_a_page_and_the_tables_in_it(
         ("c", 3),
     ]
     assert [(row["table"], row["kept"]) for row in tables["commits"]] == [("gaps", 2), ("operations", 2)]
-    # Curves of kinds, and timeouts of these before those of keys.
+    # Only curves of kinds, and timeouts of kinds before those of keys.
     assert [row["waited_us"] for row in tables["curves"]] == [0, 1_000, 2_000, 4_000]
     assert [row["key"] for row in tables["timeouts"]] == [None] * 3 + ["k"] * 3
     assert len(tables["settings"]) == 3
@@ -124,7 +124,7 @@ def test_it_writes_a_page_and_the_tables_in_it(
         assert records == json.loads(json.dumps(rows, default=datetime.isoformat))
 
 
-def test_a_command_that_has_not_ended_counts_as_not_run(
+def test_the_tables_of_an_unfinished_command_are_ignored(
     spark: SparkSession, tmp_path: Path, dataset: Dataset
 ) -> None:
     started = Dataset(f"{tmp_path}/dataset")
@@ -138,7 +138,7 @@ def test_a_command_that_has_not_ended_counts_as_not_run(
     assert "There is no summary yet." in (tmp_path / "report" / "index.html").read_text()
 
 
-def test_where_nothing_is_compacted_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
         report.run(spark, Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
 

@@ -1,4 +1,4 @@
-"""Charts over time, as data."""
+"""The data of charts over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report.figure import count_axis, duration_axis
 from purgatory.pipeline.report.findings import series
 from purgatory.pipeline.report.over_time import Timeline, bars, between, legend, lines
-from tests.pipeline.report.specimens import MINUTE, NOON, PRODUCE, findings, minute, step, summary
+from tests.pipeline.report.sample_findings import MINUTE, NOON, PRODUCE, findings, minute, step, summary
 
 TIMELINE = Timeline(NOON, NOON + 5 * MINUTE)
 
@@ -35,7 +35,7 @@ def drawn(
 
 
 def runs(spec: dict[str, Any]) -> list[list[float]]:
-    """Of each run of each line, the minutes since noon at which it has a point."""
+    """The points of each run of a line, in minutes since noon."""
     found: dict[int, list[float]] = {}
     for point in spec["datasets"]["line"]:
         found.setdefault(point["run"], []).append((point["since"] - milliseconds(0)) / 60_000)
@@ -56,7 +56,7 @@ def test_a_line_is_interrupted_where_there_is_no_value() -> None:
     assert runs(drawn(rows, "lateness_p99_us")) == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_measures_and_series_are_lines_of_their_own() -> None:
+def test_each_measure_and_series_has_its_own_line() -> None:
     rows = [minute(1), minute(0), minute(0, {"purgatory": "fetch", "kind": "Other"})]
     spec = drawn(rows, "wait_p50_us", "wait_p99_us")
 
@@ -64,7 +64,7 @@ def test_measures_and_series_are_lines_of_their_own() -> None:
     assert {point["series"] for point in spec["datasets"]["points"]} == {"Fetch in fetch"}
 
 
-def test_what_is_pointed_at_is_said_in_words() -> None:
+def test_a_tooltip_has_the_value_and_the_interval_in_words() -> None:
     (point,) = drawn([minute(2)], "wait_p99_us")["datasets"]["points"]
 
     assert (point["text"], point["measure"]) == ("2.00 ms", "wait_p99_us")
@@ -72,7 +72,7 @@ def test_what_is_pointed_at_is_said_in_words() -> None:
     assert point["middle"] == milliseconds(2.5)
 
 
-def test_by_the_logarithm_nothing_is_below_one() -> None:
+def test_on_a_logarithmic_axis_values_are_at_least_one() -> None:
     plain, log = (
         drawn([minute(0)], "wait_p50_us", log=log)["datasets"]["points"][0] for log in (False, True)
     )
@@ -81,7 +81,7 @@ def test_by_the_logarithm_nothing_is_below_one() -> None:
     assert log["text"] == "0 µs"
 
 
-def test_the_axis_spans_the_whole_time_and_incomplete_parts_are_shaded() -> None:
+def test_the_axis_spans_the_whole_time_and_incomplete_intervals_are_shaded() -> None:
     incomplete = [step(number) | {"incomplete_minutes": 1} for number in (-1, 0, 2, 9)]
     timeline = Timeline.of(findings(**summary(minute(0), minute(3), gaps=incomplete, pending=[])))
     assert timeline is not None
@@ -96,26 +96,26 @@ def test_the_axis_spans_the_whole_time_and_incomplete_parts_are_shaded() -> None
     assert [mark.look for mark in legend({}, (), timeline)] == ["shade"]
 
 
-def test_nothing_is_shaded_where_nothing_is_missing() -> None:
+def test_without_gaps_nothing_is_shaded() -> None:
     assert "incomplete" not in str(drawn([minute(0)], "wait_p50_us")["layer"])
     assert legend({}, (), TIMELINE) == []
 
 
-def test_without_anything_there_is_no_time() -> None:
+def test_without_events_there_is_no_timeline() -> None:
     assert Timeline.of(findings(**summary())) is None
 
 
-def test_a_legend_has_what_is_dotted_too() -> None:
-    marks = legend({"Fetch in fetch": "#111111"}, ("p99", "p50"), TIMELINE)
+def test_a_legend_includes_dotted_lines() -> None:
+    legend_entries = legend({"Fetch in fetch": "#111111"}, ("p99", "p50"), TIMELINE)
 
-    assert [(mark.text, mark.look) for mark in marks] == [
+    assert [(mark.text, mark.look) for mark in legend_entries] == [
         ("Fetch in fetch", "block"),
         ("p99", "line"),
         ("p50", "dotted"),
     ]
 
 
-def test_the_parts_of_a_bar_are_one_on_the_other() -> None:
+def test_the_parts_of_a_bar_are_stacked() -> None:
     spec = bars(
         [minute(0), minute(1, PRODUCE, completed=0)],
         TIMELINE,
@@ -131,7 +131,7 @@ def test_the_parts_of_a_bar_are_one_on_the_other() -> None:
     ]
 
 
-def test_a_stretch_of_time_is_as_exact_as_it_has_to_be() -> None:
+def test_an_interval_has_seconds_and_dates_only_if_needed() -> None:
     second, day = timedelta(seconds=1), timedelta(days=1)
 
     assert between(NOON, NOON + second) == "2026-03-01 12:00:00 to 12:00:01 UTC"

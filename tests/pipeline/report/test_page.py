@@ -1,4 +1,4 @@
-"""The page as text; `test_browser` looks at it."""
+"""The HTML of the page. `test_browser` renders it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import vl_convert
 
 from purgatory.pipeline.report import page as pages
 from purgatory.pipeline.report.markup import Column, table
-from tests.pipeline.report.specimens import HOSTILE, everything, findings
+from tests.pipeline.report.sample_findings import HOSTILE, everything, findings
 
 
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> Iterator[None]:
-    """A stand-in: the real ones take a second to put together."""
+    """A fake: the real libraries take a second to bundle."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "javascript_bundle", lambda snippet: f"/* {snippet} */")
         yield
@@ -28,12 +28,12 @@ def page() -> str:
     return pages.page(everything(), ["kinds", "minutes"])
 
 
-def test_only_its_own_two_scripts_are_in_it(page: str) -> None:
+def test_the_page_contains_only_its_two_scripts(page: str) -> None:
     assert len(re.findall(r"<script", page)) == len(re.findall(r"</script", page)) == 2
     assert HOSTILE not in page
 
 
-def test_the_charts_are_those_that_it_has_places_for(page: str) -> None:
+def test_each_chart_has_an_element(page: str) -> None:
     (text,) = re.findall(r'<script type="application/json" id="charts">(.*)</script>', page)
     charts = json.loads(text)
 
@@ -42,17 +42,17 @@ def test_the_charts_are_those_that_it_has_places_for(page: str) -> None:
     assert "$schema" not in text
 
 
-def test_no_two_parts_have_the_same_name(page: str) -> None:
+def test_ids_are_unique(page: str) -> None:
     assert set(Counter(re.findall(r' id="([^"]*)"', page)).values()) == {1}
 
 
-def test_every_part_is_linked(page: str) -> None:
+def test_every_section_is_linked(page: str) -> None:
     linked = re.findall(r'<a href="#([^"]*)">', page)
 
     assert linked == re.findall(r'<section id="([^"]*)"', page)
 
 
-def test_the_tables_beside_it_are_linked(page: str) -> None:
+def test_the_files_of_the_tables_are_linked(page: str) -> None:
     assert re.findall(r'href="(tables/[^"]*)"', page) == [
         f"tables/{name}.{kind}" for name in ("kinds", "minutes") for kind in ("parquet", "json")
     ]

@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.report.steps import (
-    AT_MOST,
+    MAX_STEPS,
     fan_out_in_steps,
     gaps_in_steps,
     minutes_in_steps,
     minutes_per_step,
     pending_in_steps,
 )
-from tests.pipeline.report.specimens import FETCH, MINUTE, NOON, minute
+from tests.pipeline.report.sample_findings import FETCH, MINUTE, NOON, minute
 
 PENDING = (
     "minute timestamp, purgatory string, kind string, pending_max long, pending_mean double, "
@@ -29,20 +29,20 @@ def at(number: int) -> datetime:
     return NOON + number * MINUTE
 
 
-def test_steps_are_as_short_as_they_can_be_and_round() -> None:
-    assert [minutes_per_step(AT_MOST * each) for each in (1, 2, 3, 100, 1_440)] == [1, 2, 5, 120, 1_440]
-    assert minutes_per_step(AT_MOST * 1_440 * 5 + 1) == 6 * 1_440
+def test_steps_are_the_shortest_round_ones() -> None:
+    assert [minutes_per_step(MAX_STEPS * each) for each in (1, 2, 3, 100, 1_440)] == [1, 2, 5, 120, 1_440]
+    assert minutes_per_step(MAX_STEPS * 1_440 * 5 + 1) == 6 * 1_440
     assert minutes_per_step(1) == 1
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_there_are_never_more_steps_than_can_be_drawn(seed: int) -> None:
+def test_there_are_at_most_max_steps(seed: int) -> None:
     minutes = int(10 ** random.Random(seed).uniform(0, 9))
 
-    assert -(-minutes // minutes_per_step(minutes)) <= AT_MOST
+    assert -(-minutes // minutes_per_step(minutes)) <= MAX_STEPS
 
 
-def test_counts_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession) -> None:
+def test_counts_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSession) -> None:
     rows = [
         minute(0, wait_p50_us=3.0, lateness_p99_us=None),
         minute(4, wait_p50_us=2.0, tries_per_operation=3.5, operations=12, completed=10),
@@ -76,7 +76,7 @@ def test_counts_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession)
     assert (second["since"], second["until"], second["operations"]) == (at(5), at(10), 4)
 
 
-def test_checks_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession) -> None:
+def test_checks_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2), (at(1), "fetch", 3, 4, 0, 1.0, 9.0, 9)],
         "minute timestamp, purgatory string, checks long, tried long, completed long, tried_p50 double, "
@@ -88,7 +88,7 @@ def test_checks_are_added_up_and_the_worst_quantile_is_kept(spark: SparkSession)
     assert tuple(row)[2:] == ("fetch", 4, 6, 1, 2.0, 9.0, 9)
 
 
-def test_a_step_is_incomplete_by_so_many_of_its_minutes(spark: SparkSession) -> None:
+def test_a_step_counts_its_incomplete_minutes(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(at(each),) for each in (0, 4, 15)], "minute timestamp")
     rows = gaps_in_steps(frame, 5).orderBy("since").toArrow().to_pylist()
 
@@ -96,7 +96,7 @@ def test_a_step_is_incomplete_by_so_many_of_its_minutes(spark: SparkSession) -> 
 
 
 @pytest.mark.parametrize("step", [1, 60])
-def test_pending_is_as_a_look_at_every_minute_tells(spark: SparkSession, step: int) -> None:
+def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSession, step: int) -> None:
     changing = random.Random(step)
     rows: list[tuple[Any, ...]] = []
     expected: dict[tuple[str, datetime], list[tuple[int, float]]] = {}

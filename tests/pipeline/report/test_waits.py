@@ -1,4 +1,4 @@
-"""Curves of survival, and the timeouts that are read off them."""
+"""The data of survival curves, and of the timeouts that follow from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from purgatory.pipeline.report import waits
-from tests.pipeline.report.specimens import FETCH, PRODUCE, curve, timeouts
+from tests.pipeline.report.sample_findings import FETCH, PRODUCE, curve, timeouts
 
 COLOURS = {"Fetch in fetch": "#111111", "Produce in produce": "#222222"}
 
@@ -17,13 +17,13 @@ def steps(spec: dict[str, Any], name: str) -> list[tuple[float, float]]:
     return [(step["wait"], round(step["share"], 3)) for step in of_series]
 
 
-def test_a_curve_begins_with_all_and_has_each_step() -> None:
+def test_a_curve_begins_at_one_and_has_each_step() -> None:
     spec = waits.curves(curve(), COLOURS, log_share=False)
 
     assert steps(spec, "Fetch in fetch") == [(0.8, 1), (1, 0.9), (1_000, 0.9), (2_000, 0.514), (4_000, 0.514)]
 
 
-def test_by_the_logarithm_a_curve_ends_with_the_last_that_waits() -> None:
+def test_on_a_logarithmic_axis_a_curve_ends_before_zero() -> None:
     rows = curve(reaches_zero=True)
     plain, log = (waits.curves(rows, COLOURS, log_share=log) for log in (False, True))
 
@@ -31,19 +31,19 @@ def test_by_the_logarithm_a_curve_ends_with_the_last_that_waits() -> None:
     assert steps(log, "Fetch in fetch")[-1] == (2_000, 0.514)
 
 
-def test_a_step_tells_how_many_completed_and_were_cut_off_until_then() -> None:
+def test_a_step_counts_completed_and_censored_operations() -> None:
     (_, *after) = waits.curves(curve(), COLOURS, log_share=False)["datasets"]["steps"]
 
-    assert [(step["completed"], step["cut_off"]) for step in after] == [(1, 0), (1, 2), (4, 2), (4, 6)]
+    assert [(step["completed"], step["censored"]) for step in after] == [(1, 0), (1, 2), (4, 2), (4, 6)]
 
 
-def test_ticks_are_where_some_were_cut_off() -> None:
+def test_ticks_are_at_censored_waits() -> None:
     cuts = waits.curves(curve(), COLOURS, log_share=False)["datasets"]["cuts"]
 
     assert [cut["wait"] for cut in cuts] == [1_000, 4_000]
 
 
-def test_ticks_close_together_are_one_where_the_last_is() -> None:
+def test_ticks_close_together_are_merged_into_the_last() -> None:
     row = curve()[0]
     rows = [
         row | {"waited_us": 1_000 + at, "at_risk": 10 - at, "ended": 1, "completed_running": 0}
@@ -81,7 +81,7 @@ def test_timeouts_are_in_the_order_of_the_kinds() -> None:
     ]
 
 
-def test_what_is_not_identifiable_is_not_drawn_as_a_timeout() -> None:
+def test_an_unidentifiable_timeout_is_not_drawn_as_a_timeout() -> None:
     spec = waits.timeouts(timeouts(), ["Fetch in fetch"], {})
     known, open_above, unknown = spec["datasets"]["timeouts"]
 
@@ -90,7 +90,7 @@ def test_what_is_not_identifiable_is_not_drawn_as_a_timeout() -> None:
     assert (unknown["timeout"], unknown["followed"], unknown["naive_text"]) == (None, 4_000, None)
 
 
-def test_a_dot_is_where_a_timeout_is_known_and_an_arrow_where_it_is_not() -> None:
+def test_a_known_timeout_is_a_dot_and_an_unknown_one_an_arrow() -> None:
     layers = waits.timeouts(timeouts(), ["Fetch in fetch"], {})["layer"]
 
     assert [
@@ -108,7 +108,7 @@ def test_a_dot_is_where_a_timeout_is_known_and_an_arrow_where_it_is_not() -> Non
     ("number", "timeout", "interval"),
     [(0, "1.00 ms", "900 µs to 1.10 ms"), (1, "3.00 ms", "2.50 ms to > 4.00 ms"), (2, "> 4.00 ms", "")],
 )
-def test_a_timeout_is_said_with_its_interval(number: int, timeout: str, interval: str) -> None:
+def test_a_timeout_is_printed_with_its_interval(number: int, timeout: str, interval: str) -> None:
     row = timeouts(FETCH)[number]
 
     assert (waits.timeout(row), waits.interval(row)) == (timeout, interval)

@@ -1,9 +1,9 @@
-"""Journals of a few rows, in which a test says what matters to it; times are seconds after noon of a day."""
+"""Frames of a few rows with default values. Times are in seconds after noon of a day."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -14,11 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import TimestampType
 
-from purgatory.journal.schema import CHECKS_SCHEMA, GAPS_SCHEMA, OPERATIONS_SCHEMA
+from purgatory.journal.schema import (
+    CHECKS,
+    CHECKS_SCHEMA,
+    COMPLETED,
+    GAPS,
+    GAPS_SCHEMA,
+    OPERATIONS_SCHEMA,
+)
+from tests.pipeline.journals import NOON, ROWS, Row, operation
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-Row = dict[str, Any]
 Table = Callable[..., DataFrame]
 
 
@@ -37,52 +42,48 @@ def _table(spark: SparkSession, schema: pa.Schema, defaults: Callable[[], Row]) 
 
 @pytest.fixture
 def operations(spark: SparkSession) -> Table:
-    """Makes operations that started at noon and completed at their second try, a second later."""
+    """Makes operations that start at noon and complete at their second try, a second later."""
     ids = count()
     return _table(
         spark,
         OPERATIONS_SCHEMA,
-        lambda: {
-            "node": "a",
-            "purgatory": "fetch",
-            "operation_id": next(ids),
-            "kind": "Fetch",
-            "keys": ["k"],
-            "started": 0,
-            "timeout_us": None,
-            "waited_us": 1_000_000,
-            "lateness_us": None,
-            "outcome": "completed",
-            "tries": 2,
-        },
+        lambda: operation(
+            next(ids),
+            started=0,
+            timeout_us=None,
+            waited_us=1_000_000,
+            lateness_us=None,
+            outcome=COMPLETED,
+            tries=2,
+        ),
     )
 
 
 @pytest.fixture
 def checks(spark: SparkSession) -> Table:
-    """Makes checks at noon, that tried one operation each, in vain."""
+    """Makes checks at noon that try one operation each and complete none."""
     return _table(
         spark,
         CHECKS_SCHEMA,
-        lambda: {"node": "a", "purgatory": "fetch", "key": "k", "checked": 0, "tried": 1, "completed": 0},
+        lambda: ROWS[CHECKS] | {"checked": 0, "tried": 1, "completed": 0},
     )
 
 
 @pytest.fixture
 def gaps(spark: SparkSession) -> Table:
-    """Makes gaps of one operation, that lasted a second from noon."""
+    """Makes gaps of one operation, which last a second from noon."""
     return _table(
         spark,
         GAPS_SCHEMA,
-        lambda: {"node": "a", "began": 0, "ended": 1, "lost_operations": 1, "lost_checks": 0},
+        lambda: ROWS[GAPS] | {"began": 0, "ended": 1, "lost_operations": 1},
     )
 
 
 @pytest.fixture
-def told() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
-    """The rows of a frame in a fixed order, their instants as seconds after noon."""
+def collected() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
+    """Collects the rows of a frame in a fixed order, with instants in seconds after noon."""
 
-    def tell(frame: DataFrame) -> list[Mapping[str, Any]]:
+    def collect(frame: DataFrame) -> list[Mapping[str, Any]]:
         instants = [field.name for field in frame.schema if field.dataType == TimestampType()]
         since_noon = (
             frame.withColumns(
@@ -95,4 +96,4 @@ def told() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
             (row.asDict() for row in since_noon.collect()), key=lambda row: repr(list(row.values()))
         )
 
-    return tell
+    return collect

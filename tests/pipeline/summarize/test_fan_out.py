@@ -1,3 +1,5 @@
+"""The fan-out of checks by minute."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +9,7 @@ import pytest
 from purgatory.pipeline.transforms.fan_out import fan_out
 
 
-def test_each_minute_tells_how_many_operations_a_check_tries(checks: Any, told: Any) -> None:
+def test_each_minute_has_the_fan_out_of_its_checks(checks: Any, collected: Any) -> None:
     frame = fan_out(
         checks(
             *[{"tried": 10, "completed": 2}] * 98,
@@ -18,9 +20,9 @@ def test_each_minute_tells_how_many_operations_a_check_tries(checks: Any, told: 
         )
     )
 
-    assert [tuple(row.values()) for row in told(frame)] == [
+    assert [tuple(row.values()) for row in collected(frame)] == [
         (0.0, "fetch", 100, 1030, 216, 10, pytest.approx(20.1), 30),
-        # Quantiles are those of bins, here of four; the rest is exact.
+        # Quantiles are those of bins of four; the other values are exact.
         (60.0, "fetch", 1, 5001, 5000, 5000, 5000, 5001),
         (60.0, "produce", 1, 0, 0, 0, 0, 0),
     ]

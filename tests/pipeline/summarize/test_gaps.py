@@ -1,3 +1,5 @@
+"""Minutes that gaps overlap."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -6,7 +8,7 @@ from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
 from purgatory.pipeline.transforms.minutes import minutes
 
 
-def test_each_minute_that_a_gap_touches_names_the_nodes_and_what_they_lost(gaps: Any, told: Any) -> None:
+def test_each_minute_that_a_gap_overlaps_has_the_nodes_and_their_losses(gaps: Any, collected: Any) -> None:
     frame = gap_minutes(
         gaps(
             {"node": "b", "began": 59, "ended": 121, "lost_operations": 5, "lost_checks": 1},
@@ -15,15 +17,15 @@ def test_each_minute_that_a_gap_touches_names_the_nodes_and_what_they_lost(gaps:
         )
     )
 
-    assert [tuple(row.values()) for row in told(frame)] == [
+    assert [tuple(row.values()) for row in collected(frame)] == [
         (0.0, ["b"], 5, 1),
         (120.0, ["b"], 5, 1),
         (60.0, ["a", "b"], 9, 1),
     ]
 
 
-def test_rows_of_a_minute_that_a_gap_touches_are_marked_and_no_row_is_added(
-    operations: Any, gaps: Any, told: Any
+def test_rows_of_a_minute_that_a_gap_overlaps_are_marked_and_no_row_is_added(
+    operations: Any, gaps: Any, collected: Any
 ) -> None:
     by_minute = minutes(operations({}, {"kind": "Other"}, {"started": 60}, {"started": 120}))
 
@@ -31,7 +33,7 @@ def test_rows_of_a_minute_that_a_gap_touches_are_marked_and_no_row_is_added(
         by_minute, gap_minutes(gaps({"began": 110, "ended": 130}, {"began": 600, "ended": 601}))
     )
 
-    assert [(row["minute"], row["kind"], row["incomplete"]) for row in told(frame)] == [
+    assert [(row["minute"], row["kind"], row["incomplete"]) for row in collected(frame)] == [
         (0.0, "Fetch", False),
         (0.0, "Other", False),
         (120.0, "Fetch", True),

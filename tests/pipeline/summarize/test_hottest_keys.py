@@ -1,3 +1,5 @@
+"""The ranking of keys."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -48,7 +50,7 @@ def test_a_try_is_wasted_unless_it_completed_the_operation(operations: Any) -> N
     assert ranked(frame, "wasted_tries") == [("fetch", 1, "b", 4), ("fetch", 2, "a", 3)]
 
 
-def test_an_operation_counts_for_each_of_its_keys_once_and_equal_ones_are_ranked_by_name(
+def test_an_operation_counts_once_for_each_of_its_keys_and_ties_are_ranked_by_name(
     operations: Any,
 ) -> None:
     frame = hottest_keys(operations({"keys": ["b", "a", "b"]}, {"keys": ["c", "a"]}), up_to=2)

@@ -1,4 +1,4 @@
-"""`purgatory-pipeline summarize`, on a dataset as `compact` leaves it."""
+"""The command `summarize`, on a dataset as `compact` leaves it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -15,7 +14,6 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import summarize
 from purgatory.pipeline.schemas import CHECKS_TABLE, COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.tables import replace
 
 
 def fill(dataset: Dataset, table: Table, rows: DataFrame) -> None:
@@ -39,7 +37,7 @@ def dataset(tmp_path: Path) -> Dataset:
     return Dataset(f"{tmp_path}/dataset")
 
 
-def test_it_writes_the_summaries_and_tells_of_gaps(
+def test_it_writes_the_summaries_and_reports_gaps(
     spark: SparkSession,
     dataset: Dataset,
     operations: Any,
@@ -56,7 +54,7 @@ def test_it_writes_the_summaries_and_tells_of_gaps(
     options = Namespace(dataset=dataset, hottest=1)
 
     summarize.run(spark, options)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     found = summaries(spark, dataset)
 
     assert [row["incomplete"] for row in found["minutes"]] == [True, True, False]
@@ -68,10 +66,10 @@ def test_it_writes_the_summaries_and_tells_of_gaps(
     assert [row["key"] for row in found["hottest_keys"]] == ["k", "k", "k"]
     assert [row["checks"] for row in found["fan_out"]] == [1, 1]
     assert [row["nodes"] for row in found["gaps"]] == [["a"], ["a"]]
-    assert f"{dataset.summary('minutes')}: 3 rows" in said
-    assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in said
+    assert f"{dataset.summary('minutes')}: 3 rows" in output
+    assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in output
 
-    # While it runs again the last one is missing.
+    # While it runs again, the last table is missing.
     monkeypatch.setattr(summarize, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         summarize.run(spark, options)
@@ -79,29 +77,6 @@ def test_it_writes_the_summaries_and_tells_of_gaps(
     assert left == sorted(found.keys() - {"fan_out"})
 
 
-def test_where_nothing_is_compacted_it_says_so(spark: SparkSession, dataset: Dataset) -> None:
+def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, dataset: Dataset) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
         summarize.run(spark, Namespace(dataset=dataset, hottest=1))
-
-
-def test_a_table_stays_until_the_next_one_is_whole(spark: SparkSession, tmp_path: Path) -> None:
-    path = f"{tmp_path}/table"
-    replace(path, spark.range(3), order_by=("id",))
-    fails = spark.range(5).select(F.assert_true(F.col("id") < 4), "id")
-
-    with pytest.raises(PySparkException):
-        replace(path, fails, order_by=("id",))
-
-    assert [row["id"] for row in spark.read.parquet(path).collect()] == [0, 1, 2]
-
-
-def test_a_table_is_one_sorted_file_in_place_of_the_one_before(spark: SparkSession, tmp_path: Path) -> None:
-    path = f"{tmp_path}/table"
-    replace(path, spark.range(3), order_by=("id",))
-
-    rows = replace(path, spark.range(9, 4, -1), order_by=("id",))
-
-    assert rows == 5
-    assert len(list(Path(path).glob("*.parquet"))) == 1
-    assert [row["id"] for row in spark.read.parquet(path).collect()] == [5, 6, 7, 8, 9]
-    assert [each.name for each in tmp_path.iterdir()] == ["table"]

@@ -1,3 +1,5 @@
+"""The measures of each minute."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +14,7 @@ from purgatory.pipeline.transforms.quantiles import binned
 
 
 def test_each_operation_is_counted_by_its_outcome_in_the_minute_in_which_it_ended(
-    operations: Any, told: Any
+    operations: Any, collected: Any
 ) -> None:
     frame = minutes(
         operations(
@@ -27,7 +29,7 @@ def test_each_operation_is_counted_by_its_outcome_in_the_minute_in_which_it_ende
 
     counted = [
         (row["minute"], row["purgatory"], row["kind"], row["operations"], *(row[name] for name in OUTCOMES))
-        for row in told(frame)
+        for row in collected(frame)
     ]
 
     assert counted == [
@@ -63,7 +65,7 @@ def test_equal_waits_count_as_often_as_they_occur(operations: Any) -> None:
     assert (row["operations"], row["wait_p50_us"], row["wait_p90_us"]) == (100, 10, 10)
 
 
-def test_lateness_is_that_of_the_operations_that_have_one(operations: Any) -> None:
+def test_lateness_is_measured_over_operations_that_have_one(operations: Any) -> None:
     frame = minutes(
         operations(
             *({"outcome": "expired", "lateness_us": late} for late in range(101)),
@@ -85,7 +87,7 @@ def test_tries_are_averaged_over_operations(operations: Any) -> None:
     assert [row["tries_per_operation"] for row in frame.collect()] == [3.0]
 
 
-def test_no_row_is_lost_and_their_order_changes_nothing(operations: Any, told: Any) -> None:
+def test_no_row_is_lost_and_the_order_of_rows_does_not_matter(operations: Any, collected: Any) -> None:
     rows = [
         {
             "started": number * 7 % 200,
@@ -96,7 +98,7 @@ def test_no_row_is_lost_and_their_order_changes_nothing(operations: Any, told: A
         for number in range(120)
     ]
 
-    forwards, backwards = (told(minutes(operations(*some))) for some in (rows, rows[::-1]))
+    forwards, backwards = (collected(minutes(operations(*some))) for some in (rows, rows[::-1]))
 
     assert forwards == backwards
     assert sum(row["operations"] for row in forwards) == 120

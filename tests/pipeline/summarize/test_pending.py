@@ -1,3 +1,5 @@
+"""The number of pending operations over time."""
+
 from __future__ import annotations
 
 import random
@@ -10,14 +12,14 @@ from purgatory.pipeline.transforms.pending import pending, pending_by_minute
 SECOND = 1_000_000
 
 
-def stay(started: float, ended: float, **others: object) -> dict[str, object]:
+def wait(started: float, ended: float, **others: object) -> dict[str, object]:
     return {"started": started, "waited_us": round((ended - started) * SECOND), **others}
 
 
-def test_as_many_are_pending_as_have_begun_and_not_ended(operations: Any, told: Any) -> None:
-    frame = pending(operations(stay(0, 4), stay(1, 3), stay(1, 4), stay(4, 5)))
+def test_operations_are_pending_from_their_start_to_their_end(operations: Any, collected: Any) -> None:
+    frame = pending(operations(wait(0, 4), wait(1, 3), wait(1, 4), wait(4, 5)))
 
-    assert [(row["at"], row["change"], row["pending"]) for row in told(frame)] == [
+    assert [(row["at"], row["change"], row["pending"]) for row in collected(frame)] == [
         (0.0, 1, 1),
         (1.0, 2, 3),
         (3.0, -1, 2),
@@ -26,17 +28,17 @@ def test_as_many_are_pending_as_have_begun_and_not_ended(operations: Any, told: 
     ]
 
 
-def test_purgatories_and_kinds_are_swept_apart_and_nodes_together(operations: Any, told: Any) -> None:
+def test_purgatories_and_kinds_are_counted_separately(operations: Any, collected: Any) -> None:
     frame = pending(
         operations(
-            stay(0, 2, node="a"),
-            stay(0, 2, node="b"),
-            stay(1, 3, kind="Other"),
-            stay(1, 4, purgatory="produce"),
+            wait(0, 2, node="a"),
+            wait(0, 2, node="b"),
+            wait(1, 3, kind="Other"),
+            wait(1, 4, purgatory="produce"),
         )
     )
 
-    assert [(row["purgatory"], row["kind"], row["at"], row["pending"]) for row in told(frame)] == [
+    assert [(row["purgatory"], row["kind"], row["at"], row["pending"]) for row in collected(frame)] == [
         ("fetch", "Fetch", 0.0, 2),
         ("fetch", "Fetch", 2.0, 0),
         ("fetch", "Other", 1.0, 1),
@@ -46,22 +48,22 @@ def test_purgatories_and_kinds_are_swept_apart_and_nodes_together(operations: An
     ]
 
 
-def test_what_ends_within_the_millisecond_in_which_it_began_is_not_seen(operations: Any, told: Any) -> None:
-    frame = pending(operations(stay(0.0001, 0.0009), stay(1, 1), stay(2.0005, 2.0015)))
+def test_operations_shorter_than_a_millisecond_are_not_counted(operations: Any, collected: Any) -> None:
+    frame = pending(operations(wait(0.0001, 0.0009), wait(1, 1), wait(2.0005, 2.0015)))
 
-    assert [(row["at"], row["pending"]) for row in told(frame)] == [
+    assert [(row["at"], row["pending"]) for row in collected(frame)] == [
         (pytest.approx(2.000), 1),
         (pytest.approx(2.001), 0),
     ]
 
 
-def test_never_less_than_none_are_pending_and_none_in_the_end(operations: Any, told: Any) -> None:
-    # A kind is a case of its own: forty of them are swept at once, since each sweep costs Spark a second.
+def test_the_number_is_never_negative_and_zero_at_the_end(operations: Any, collected: Any) -> None:
+    # Each kind is a separate case. One job runs forty of them, because a job takes Spark a second.
     chance = random.Random(3)
-    stays = [
+    waits = [
         {
             "kind": f"Kind{case}",
-            # Few instants in some, so that many fall on the same.
+            # Some kinds have few instants, so that many events coincide.
             "started": chance.randrange(1 + case) / 4,
             "waited_us": chance.randrange(1 + case) * SECOND // 4,
         }
@@ -70,7 +72,7 @@ def test_never_less_than_none_are_pending_and_none_in_the_end(operations: Any, t
     ]
 
     last: dict[str, tuple[float, int]] = {}
-    for row in told(pending(operations(*stays))):
+    for row in collected(pending(operations(*waits))):
         assert row["pending"] >= 0
         last[row["kind"]] = max(last.get(row["kind"], (-1, 0)), (row["at"], row["pending"]))
 
@@ -78,29 +80,33 @@ def test_never_less_than_none_are_pending_and_none_in_the_end(operations: Any, t
     assert {pending for _, pending in last.values()} == {0}
 
 
-def test_each_minute_has_its_most_its_average_over_time_and_its_last(operations: Any, told: Any) -> None:
-    # Two from second 0 to 30 of the first minute, one on to the 45th second of the second minute.
-    frame = pending_by_minute(pending(operations(stay(0, 105), stay(0, 30))))
+def test_each_minute_has_its_maximum_average_and_last_number(operations: Any, collected: Any) -> None:
+    # Two until second 30 of the first minute, one of them until second 45 of the second minute.
+    frame = pending_by_minute(pending(operations(wait(0, 105), wait(0, 30))))
 
     assert [
-        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"]) for row in told(frame)
+        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"])
+        for row in collected(frame)
     ] == [(0.0, 2, pytest.approx(1.5), 1), (60.0, 1, pytest.approx(0.75), 0)]
 
 
-def test_a_minute_in_which_nothing_changed_has_no_row_and_the_next_one_goes_on_from_before(
-    operations: Any, told: Any
+def test_a_minute_without_a_change_has_no_row_and_the_number_is_carried_over(
+    operations: Any, collected: Any
 ) -> None:
-    frame = pending_by_minute(pending(operations(stay(0, 270), stay(30, 240))))
+    frame = pending_by_minute(pending(operations(wait(0, 270), wait(30, 240))))
 
     assert [
-        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"]) for row in told(frame)
+        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"])
+        for row in collected(frame)
     ] == [(0.0, 2, pytest.approx(1.5), 2), (240.0, 1, pytest.approx(0.5), 0)]
 
 
-def test_those_that_end_as_a_minute_begins_are_of_the_minute_before(operations: Any, told: Any) -> None:
-    frame = pending_by_minute(pending(operations(*[stay(0, 60)] * 5, stay(59, 61))))
+def test_operations_that_end_when_a_minute_begins_are_in_the_minute_before(
+    operations: Any, collected: Any
+) -> None:
+    frame = pending_by_minute(pending(operations(*[wait(0, 60)] * 5, wait(59, 61))))
 
-    assert [(row["minute"], row["pending_max"], row["pending_last"]) for row in told(frame)] == [
+    assert [(row["minute"], row["pending_max"], row["pending_last"]) for row in collected(frame)] == [
         (0.0, 6, 6),
         (60.0, 1, 0),
     ]

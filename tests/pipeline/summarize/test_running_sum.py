@@ -1,3 +1,5 @@
+"""Running sums over several blocks."""
+
 from __future__ import annotations
 
 import random
@@ -16,7 +18,7 @@ BLOCKS = 5
 
 @pytest.fixture(autouse=True)
 def several_blocks(spark: SparkSession) -> Iterator[None]:
-    """Blocks enough to have some between the first and the last one, each on a task of its own."""
+    """Enough blocks to have some between the first and the last one, each in its own task."""
     settings = {
         "spark.sql.shuffle.partitions": str(BLOCKS),
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
@@ -38,7 +40,7 @@ def sums(frame: DataFrame) -> dict[int, int]:
 
 
 def test_each_row_has_the_sum_of_its_group_up_to_it(spark: SparkSession) -> None:
-    # Groups that span all blocks, some blocks, and less than one; ties; negative amounts; rows in any order.
+    # Groups that span all blocks, some, or less than one; ties; negative amounts; rows in any order.
     chance = random.Random(7)
     rows = [
         (number, chance.choice("aaaaaaaaaabbbcd"), chance.randrange(300), chance.randrange(-5, 9))
@@ -62,7 +64,7 @@ def test_without_groups_the_sum_is_that_of_all_rows_so_far(spark: SparkSession) 
     assert found == {number: number + 1 for number in range(100)}
 
 
-def test_several_columns_are_summed_and_the_rest_stays(spark: SparkSession) -> None:
+def test_several_columns_are_summed_and_the_others_are_unchanged(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(1, "a", 10, Decimal("0.1")), (2, "b", 20, Decimal("0.2")), (3, "c", 30, Decimal("0.3"))],
         "at int, label string, some long, other decimal(9, 1)",
@@ -78,7 +80,7 @@ def test_several_columns_are_summed_and_the_rest_stays(spark: SparkSession) -> N
     ]
 
 
-def test_nulls_count_as_nothing_come_first_and_are_a_group(spark: SparkSession) -> None:
+def test_nulls_count_as_zero_come_first_and_form_a_group(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(1, None, None, None), (2, None, 1, 5), (3, None, 2, None), (4, "a", None, 7), (5, "a", 1, 1)],
         "id int, name string, at int, amount int",
@@ -89,7 +91,7 @@ def test_nulls_count_as_nothing_come_first_and_are_a_group(spark: SparkSession) 
     assert found == {1: 0, 2: 5, 3: 5, 4: 7, 5: 8}
 
 
-def test_an_order_may_take_several_columns(spark: SparkSession) -> None:
+def test_the_order_can_have_several_columns(spark: SparkSession) -> None:
     rows = [(10 * major + minor, major, minor, 1) for major in range(6) for minor in range(10)]
     frame = spark.createDataFrame(shuffled(rows), "id int, major int, minor int, amount int")
 
@@ -98,13 +100,13 @@ def test_an_order_may_take_several_columns(spark: SparkSession) -> None:
     assert found == {number: number + 1 for number in range(60)}
 
 
-def test_of_no_rows_there_are_no_sums(spark: SparkSession) -> None:
+def test_without_rows_there_are_no_sums(spark: SparkSession) -> None:
     frame = spark.createDataFrame([], "id int, at int, amount int")
 
     assert sums(running_sum(frame, order_by=["at"], value_columns=["amount"])) == {}
 
 
-def test_a_row_is_computed_once_so_that_rows_that_differ_each_time_are_summed_as_they_are(
+def test_each_row_is_computed_once_so_that_random_rows_have_consistent_sums(
     spark: SparkSession,
 ) -> None:
     frame = spark.range(300).select(F.rand().alias("at"), F.floor(F.rand() * 1000).alias("amount"))
@@ -117,12 +119,12 @@ def test_a_row_is_computed_once_so_that_rows_that_differ_each_time_are_summed_as
         assert row["amount_running"] == total
 
 
-def test_one_huge_group_does_not_fall_on_one_task(spark: SparkSession) -> None:
+def test_one_huge_group_is_split_among_tasks(spark: SparkSession) -> None:
     frame = spark.range(4000).selectExpr("'all' as name", "id as at", "1 as amount")
 
     result = running_sum(frame, order_by=["at"], value_columns=["amount"], within=["name"])
 
     on_each_task = result.groupBy(F.spark_partition_id()).count().collect()
-    # Blocks are spread by the hash of their numbers, so that two may well meet.
+    # Blocks go to tasks by a hash, so two may be in the same task.
     assert max(row["count"] for row in on_each_task) <= 0.6 * 4000
     assert len(on_each_task) >= 2

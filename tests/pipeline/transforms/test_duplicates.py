@@ -1,4 +1,4 @@
-"""Of what is the same, one is left."""
+"""Duplicate rows are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ IDENTITY = ("node", "operation_id")
 COLUMNS = "source string, position long, node string, operation_id long, tries int"
 
 
-def test_the_first_of_the_same_stays_and_what_is_known_goes(spark: SparkSession) -> None:
+def test_the_first_duplicate_stays_unless_its_identity_is_known(spark: SparkSession) -> None:
     rows = [
         ("2", 0, "a", 1, 22),
         ("1", 9, "a", 1, 11),

@@ -1,4 +1,4 @@
-"""Rows out of segments; the workers' part of it, so without Spark."""
+"""Decoding segments, without Spark: the part that runs in the workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA, SCHEMA_VERSION, VERSION_KEY
+from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.transforms import segments
 from purgatory.pipeline.transforms.segments import decode
 from tests.pipeline.journals import operation, segment
@@ -29,7 +30,7 @@ def read(*contents: bytes) -> list[dict[str, Any]]:
 
 
 def problem(content: bytes) -> str:
-    """Why it cannot be read, when not one row of it is."""
+    """The reason for which a file is unreadable; it gives no rows."""
     (row,) = read(content)
     assert row["file_rows"] is None
     assert row["position"] is None
@@ -37,10 +38,10 @@ def problem(content: bytes) -> str:
     return str(row["problem"])
 
 
-def test_a_file_begins_with_its_own_row_and_each_other_has_its_position(
+def test_a_file_begins_with_a_row_about_itself_and_each_other_row_has_its_position(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(segments, "_STRIDE", 2)
+    monkeypatch.setattr(segments, "_CHUNK_ROWS", 2)
     rows = [operation(number) for number in range(5)]
     about, *others = read(written(segment(OPERATIONS, rows)))
     assert (about["source"], about["position"], about["file_rows"], about["problem"]) == (
@@ -53,7 +54,7 @@ def test_a_file_begins_with_its_own_row_and_each_other_has_its_position(
     assert [{name: row[name] for name in OPERATIONS_SCHEMA.names} for row in others] == rows
 
 
-def test_what_a_journal_may_not_hold_is_read_all_the_same() -> None:
+def test_rows_with_nulls_are_decoded() -> None:
     broken = operation(kind=None, keys=[None, "k"], tries=None, started=None)
     _, row = read(written(segment(OPERATIONS, [broken])))
     assert {name: row[name] for name in broken} == broken
@@ -64,7 +65,7 @@ def test_a_file_without_rows_is_read() -> None:
     assert about["file_rows"] == 0
 
 
-def test_what_spark_and_others_write_is_read_where_it_says_the_same() -> None:
+def test_wider_types_and_additional_columns_are_accepted() -> None:
     table = segment(OPERATIONS, [operation()])
     table = table.set_column(10, "tries", table["tries"].cast(pa.int64()))
     table = table.set_column(0, "node", table["node"].cast(pa.large_string()))
@@ -77,36 +78,36 @@ def test_what_spark_and_others_write_is_read_where_it_says_the_same() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no such thing" * 100], ids=["empty", "short", "no Parquet"]
 )
-def test_what_is_no_parquet_is_one_row_that_says_so(content: bytes) -> None:
+def test_a_file_that_is_not_parquet_becomes_one_row_with_the_reason(content: bytes) -> None:
     assert problem(content).startswith("unreadable: ")
 
 
-def test_a_file_that_was_cut_off_or_damaged_gives_none_of_its_rows() -> None:
+def test_a_truncated_or_damaged_file_gives_none_of_its_rows() -> None:
     content = written(segment(OPERATIONS, [operation(number) for number in range(1000)]), compression="zstd")
     assert problem(content[:-20]).startswith("unreadable: ")
     middle = len(content) // 4
     assert problem(content[:middle] + bytes(64) + content[middle + 64 :]).startswith("unreadable: ")
 
 
-def test_a_missing_column_is_not_taken_for_null() -> None:
+def test_a_file_without_a_column_is_unreadable() -> None:
     table = segment(OPERATIONS, [operation()]).drop_columns(["timeout_us", "tries"])
     assert problem(written(table)) == "unreadable: it has no column timeout_us, tries"
 
 
-def test_a_column_of_another_type_is_not_guessed_at() -> None:
+def test_a_file_with_a_column_of_another_type_is_unreadable() -> None:
     table = segment(OPERATIONS, [operation()])
     table = table.set_column(10, "tries", pa.array(["1"]))
-    assert problem(written(table)) == "unreadable: its column tries is string, and not int32"
+    assert problem(written(table)) == "unreadable: its column tries is string, not int32"
     keys = table.set_column(10, "tries", pa.array([1])).set_column(4, "keys", pa.array(["k"]))
     assert "its column keys is string" in problem(written(keys))
 
 
-def test_a_number_that_does_not_fit_makes_the_file_unreadable() -> None:
+def test_a_file_with_a_number_out_of_range_is_unreadable() -> None:
     table = segment(OPERATIONS, [operation()])
     assert "unreadable" in problem(written(table.set_column(10, "tries", pa.array([1 << 40]))))
 
 
-def test_a_text_that_is_none_makes_the_file_unreadable() -> None:
+def test_a_file_with_text_that_is_not_utf8_is_unreadable() -> None:
     table = segment(OPERATIONS, [operation()])
     broken = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
@@ -114,20 +115,22 @@ def test_a_text_that_is_none_makes_the_file_unreadable() -> None:
     assert "UTF8" in problem(written(table.set_column(0, "node", broken)))
 
 
-def test_a_journal_of_another_version_is_not_guessed_at() -> None:
+def test_a_file_of_another_schema_version_is_unreadable() -> None:
     table = segment(OPERATIONS, [operation()])
     same = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
     assert len(read(written(same))) == 2
     other = table.replace_schema_metadata({VERSION_KEY: "99"})
-    assert problem(written(other)) == f"unreadable: its version is 99, and not {SCHEMA_VERSION}"
+    assert problem(written(other)) == f"unreadable: its version is 99, not {SCHEMA_VERSION}"
 
 
-def test_one_broken_file_harms_no_other() -> None:
+def test_a_broken_file_does_not_affect_other_files() -> None:
     good = written(segment(OPERATIONS, [operation()]))
     assert [row["problem"] is None for row in read(good, b"", good)] == [True, True, False, True, True]
 
 
-def test_a_worker_without_memory_does_not_blame_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_is_not_an_error_of_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def no_memory(*_: object) -> pa.Table:
         raise pa.ArrowMemoryError("no memory")
 

@@ -1,4 +1,4 @@
-"""Made-up operations: the same for the same seed, and what they are said to be."""
+"""Synthetic operations: reproducible, and distributed as requested."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.schemas import CHECKS, CHECKS_TABLE, OPERATIONS, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, spoiled
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
+from purgatory.pipeline.transforms.validation import validated
 
 COUNT = 8_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)
 WORKLOAD = Workload(operations=COUNT, kinds=(FETCH, PRODUCE), withdrawn=0.1, malformed=0.25, hot=0.3)
 
 
-def made(spark: SparkSession, parts: int = 2, workload: Workload = WORKLOAD) -> DataFrame:
+def synthetic(spark: SparkSession, parts: int = 2, workload: Workload = WORKLOAD) -> DataFrame:
     return operations(spark.range(0, workload.operations, 1, parts), workload)
 
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> list[Row]:
-    return made(spark).collect()
+    return synthetic(spark).collect()
 
 
 def share(count: float) -> object:
-    """Of all, within four deviations of what chance makes of it."""
+    """A share of all rows, within four standard deviations."""
     return pytest.approx(count, abs=4 * math.sqrt(count * (1 - count) / COUNT))
 
 
-def test_the_same_seed_makes_the_same_rows_however_they_are_cut(spark: SparkSession, rows: list[Row]) -> None:
-    again = spoiled(made(spark, parts=5), WORKLOAD).exceptAll(spoiled(made(spark), WORKLOAD))
+def test_the_same_seed_makes_the_same_rows_in_any_partitions(spark: SparkSession, rows: list[Row]) -> None:
+    again = with_defects(synthetic(spark, parts=5), WORKLOAD).exceptAll(
+        with_defects(synthetic(spark), WORKLOAD)
+    )
     assert again.isEmpty()
-    other = made(spark, workload=replace(WORKLOAD, seed=1, operations=100))
+    other = synthetic(spark, workload=replace(WORKLOAD, seed=1, operations=100))
     assert {row["started"] for row in other.collect()}.isdisjoint(row["started"] for row in rows[:100])
 
 
 def test_the_columns_are_those_of_the_journal(spark: SparkSession) -> None:
-    frame = made(spark)
-    for found, wanted in ((spoiled(frame, WORKLOAD), OPERATIONS), (checks(frame), CHECKS)):
+    frame = synthetic(spark)
+    for found, wanted in ((with_defects(frame, WORKLOAD), OPERATIONS), (checks(frame), CHECKS)):
         assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
             (field.name, field.dataType.simpleString()) for field in wanted
         ]
 
 
-def test_each_has_an_id_of_its_own_in_its_node(rows: list[Row]) -> None:
+def test_ids_are_unique_within_a_node(rows: list[Row]) -> None:
     assert len({(row["node"], row["operation_id"]) for row in rows}) == COUNT
     assert all(row["operation_id"] >= 0 for row in rows)
     runs = {(row["node"], row["operation_id"] >> 32) for row in rows}
@@ -65,8 +67,8 @@ def test_each_kind_has_its_share_and_its_timeout(rows: list[Row]) -> None:
         assert {row["purgatory"] for row in mine} == {kind.name.lower()}
 
 
-def test_without_withdrawals_as_many_complete_as_the_truth_says(spark: SparkSession) -> None:
-    found = made(spark, workload=replace(WORKLOAD, withdrawn=0, kinds=(FETCH,))).collect()
+def test_without_cancellations_completions_follow_the_distribution(spark: SparkSession) -> None:
+    found = synthetic(spark, workload=replace(WORKLOAD, withdrawn=0, kinds=(FETCH,))).collect()
     truth = NormalDist(math.log(FETCH.median), FETCH.sigma)
     for seconds in (0.05, 0.1, 0.2, 0.4, 0.5):
         completed = [
@@ -76,7 +78,7 @@ def test_without_withdrawals_as_many_complete_as_the_truth_says(spark: SparkSess
     assert {row["outcome"] for row in found} == {"completed", "expired"}
 
 
-def test_an_end_fits_its_outcome(rows: list[Row]) -> None:
+def test_the_wait_fits_the_outcome(rows: list[Row]) -> None:
     for row in rows:
         if row["outcome"] == "expired":
             assert row["waited_us"] == row["timeout_us"] + row["lateness_us"]
@@ -89,7 +91,7 @@ def test_an_end_fits_its_outcome(rows: list[Row]) -> None:
     assert 0.03 < outcomes["cancelled"] / COUNT < 0.1
 
 
-def test_keys_are_as_unequal_as_asked(rows: list[Row], spark: SparkSession) -> None:
+def test_keys_follow_the_requested_distribution(rows: list[Row], spark: SparkSession) -> None:
     first = Counter(row["keys"][0] for row in rows)
     end, power = WORKLOAD.keys + 1, 1 - WORKLOAD.zipf
     for rank in (1, 2, 3):
@@ -98,15 +100,15 @@ def test_keys_are_as_unequal_as_asked(rows: list[Row], spark: SparkSession) -> N
     assert all(len(set(row["keys"])) == len(row["keys"]) in (1, 2) for row in rows)
     assert 0.15 < sum(len(row["keys"]) == 2 for row in rows) / COUNT < 0.25
     harmonic = (
-        made(spark, workload=replace(WORKLOAD, zipf=1, hot=0, keys=3)).groupBy(F.col("keys")[0]).count()
+        synthetic(spark, workload=replace(WORKLOAD, zipf=1, hot=0, keys=3)).groupBy(F.col("keys")[0]).count()
     )
     found = {row[0]: row["count"] for row in harmonic.collect()}
     assert found["key-1"] / COUNT == share(math.log(2) / math.log(4))
     assert set(found) == {"key-1", "key-2", "key-3"}
 
 
-def test_checks_have_tried_as_often_as_operations_were_tried(spark: SparkSession, rows: list[Row]) -> None:
-    found = checks(made(spark)).collect()
+def test_checks_have_the_tries_and_completions_of_operations(spark: SparkSession, rows: list[Row]) -> None:
+    found = checks(synthetic(spark)).collect()
     assert sum(row["tried"] for row in found) == sum(row["tries"] - 1 for row in rows)
     completed = [row for row in rows if row["outcome"] == "completed"]
     assert sum(row["completed"] for row in found) == len(completed)
@@ -116,14 +118,14 @@ def test_checks_have_tried_as_often_as_operations_were_tried(spark: SparkSession
     assert checked == pytest.approx(ends, abs=1)
 
 
-def test_the_share_that_is_malformed_is_refused_and_no_other(spark: SparkSession) -> None:
+def test_exactly_the_rows_with_a_defect_are_refused(spark: SparkSession) -> None:
     def refused(frame: DataFrame, table: Table = OPERATIONS_TABLE) -> dict[str, int]:
         origin = {"position": F.lit(0), "problem": F.lit(None).cast("string")}
-        counted = judged(frame.withColumns(origin), table).groupBy("reason").count()
+        counted = validated(frame.withColumns(origin), table).groupBy("reason").count()
         return {row["reason"]: row["count"] for row in counted.collect() if row["reason"] is not None}
 
-    assert refused(made(spark)) == {}
-    assert refused(checks(made(spark)), CHECKS_TABLE) == {}
-    reasons = refused(spoiled(made(spark), WORKLOAD))
+    assert refused(synthetic(spark)) == {}
+    assert refused(checks(synthetic(spark)), CHECKS_TABLE) == {}
+    reasons = refused(with_defects(synthetic(spark), WORKLOAD))
     assert sum(reasons.values()) / COUNT == share(0.25)
     assert len(reasons) == 10

@@ -1,4 +1,4 @@
-"""Rows that cannot be true are told from those that can."""
+"""Invalid rows are refused with a reason."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.validation import judged
+from purgatory.pipeline.transforms.validation import validated
 from tests.pipeline.journals import NOON, ROWS
 
 
 def reasons(spark: SparkSession, table: Table, changes: list[dict[str, Any]]) -> list[str | None]:
-    """Why the table's row is refused with each of these changes; those not refused must have a date."""
+    """The reason for refusing the table's row with each change. Valid rows must have a date."""
     fields = [
         StructField(field.name, ArrayType(StringType()) if field.name == "keys" else field.dataType)
         for field in table.recorded
     ]
     decoded = StructType([StructField("position", LongType()), StructField("problem", StringType()), *fields])
     rows = [{"position": number, **ROWS[table.name], **change} for number, change in enumerate(changes)]
-    found = judged(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
+    found = validated(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
     assert all((row["reason"] is None) == (row["date"] is not None) for row in found)
     return [row["reason"] for row in found]
 
 
-def test_an_operation_that_can_be_is_not_refused(spark: SparkSession) -> None:
-    possible: list[dict[str, Any]] = [
+def test_valid_operations_are_not_refused(spark: SparkSession) -> None:
+    valid: list[dict[str, Any]] = [
         {},
         {"outcome": "completed", "lateness_us": None, "waited_us": 0},
         {"outcome": "cancelled", "lateness_us": None, "timeout_us": None},
         {"outcome": "failed", "lateness_us": None},
-        # Closing its purgatory expired it, when it was not due.
+        # Expired before its deadline, by closing its purgatory.
         {"lateness_us": None, "waited_us": 10},
-        # It was rescheduled, and has waited for longer than its latest timeout.
+        # Rescheduled, so it waited for longer than its latest timeout.
         {"lateness_us": None, "waited_us": 10_000},
         {"timeout_us": 0, "waited_us": 0, "lateness_us": None},
         {"lateness_us": 600},
@@ -44,11 +44,11 @@ def test_an_operation_that_can_be_is_not_refused(spark: SparkSession) -> None:
         {"node": "", "purgatory": ""},
         {"kind": "é" * 40},
     ]
-    assert reasons(spark, OPERATIONS_TABLE, possible) == [None] * len(possible)
+    assert reasons(spark, OPERATIONS_TABLE, valid) == [None] * len(valid)
 
 
-def test_an_operation_that_cannot_be_is_refused_for_what_is_wrong(spark: SparkSession) -> None:
-    wrong: dict[str, dict[str, Any]] = {
+def test_an_invalid_operation_is_refused_with_the_reason(spark: SparkSession) -> None:
+    invalid: dict[str, dict[str, Any]] = {
         **{
             f"{name} is null": {name: None}
             for name in ROWS[OPERATIONS]
@@ -67,7 +67,7 @@ def test_an_operation_that_cannot_be_is_refused_for_what_is_wrong(spark: SparkSe
         "lateness_us is given, but its timeout did not expire": {"outcome": "completed"},
         "lateness_us is more than waited_us": {"lateness_us": 601},
     }
-    assert reasons(spark, OPERATIONS_TABLE, list(wrong.values())) == list(wrong)
+    assert reasons(spark, OPERATIONS_TABLE, list(invalid.values())) == list(invalid)
     assert reasons(
         spark, OPERATIONS_TABLE, [{"timeout_us": None}, {"started": datetime(9999, 12, 31, 1)}]
     ) == [
@@ -76,7 +76,7 @@ def test_an_operation_that_cannot_be_is_refused_for_what_is_wrong(spark: SparkSe
     ]
 
 
-def test_a_check_or_a_gap_that_cannot_be_is_refused_too(spark: SparkSession) -> None:
+def test_an_invalid_check_or_gap_is_refused_with_the_reason(spark: SparkSession) -> None:
     checks: dict[str | None, dict[str, Any]] = {
         None: {},
         **{f"{name} is null": {name: None} for name in ROWS[CHECKS]},
@@ -98,7 +98,7 @@ def test_a_check_or_a_gap_that_cannot_be_is_refused_too(spark: SparkSession) -> 
     assert reasons(spark, GAPS_TABLE, [*gaps.values(), a_year]) == [*gaps, None]
 
 
-def test_a_row_about_a_file_is_refused_where_the_file_is(spark: SparkSession) -> None:
+def test_the_row_about_an_unreadable_file_is_refused(spark: SparkSession) -> None:
     about = dict.fromkeys(ROWS[GAPS]) | {"position": None}
     schema = StructType(
         [
@@ -108,7 +108,7 @@ def test_a_row_about_a_file_is_refused_where_the_file_is(spark: SparkSession) ->
         ]
     )
     files = spark.createDataFrame([about | {"problem": None}, about | {"problem": "unreadable"}], schema)
-    assert [row["reason"] for row in judged(files, GAPS_TABLE).orderBy("problem").collect()] == [
+    assert [row["reason"] for row in validated(files, GAPS_TABLE).orderBy("problem").collect()] == [
         None,
         "unreadable",
     ]

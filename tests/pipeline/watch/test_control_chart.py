@@ -1,4 +1,4 @@
-"""The band: exact for what it assumes, quiet while nothing changes, and prompt when something does."""
+"""The control chart: exact for its model, quiet while nothing changes, and fast to detect a change."""
 
 from __future__ import annotations
 
@@ -11,141 +11,148 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.pipeline.control_chart import ALARM, LEARNED, MEMORY, PATIENCE, ControlChart, Judgement
+from purgatory.pipeline.control_chart import (
+    FALSE_ALARM_RATE,
+    MAX_BASELINE,
+    MIN_BASELINE,
+    SHIFT_RUN,
+    Assessment,
+    ControlChart,
+)
 
 
-def learned(count: int, operations: int, windows: int = MEMORY) -> ControlChart:
-    found = ControlChart()
+def chart_after(count: int, operations: int, windows: int = MAX_BASELINE) -> ControlChart:
+    chart = ControlChart()
     for _ in range(windows):
-        found.judge(count, operations)
-    return found
+        chart.assess(count, operations)
+    return chart
 
 
-def judged(band: ControlChart, count: int, operations: int) -> Judgement:
-    judgement = band.judge(count, operations)
-    assert judgement is not None
-    return judgement
+def assessed(chart: ControlChart, count: int, operations: int) -> Assessment:
+    assessment = chart.assess(count, operations)
+    assert assessment is not None
+    return assessment
 
 
 def outside(windows: Iterable[tuple[int, int]]) -> int:
-    found = ControlChart()
-    judgements = [found.judge(count, operations) for count, operations in windows]
-    return sum(judgement is not None and judgement.outside for judgement in judgements)
+    chart = ControlChart()
+    assessments = [chart.assess(count, operations) for count, operations in windows]
+    return sum(assessment is not None and assessment.outside for assessment in assessments)
 
 
-def test_none_is_judged_before_there_are_some_to_compare_it_with() -> None:
-    found = learned(1, 100, LEARNED - 1)
-    assert found.judge(100, 100) is None
-    assert found.judge(100, 100) is not None
+def test_no_window_is_assessed_before_there_is_a_baseline() -> None:
+    chart = chart_after(1, 100, MIN_BASELINE - 1)
+    assert chart.assess(100, 100) is None
+    assert chart.assess(100, 100) is not None
 
 
 @pytest.mark.parametrize("ratio", [0.001, 0.1, 0.5])
 @pytest.mark.parametrize("alike", [None, 500], ids=["by chance alone", "by more than chance"])
-def test_a_steady_ratio_hardly_ever_leaves_its_band(ratio: float, alike: float | None) -> None:
+def test_a_steady_ratio_hardly_ever_leaves_the_control_limits(ratio: float, alike: float | None) -> None:
     draw = np.random.default_rng(3)
     windows = []
     for operations in draw.lognormal(5, 2, size=1500).astype(int) + 1:
         drawn = ratio if alike is None else draw.beta(ratio * alike, (1 - ratio) * alike)
         windows.append((int(draw.binomial(operations, drawn)), int(operations)))
-    # Of nine thousand in all it would be one, at the rate that is promised.
+    # At the promised rate, it would be one of nine thousand in all.
     assert outside(windows) <= 1
 
 
 @given(
-    usual=st.floats(0, 0.5),
+    center=st.floats(0, 0.5),
     jump=st.floats(0.1, 0.5),
     operations=st.integers(500, 5_000),
-    windows=st.integers(LEARNED, MEMORY),
+    windows=st.integers(MIN_BASELINE, MAX_BASELINE),
 )
-def test_a_jump_is_seen_in_the_first_window_with_enough_operations(
-    usual: float, jump: float, operations: int, windows: int
+def test_a_jump_is_detected_in_the_first_window_with_enough_operations(
+    center: float, jump: float, operations: int, windows: int
 ) -> None:
-    found = learned(round(operations * usual), operations, windows)
-    judgement = judged(found, round(operations * (usual + jump)), operations)
-    assert judgement.outside
-    assert judgement.usual == pytest.approx(usual, abs=0.01)
-    back = judged(found, round(operations * usual), operations)
+    chart = chart_after(round(operations * center), operations, windows)
+    assessment = assessed(chart, round(operations * (center + jump)), operations)
+    assert assessment.outside
+    assert assessment.center == pytest.approx(center, abs=0.01)
+    back = assessed(chart, round(operations * center), operations)
     assert not back.outside
 
 
-@pytest.mark.parametrize("usual", [10, 100])
-def test_two_operations_are_never_enough(usual: int) -> None:
-    assert not judged(learned(usual, 1000), 2, 2).outside
+@pytest.mark.parametrize("center", [10, 100])
+def test_two_operations_are_never_outside(center: int) -> None:
+    assert not assessed(chart_after(center, 1000), 2, 2).outside
 
 
-def test_a_fall_is_seen_as_well() -> None:
-    assert judged(learned(500, 1000), 300, 1000).outside
+def test_a_fall_is_detected() -> None:
+    assert assessed(chart_after(500, 1000), 300, 1000).outside
 
 
-def test_what_has_never_happened_may_happen_now_and_then_but_not_often() -> None:
-    found = learned(0, 1000)
-    assert not judged(found, 1, 1000).outside
-    assert judged(found, 10, 1000).outside
+def test_after_a_baseline_of_zero_one_event_is_inside_and_ten_are_outside() -> None:
+    chart = chart_after(0, 1000)
+    assert not assessed(chart, 1, 1000).outside
+    assert assessed(chart, 10, 1000).outside
 
 
-def test_it_is_wider_where_the_windows_before_differ_by_more_than_chance() -> None:
-    alike, unlike = learned(1000, 10_000), ControlChart()
-    for number in range(MEMORY):
-        unlike.judge(1500 if number % 2 else 500, 10_000)
-    assert judged(alike, 1500, 10_000).outside
-    assert not judged(unlike, 1500, 10_000).outside
-    # And no less so for windows that are much larger.
-    assert not judged(unlike, 150_000, 1_000_000).outside
+def test_the_limits_are_wider_if_the_baseline_differs_by_more_than_chance() -> None:
+    alike, unlike = chart_after(1000, 10_000), ControlChart()
+    for number in range(MAX_BASELINE):
+        unlike.assess(1500 if number % 2 else 500, 10_000)
+    assert assessed(alike, 1500, 10_000).outside
+    assert not assessed(unlike, 1500, 10_000).outside
+    # Nor for much larger windows.
+    assert not assessed(unlike, 150_000, 1_000_000).outside
 
 
-def test_it_is_wider_for_few_operations_and_while_it_knows_few_windows() -> None:
+def test_the_limits_are_wider_for_few_operations_and_for_a_short_baseline() -> None:
     def width(windows: int, operations: int) -> float:
-        found = ControlChart()
+        chart = ControlChart()
         for number in range(windows):
-            found.judge(110 if number % 2 else 90, 1000)
-        low, high = judged(found, operations // 10, operations).limits
+            chart.assess(110 if number % 2 else 90, 1000)
+        low, high = assessed(chart, operations // 10, operations).limits
         return (high - low) / operations
 
-    assert width(MEMORY, 100) > 2 * width(MEMORY, 1000)
-    assert width(LEARNED, 1000) > 1.2 * width(MEMORY, 1000)
+    assert width(MAX_BASELINE, 100) > 2 * width(MAX_BASELINE, 1000)
+    assert width(MIN_BASELINE, 1000) > 1.2 * width(MAX_BASELINE, 1000)
 
 
-def test_windows_without_any_difference_still_leave_room_for_one() -> None:
-    assert judged(learned(5, 10), 5, 10).limits == (0, 10)
+def test_a_baseline_of_equal_windows_does_not_collapse_the_limits() -> None:
+    assert assessed(chart_after(5, 10), 5, 10).limits == (0, 10)
 
 
-def test_ratios_from_none_to_all_make_nothing_unusual() -> None:
-    found = ControlChart()
-    for number in range(MEMORY):
-        found.judge(1000 * (number % 2), 1000)
-    assert judged(found, 1000, 1000).limits == (0, 1000)
+def test_a_baseline_of_all_ratios_has_no_window_outside() -> None:
+    chart = ControlChart()
+    for number in range(MAX_BASELINE):
+        chart.assess(1000 * (number % 2), 1000)
+    assert assessed(chart, 1000, 1000).limits == (0, 1000)
 
 
-def test_what_is_outside_does_not_make_it_wider() -> None:
-    found = learned(100, 1000)
-    first = judged(found, 300, 1000)
-    again = judged(found, 300, 1000)
+def test_windows_outside_do_not_widen_the_limits() -> None:
+    chart = chart_after(100, 1000)
+    first = assessed(chart, 300, 1000)
+    again = assessed(chart, 300, 1000)
     assert again == first
 
 
-def test_only_the_latest_windows_are_remembered() -> None:
-    found = learned(100, 1000)
-    for _ in range(MEMORY):
-        found.judge(110, 1000)
-    assert judged(found, 110, 1000).usual == pytest.approx(0.11, abs=1e-4)
+def test_only_the_latest_windows_are_in_the_baseline() -> None:
+    chart = chart_after(100, 1000)
+    for _ in range(MAX_BASELINE):
+        chart.assess(110, 1000)
+    assert assessed(chart, 110, 1000).center == pytest.approx(0.11, abs=1e-4)
 
 
-def test_what_is_outside_for_long_becomes_usual() -> None:
-    found = learned(100, 1000)
-    for _ in range(PATIENCE - 1):
-        assert not judged(found, 300, 1000).settled
-    # In a row, that is.
-    assert not judged(found, 100, 1000).outside
-    settled = [judged(found, 300, 1000).settled for _ in range(PATIENCE)]
-    assert settled == [*[False] * (PATIENCE - 1), True]
-    assert not judged(found, 300, 1000).outside
-    assert judged(found, 100, 1000).outside
+def test_a_long_run_outside_the_limits_becomes_the_baseline() -> None:
+    chart = chart_after(100, 1000)
+    for _ in range(SHIFT_RUN - 1):
+        assert not assessed(chart, 300, 1000).shifted
+    # A window inside interrupts the run.
+    assert not assessed(chart, 100, 1000).outside
+    shifted = [assessed(chart, 300, 1000).shifted for _ in range(SHIFT_RUN)]
+    assert shifted == [*[False] * (SHIFT_RUN - 1), True]
+    assert not assessed(chart, 300, 1000).outside
+    assert assessed(chart, 100, 1000).outside
 
 
-def test_counting_the_others_gives_the_same_band_the_other_way_round() -> None:
-    one, other = learned(100, 1000), learned(900, 1000)
-    low, high = judged(one, 90, 777).limits
-    assert judged(other, 687, 777).limits == (777 - high, 777 - low)
+def test_counting_the_other_operations_mirrors_the_limits() -> None:
+    one, other = chart_after(100, 1000), chart_after(900, 1000)
+    low, high = assessed(one, 90, 777).limits
+    assert assessed(other, 687, 777).limits == (777 - high, 777 - low)
 
 
 @given(operations=st.integers(1, 60), a=st.integers(1, 40), b=st.integers(1, 400))
@@ -158,19 +165,19 @@ def test_limits_are_those_of_the_beta_binomial_distribution(operations: int, a: 
         for count in range(operations + 1)
     ]
     assert sum(chances) == 1
-    half, mean = Fraction(ALARM) / 2, Fraction(operations * a, a + b)
+    half, mean = Fraction(FALSE_ALARM_RATE) / 2, Fraction(operations * a, a + b)
     inside = [
         count
         for count in range(operations + 1)
         if (count <= mean or sum(chances[count:]) >= half)
         and (count >= mean or sum(chances[: count + 1]) >= half)
     ]
-    judgements = [Judgement(count, operations, a / (a + b), a + b) for count in range(operations + 1)]
-    assert [judgement.count for judgement in judgements if not judgement.outside] == inside
-    assert judgements[0].limits == (inside[0], inside[-1])
+    assessments = [Assessment(count, operations, a / (a + b), a + b) for count in range(operations + 1)]
+    assert [assessment.count for assessment in assessments if not assessment.outside] == inside
+    assert assessments[0].limits == (inside[0], inside[-1])
 
 
-def test_it_says_how_much_it_knows() -> None:
-    found = learned(1, 100, LEARNED)
-    found.judge(90, 100)
-    assert repr(found) == "<ControlChart of 12 windows, 1 outside since>"
+def test_its_repr_has_the_number_of_windows() -> None:
+    chart = chart_after(1, 100, MIN_BASELINE)
+    chart.assess(90, 100)
+    assert repr(chart) == "<ControlChart of 12 windows, 1 outside since>"

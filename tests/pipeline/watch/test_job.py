@@ -1,4 +1,4 @@
-"""`purgatory-pipeline watch`, on journals that grow."""
+"""The command `watch`, on journals that grow."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from purgatory.pipeline.monitor import HEADER, Monitor, Window
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
 from tests.pipeline.settings import SETTINGS
 
-# So that none of it lies in the future.
+# An hour ago, so that no row is in the future.
 BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
 
 
 def ended(second: float, count: int = 1, expired: int = 0, **changed: Any) -> list[Row]:
-    """Operations that ended so many seconds after it all began."""
+    """Operations that ended this many seconds after BEGIN."""
     plain = operation(started=BEGIN + timedelta(seconds=second), waited_us=0, timeout_us=None)
     outcomes = [{"outcome": "expired" if number < expired else "completed"} for number in range(count)]
     return [plain | {"lateness_us": None} | outcome | changed for outcome in outcomes]
@@ -49,7 +49,7 @@ def at(second: int) -> str:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    """Without a segment."""
+    """A journal without segments."""
     for table in SCHEMAS:
         (tmp_path / "journal" / table).mkdir(parents=True)
     return tmp_path / "journal"
@@ -57,7 +57,7 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SparkSession]:
-    """Those that are made."""
+    """The sessions that the command makes."""
     made: list[SparkSession] = []
     new = SparkSession.newSession
 
@@ -69,7 +69,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SparkSession]:
     return made
 
 
-def test_what_is_there_is_told_with_what_is_wrong_in_it(
+def test_existing_segments_are_reported_with_their_faults(
     spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(15):
@@ -90,10 +90,12 @@ def test_what_is_there_is_told_with_what_is_wrong_in_it(
 
     header, *lines = capsys.readouterr().out.splitlines()
     assert header == HEADER
-    told = [line for line in lines if line[0] == "2"]
-    assert [line[:19] for line in told] == [at(10 * number) for number in range(15)]
-    assert told[1] == f"{at(10)}         200    0.0 %      0 µs      0 µs                1.00  Fetch in fetch"
-    assert [line for line in told if "so far" in line] == told[-1:]
+    windows = [line for line in lines if line[0] == "2"]
+    assert [line[:19] for line in windows] == [at(10 * number) for number in range(15)]
+    assert (
+        windows[1] == f"{at(10)}         200    0.0 %      0 µs      0 µs                1.00  Fetch in fetch"
+    )
+    assert [line for line in windows if "so far" in line] == windows[-1:]
     notes = sorted(line for line in lines if line[0] != "2")
     assert [note.split()[0] for note in notes] == ["INCOMPLETE", "REFUSED", "REFUSED", "WARNING"]
     assert notes[0] == f"INCOMPLETE a lost 3 operations and 0 checks from {at(0)} to {at(1)}"
@@ -106,7 +108,7 @@ def test_what_is_there_is_told_with_what_is_wrong_in_it(
     assert notes[3].startswith(f"WARNING {at(130)} Fetch in fetch: 50.0 % of 200 expired")
 
 
-def test_what_is_known_of_open_windows_is_told_in_the_end(
+def test_open_windows_are_reported_at_the_end(
     spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start = round(BEGIN.timestamp() * 1e6)
@@ -124,10 +126,12 @@ def test_what_is_known_of_open_windows_is_told_in_the_end(
         latest=start + 5_000_000,
     )
 
-    def hear(spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor) -> Iterator[str]:
-        yield from monitor.hear([window])
+    def update(
+        spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor
+    ) -> Iterator[str]:
+        yield from monitor.update([window])
 
-    monkeypatch.setattr(watch, "watch", hear)
+    monkeypatch.setattr(watch, "watch", update)
     watch.run(spark, options(journal))
     _, line = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{at(0)}           7 ")
@@ -152,18 +156,18 @@ def test_it_follows_a_journal_segment_by_segment(
         assert next(closed).startswith(f"LATE operations that ended before {at(9)}")
         add_segment(journal, "7", ended(12))
         assert next(closed).startswith(f"{at(10)}           1 ")
-        # And then no more.
+        # The next line is the open window.
         assert next(lines).startswith(f"{at(12)}           1 ")
 
-        # Of the windows that are closed it keeps none.
+        # Spark's state has no closed windows.
         (streams,) = (session.streams for session in sessions)
-        told = [query.lastProgress for query in streams.active]
-        (state,) = (state for progress in told if progress for state in progress["stateOperators"])
+        progresses = [query.lastProgress for query in streams.active]
+        (state,) = (state for progress in progresses if progress for state in progress["stateOperators"])
         assert state["numRowsTotal"] <= 2
     assert not streams.active
 
 
-def test_where_spark_fails_it_says_so_and_stops_the_rest(
+def test_an_error_of_spark_is_raised_and_stops_all_queries(
     spark: SparkSession, journal: Path, sessions: list[SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Window, **row: object) -> None:
@@ -176,8 +180,8 @@ def test_where_spark_fails_it_says_so_and_stops_the_rest(
     assert [session.streams.active for session in sessions] == [[]]
 
 
-def test_what_is_no_journal_is_not_watched(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="this is no journal, it has no directory 'operations'"):
+def test_a_directory_that_is_not_a_journal_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
         watch.run(spark, options(tmp_path))
 
 
@@ -189,13 +193,14 @@ def test_times_have_units(text: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["10", "s", "0s", "-1s", "0.1ms", "1 fortnight"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(SystemExit):
         options(Path("x"), f"--window={text}")
 
 
+@pytest.mark.long
 @pytest.mark.real_time
-def test_it_ends_with_ctrl_c_and_tells_what_it_knows_so_far(journal: Path) -> None:
+def test_ctrl_c_ends_it_and_reports_the_open_windows(journal: Path) -> None:
     add_segment(journal, "1", ended(0))
     add_segment(journal, "2", ended(60))
     command = [sys.executable, "-m", "purgatory.pipeline", "watch", str(journal)]
@@ -211,11 +216,11 @@ def test_it_ends_with_ctrl_c_and_tells_what_it_knows_so_far(journal: Path) -> No
         assert process.stdout is not None
         assert process.stdout.readline().rstrip() == HEADER
         assert process.stdout.readline().startswith(at(0))
-        # As a terminal does: to all of its processes.
+        # To the whole process group, as a terminal does.
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate()
     assert out.startswith(at(60))
     assert out.endswith("Fetch in fetch, so far\n")
-    assert err.splitlines()[-1] == "interrupted; run it again to go on"
+    assert err.splitlines()[-1] == "interrupted; run the command again to continue"
     assert "Traceback" not in err
     assert process.returncode == INTERRUPTED

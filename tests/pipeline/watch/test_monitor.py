@@ -1,4 +1,4 @@
-"""What is said of windows, gaps and bands."""
+"""The lines about windows, gaps and control limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from purgatory.pipeline.control_chart import LEARNED, PATIENCE
+from purgatory.pipeline.control_chart import MIN_BASELINE, SHIFT_RUN
 from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
 
 SECOND = 1_000_000
@@ -14,7 +14,7 @@ NOON = 1_772_366_400 * SECOND
 
 
 def window(start: int, expired: int = 10, **changed: object) -> Window:
-    """Of ten seconds, so many after noon, full to the last."""
+    """A window of ten seconds that begins `start` seconds after noon."""
     plain = Window(
         start=NOON + start * SECOND,
         end=NOON + (start + 10) * SECOND,
@@ -37,11 +37,11 @@ def monitor() -> Monitor:
 
 
 def steady(monitor: Monitor, first: int, count: int, expired: int = 10) -> list[str]:
-    return [line for each in range(count) for line in monitor.hear([window(first + 10 * each, expired)])]
+    return [line for each in range(count) for line in monitor.update([window(first + 10 * each, expired)])]
 
 
-def test_a_line_has_its_columns_below_their_names(monitor: Monitor) -> None:
-    (line,) = monitor.hear([window(0), window(30, latest=NOON + 30 * SECOND)])
+def test_a_line_has_its_columns_below_their_headers(monitor: Monitor) -> None:
+    (line,) = monitor.update([window(0), window(30, latest=NOON + 30 * SECOND)])
     assert line == (
         "2026-03-01 12:00:00       1,000    1.0 %   1.50 ms    2.50 s    900 µs      1.25  Fetch in fetch"
     )
@@ -50,26 +50,26 @@ def test_a_line_has_its_columns_below_their_names(monitor: Monitor) -> None:
     assert HEADER.index("kind in") == line.index("Fetch in")
 
 
-def test_a_window_is_told_when_an_operation_ended_so_much_later(monitor: Monitor) -> None:
-    assert not list(monitor.hear([window(0)]))
-    assert not list(monitor.hear([window(20, latest=NOON + 25 * SECOND - 1)]))
-    (told,) = monitor.hear([window(20, latest=NOON + 25 * SECOND)])
-    assert told.startswith("2026-03-01 12:00:00")
+def test_a_window_is_reported_when_an_operation_ended_lateness_after_it(monitor: Monitor) -> None:
+    assert not list(monitor.update([window(0)]))
+    assert not list(monitor.update([window(20, latest=NOON + 25 * SECOND - 1)]))
+    (line,) = monitor.update([window(20, latest=NOON + 25 * SECOND)])
+    assert line.startswith("2026-03-01 12:00:00")
 
 
-def test_it_is_told_as_it_was_at_last_and_only_once(monitor: Monitor) -> None:
+def test_a_window_is_reported_once_in_its_last_state(monitor: Monitor) -> None:
     for count in (7, 9, 8):
-        assert not list(monitor.hear([window(0, operations=count, expired=0)]))
-    (told,) = monitor.hear([window(30)])
-    assert "         8    0.0 %" in told
-    assert not list(monitor.hear([window(30)]))
+        assert not list(monitor.update([window(0, operations=count, expired=0)]))
+    (line,) = monitor.update([window(30)])
+    assert "         8    0.0 %" in line
+    assert not list(monitor.update([window(30)]))
 
 
-def test_windows_are_told_in_order_and_each_kind_for_itself(monitor: Monitor) -> None:
-    told = list(
-        monitor.hear([window(60), window(10), window(0, kind="Zeta"), window(0), window(0, purgatory="a")])
+def test_windows_are_reported_in_order_and_for_each_kind(monitor: Monitor) -> None:
+    lines = list(
+        monitor.update([window(60), window(10), window(0, kind="Zeta"), window(0), window(0, purgatory="a")])
     )
-    assert [(line[11:19], line[HEADER.index("kind") :]) for line in told] == [
+    assert [(line[11:19], line[HEADER.index("kind") :]) for line in lines] == [
         ("12:00:00", "Fetch in a"),
         ("12:00:00", "Fetch in fetch"),
         ("12:00:00", "Zeta in fetch"),
@@ -77,93 +77,95 @@ def test_windows_are_told_in_order_and_each_kind_for_itself(monitor: Monitor) ->
     ]
 
 
-def test_without_a_timeout_that_expired_nothing_was_late(monitor: Monitor) -> None:
-    (line,) = monitor.hear([window(0, lateness_p99_us=None), window(60)])
+def test_without_expirations_the_lateness_is_empty(monitor: Monitor) -> None:
+    (line,) = monitor.update([window(0, lateness_p99_us=None), window(60)])
     assert line.endswith("   2.50 s                1.25  Fetch in fetch")
 
 
-def test_what_is_open_is_told_when_asked_for_and_again_when_it_has_changed(monitor: Monitor) -> None:
-    assert not list(monitor.so_far())
-    list(monitor.hear([window(0, operations=500), window(10)]))
-    first, second = monitor.so_far()
+def test_open_windows_are_reported_again_when_they_have_changed(monitor: Monitor) -> None:
+    assert not list(monitor.open_windows())
+    list(monitor.update([window(0, operations=500), window(10)]))
+    first, second = monitor.open_windows()
     assert first.startswith("2026-03-01 12:00:00         500")
     assert first.endswith("Fetch in fetch, so far")
     assert second.startswith("2026-03-01 12:00:10")
-    assert not list(monitor.so_far())
-    list(monitor.hear([window(0, operations=600)]))
-    assert [line[:33] for line in monitor.so_far()] == ["2026-03-01 12:00:00         600  "]
-    (closed,) = monitor.hear([window(20, latest=NOON + 25 * SECOND)])
+    assert not list(monitor.open_windows())
+    list(monitor.update([window(0, operations=600)]))
+    assert [line[:33] for line in monitor.open_windows()] == ["2026-03-01 12:00:00         600  "]
+    (closed,) = monitor.update([window(20, latest=NOON + 25 * SECOND)])
     assert "so far" not in closed
 
 
-def test_what_comes_for_a_closed_window_came_too_late(monitor: Monitor) -> None:
-    list(monitor.hear([window(60, latest=NOON + 65 * SECOND)]))
+def test_operations_for_a_closed_window_are_reported_as_late(monitor: Monitor) -> None:
+    list(monitor.update([window(60, latest=NOON + 65 * SECOND)]))
     # An empty batch, and one of older windows, open none again.
-    assert not list(monitor.hear([]))
-    assert not list(monitor.hear([window(50)]))
-    (line,) = monitor.hear([window(40)])
+    assert not list(monitor.update([]))
+    assert not list(monitor.update([window(50)]))
+    (line,) = monitor.update([window(40)])
     assert line.startswith("LATE operations that ended before 2026-03-01 12:00:50 came after")
-    assert [line[:19] for line in monitor.so_far()] == ["2026-03-01 12:00:50", "2026-03-01 12:01:00"]
+    assert [line[:19] for line in monitor.open_windows()] == ["2026-03-01 12:00:50", "2026-03-01 12:01:00"]
 
 
-def test_a_gap_is_told_and_marks_the_windows_that_it_touches(monitor: Monitor) -> None:
+def test_a_gap_is_reported_and_marks_the_windows_that_it_overlaps(monitor: Monitor) -> None:
     gap = Gap("a", NOON + 9 * SECOND, NOON + 10 * SECOND, 1234, 5)
-    assert list(monitor.lose([gap])) == [
+    assert list(monitor.record_gaps([gap])) == [
         "INCOMPLETE a lost 1,234 operations and 5 checks from 2026-03-01 12:00:09 to 2026-03-01 12:00:10"
     ]
-    list(monitor.lose([Gap("b", NOON + 60 * SECOND, NOON + 60 * SECOND, 1, 0)]))
-    assert not list(monitor.hear([window(0), window(10)]))
-    told = list(monitor.hear([window(20), window(60)]))
-    assert ["(incomplete)" in line for line in told] == [True, True, False]
-    (line,) = monitor.so_far()
+    list(monitor.record_gaps([Gap("b", NOON + 60 * SECOND, NOON + 60 * SECOND, 1, 0)]))
+    assert not list(monitor.update([window(0), window(10)]))
+    lines = list(monitor.update([window(20), window(60)]))
+    assert ["(incomplete)" in line for line in lines] == [True, True, False]
+    (line,) = monitor.open_windows()
     assert line.endswith("so far (incomplete)")
 
 
-def test_a_ratio_that_leaves_its_band_is_warned_of_once_and_when_it_is_back(monitor: Monitor) -> None:
-    quiet = steady(monitor, 0, LEARNED + 5)
+def test_a_ratio_outside_the_limits_is_reported_once_and_again_when_it_recovers(monitor: Monitor) -> None:
+    quiet = steady(monitor, 0, MIN_BASELINE + 5)
     assert not [line for line in quiet if not line.startswith("2026")]
-    told = steady(monitor, 200, 3, expired=100) + steady(monitor, 230, 6)
-    kinds = [line.split()[0] for line in told if not line.startswith("2026")]
-    assert kinds == ["WARNING", "BACK"]
-    warning, back = (line for line in told if not line.startswith("2026"))
+    lines = steady(monitor, 200, 3, expired=100) + steady(monitor, 230, 6)
+    kinds = [line.split()[0] for line in lines if not line.startswith("2026")]
+    assert kinds == ["WARNING", "RECOVERED"]
+    warning, back = (line for line in lines if not line.startswith("2026"))
     assert warning.startswith(
-        "WARNING 2026-03-01 12:03:20 Fetch in fetch: 10.0 % of 1,000 expired, outside its usual band, 0."
+        "WARNING 2026-03-01 12:03:20 Fetch in fetch: 10.0 % of 1,000 expired, outside the control limits, 0."
     )
     assert warning.endswith("around 1.0 %")
-    assert back.startswith("BACK 2026-03-01 12:03:50 Fetch in fetch: 1.0 % of 1,000 expired, inside its")
-    # After the window that it is about.
-    assert told[told.index(warning) - 1].startswith("2026-03-01 12:03:20")
+    assert back.startswith(
+        "RECOVERED 2026-03-01 12:03:50 Fetch in fetch: 1.0 % of 1,000 expired, inside the control limits"
+    )
+    # The warning follows its window.
+    assert lines[lines.index(warning) - 1].startswith("2026-03-01 12:03:20")
 
 
-def test_each_kind_has_a_band_of_its_own(monitor: Monitor) -> None:
+def test_each_kind_has_its_own_control_chart(monitor: Monitor) -> None:
     for start in range(0, 200, 10):
-        list(monitor.hear([window(start), window(start, kind="Doomed", expired=1000)]))
-    told = list(monitor.hear([window(400, expired=1000), window(400, kind="Doomed", expired=1000)]))
-    told += monitor.hear([window(500, kind="Other")])
-    assert [line.split(": ")[0] for line in told if line.startswith("WARNING")] == [
+        list(monitor.update([window(start), window(start, kind="Expiring", expired=1000)]))
+    lines = list(monitor.update([window(400, expired=1000), window(400, kind="Expiring", expired=1000)]))
+    lines += monitor.update([window(500, kind="Other")])
+    assert [line.split(": ")[0] for line in lines if line.startswith("WARNING")] == [
         "WARNING 2026-03-01 12:06:40 Fetch in fetch"
     ]
 
 
-def test_what_stays_outside_is_usual_in_the_end(monitor: Monitor) -> None:
-    steady(monitor, 0, LEARNED)
-    told = steady(monitor, 10 * LEARNED, PATIENCE + LEARNED, expired=100)
-    warning, settled = (line for line in told if not line.startswith("2026"))
+def test_a_ratio_that_stays_outside_becomes_the_baseline(monitor: Monitor) -> None:
+    steady(monitor, 0, MIN_BASELINE)
+    lines = steady(monitor, 10 * MIN_BASELINE, SHIFT_RUN + MIN_BASELINE, expired=100)
+    warning, shifted = (line for line in lines if not line.startswith("2026"))
     assert warning.startswith("WARNING")
-    assert settled.startswith("SETTLED")
-    assert f"{PATIENCE} windows were outside its band" in settled
+    assert shifted.startswith("SHIFTED")
+    assert f"{SHIFT_RUN} windows were outside the limits" in shifted
     again = steady(monitor, 1000, 5, expired=10)
     assert [line.split()[0] for line in again if not line.startswith("2026")] == ["WARNING"]
 
 
-def test_names_do_not_write_to_the_terminal(monitor: Monitor) -> None:
-    list(monitor.hear([window(0, kind="a\nWARNING", purgatory="\x1b[2J")]))
-    (line,) = monitor.so_far()
+def test_control_characters_in_names_are_replaced(monitor: Monitor) -> None:
+    list(monitor.update([window(0, kind="a\nWARNING", purgatory="\x1b[2J")]))
+    (line,) = monitor.open_windows()
     assert line.endswith("a\ufffdWARNING in \ufffd[2J, so far")
-    (line,) = monitor.refuse(1, 2, "no\nsuch")
+    (line,) = monitor.report_rejected(1, 2, "no\nsuch")
     assert line.startswith("REFUSED 1 unreadable files and 2 rows, such as: no\ufffdsuch; purgatory-pipeline")
 
 
-def test_it_says_what_it_knows(monitor: Monitor) -> None:
-    list(monitor.hear([window(0), window(60)]))
+def test_its_repr_has_the_number_of_windows_and_strata(monitor: Monitor) -> None:
+    list(monitor.update([window(0), window(60)]))
     assert repr(monitor) == "<Monitor: 1 windows open, 1 strata>"

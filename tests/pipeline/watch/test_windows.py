@@ -1,4 +1,4 @@
-"""What ended in a stretch of time, as a batch has it; `test_job` sees to streams."""
+"""Windows in a batch. `test_job` tests them in a stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS: Final[list[dict[str, Any]]] = [
 ]
 
 
-def test_windows_of_a_minute_are_the_minutes(spark: SparkSession) -> None:
+def test_windows_of_a_minute_equal_the_table_of_minutes(spark: SparkSession) -> None:
     operations = spark.createDataFrame(ROWS, OPERATIONS)
     found = windows(operations, length_ms=60_000, lateness_ms=0)
     same = found.withColumnRenamed("start", "minute").drop("end", "latest")
@@ -37,7 +37,9 @@ def test_windows_of_a_minute_are_the_minutes(spark: SparkSession) -> None:
     assert {tuple(row) for row in same.collect()} == {tuple(row) for row in expected.collect()}
 
 
-def test_a_window_takes_what_ended_from_its_start_to_before_its_end(spark: SparkSession) -> None:
+def test_a_window_includes_its_start_and_excludes_its_end(
+    spark: SparkSession,
+) -> None:
     ends = [0, 2_499_999, 2_500_000, 4_999_999]
     operations = spark.createDataFrame([operation(waited_us=end) for end in ends], OPERATIONS)
     instants = [

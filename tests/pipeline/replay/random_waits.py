@@ -9,8 +9,8 @@ from purgatory.pipeline.transforms.reaper import Wait
 TIMEOUTS = ([500_000], [20_000, 100_000, 500_000], [500_000, 60_000_000], [3_000, 7_000])
 
 
-def history(seed: int, *, most: int = 150) -> list[Wait]:
-    """Waits in microseconds from 0, in the order in which they begin. Never at a whole millisecond."""
+def random_waits(seed: int, *, most: int = 150) -> list[Wait]:
+    """Waits in microseconds from 0, in the order in which they begin. No instant is a whole millisecond."""
     chance = random.Random(seed)
     between, typical = chance.choice([100, 1_000, 10_000, 100_000]), chance.choice([5_000, 150_000, 10**6])
     timeouts = chance.choice(TIMEOUTS)
@@ -24,8 +24,8 @@ def history(seed: int, *, most: int = 150) -> list[Wait]:
     return waits
 
 
-def on_edges(seed: int, *, most: int = 60) -> list[Wait]:
-    """Waits of which most begin, end and are due at the same few instants, and where slots begin."""
+def waits_at_slot_edges(seed: int, *, most: int = 60) -> list[Wait]:
+    """Waits that begin, end and are due at few instants, many of them the starts of slots."""
     chance = random.Random(seed)
     waits = list[Wait]()
     for _ in range(chance.randrange(1, most)):

@@ -1,4 +1,4 @@
-"""Findings by hand: two kinds, one of which mostly expires, in two purgatories."""
+"""Sample findings: two kinds in two purgatories."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from purgatory.pipeline.advice import Advice
-from purgatory.pipeline.report import findings as found
+from purgatory.pipeline.report import table_names
 from purgatory.pipeline.report.findings import Findings, kinds
 
 Row = dict[str, Any]
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE: Final = timedelta(minutes=1)
-# What a page must not take for its own.
+# A name that must not become part of the page's HTML.
 HOSTILE: Final = "</script><script>alert(1)</script>"
 
 FETCH: Final = {"purgatory": "fetch", "kind": "Fetch"}
@@ -52,7 +52,7 @@ def checks(number: int, purgatory: str = "fetch", tried_max: int = 9) -> Row:
 def curve(
     kind: Row = FETCH, key: str | None = None, *, unit_us: int = 1_000, reaches_zero: bool = False
 ) -> list[Row]:
-    """Of ten: four completed, and two were cut off between; the rest at the end, one way or the other."""
+    """A curve of ten operations: four complete, two are censored, and the rest complete or not at the end."""
     rows = []
     for waited, at_risk, completed, ended, running, survival in (
         (0, 10, 1, 1, 1, 0.9),
@@ -71,7 +71,7 @@ def curve(
 
 
 def timeouts(kind: Row = FETCH, key: str | None = None, operations: int = 8) -> list[Row]:
-    """By 50 %, to be read off; by 90 %, of which the upper bound is not; by 99 %, not."""
+    """Timeouts for three shares: 50 % is known, 90 % has an open interval, 99 % is unknown."""
     whole = {"operations": operations, "followed_us": 4_000, "known_share": 0.9}
     rows = []
     for share, timeout, low, high, naive, more in (
@@ -135,29 +135,29 @@ def summary(*rows: Row, **changed: list[Row]) -> dict[str, Sequence[Row]]:
     """The tables that `summarize` leaves, with these minutes."""
     of_pending = [pending(0)] if rows else []
     whole: dict[str, Sequence[Row]] = {
-        found.MINUTES: rows,
-        found.PENDING: of_pending,
-        found.FAN_OUT: [checks(0)] if rows else [],
-        found.GAPS: [],
-        found.HOTTEST_KEYS: hot_keys() if rows else [],
+        table_names.MINUTES: rows,
+        table_names.PENDING: of_pending,
+        table_names.FAN_OUT: [checks(0)] if rows else [],
+        table_names.GAPS: [],
+        table_names.HOTTEST_KEYS: hot_keys() if rows else [],
     }
     whole |= changed
-    return whole | {found.KINDS: kinds(whole[found.MINUTES], whole[found.PENDING])}
+    return whole | {table_names.KINDS: kinds(whole[table_names.MINUTES], whole[table_names.PENDING])}
 
 
 def advice(*rows: Row, curves: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
     """The tables that `advise` leaves."""
-    return {found.CURVES: curves, found.TIMEOUTS: rows, found.SENTENCES: sentences(rows)}
+    return {table_names.CURVES: curves, table_names.TIMEOUTS: rows, table_names.SENTENCES: sentences(rows)}
 
 
 def findings(**tables: Sequence[Row]) -> Findings:
-    """With these tables, and those that are always there."""
-    always: dict[str, Sequence[Row]] = {found.COMMITS: commits(), found.NODES: nodes("a")}
+    """Findings with these tables, and those that always exist."""
+    always: dict[str, Sequence[Row]] = {table_names.COMMITS: commits(), table_names.NODES: nodes("a")}
     return Findings("build/data set", NOON, always | tables)
 
 
 def everything() -> Findings:
-    """One of each chart, with a gap, in names that are not to be trusted."""
+    """Findings with every chart, a gap, and hostile names."""
     hostile = {"purgatory": "fetch", "kind": HOSTILE}
     minutes = [
         *(minute(number) for number in (0, 1, 3)),

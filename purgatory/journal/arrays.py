@@ -1,0 +1,72 @@
+"""Arrow arrays from Python values: text that is always UTF-8, and times in whole microseconds.
+
+The writer's thread makes these arrays. While it runs Python code, the event loop waits for the interpreter;
+so the work is left to Arrow where possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+INSTANT: Final = pa.timestamp("us", tz="UTC")
+TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+# In seconds: 292,000 years. A longer timeout does not fit the column; it never expires.
+_LONGEST: Final = float(1 << 43)
+
+
+def text(value: object) -> str:
+    """Return `value` as a str that is valid UTF-8. Never raises.
+
+    Code points that UTF-8 does not allow are escaped. If str() of the value raises, the text says so.
+    """
+    try:
+        written = str(value)
+    except Exception as error:
+        written = f"<{type(value).__name__} whose str() raised {type(error).__name__}>"
+    # A subclass of str may override encode().
+    return str.encode(written, "utf-8", "backslashreplace").decode()
+
+
+def texts(values: list[Hashable]) -> pa.Array:
+    """An array of strings, one for each value; see `text`."""
+    try:
+        return pa.array([str(value) for value in values], pa.string())
+    except Exception:
+        # str() runs the user's code, which may raise or return text that is not UTF-8.
+        return pa.array([text(value) for value in values], pa.string())
+
+
+def text_lists(lists: list[tuple[Hashable, ...]]) -> pa.Array:
+    """An array of lists of strings, without duplicates within a list."""
+    offsets, values = [0], list[Hashable]()
+    for each in lists:
+        # An operation that never waited may name a key twice.
+        values += each if len(each) == 1 else dict.fromkeys(each)
+        offsets.append(len(values))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts(values), type=TEXTS)
+
+
+def seconds(values: list[float]) -> pa.Array:
+    return pa.array(values, pa.float64())
+
+
+def microseconds(seconds: pa.Array, where: pa.Array | None = None) -> pa.Array:
+    """Whole microseconds. Null where the mask `where` is false."""
+    if where is not None:
+        seconds = pc.if_else(where, seconds, None)
+    return pc.round(pc.multiply(seconds, 1e6)).cast(pa.int64())
+
+
+def timeouts(seconds: pa.Array) -> pa.Array:
+    """Microseconds. Null for a timeout that never expires; 0 for a negative one, which means the same."""
+    return microseconds(pc.max_element_wise(seconds, 0.0), where=pc.less(seconds, _LONGEST))
+
+
+def instants(loop_times: pa.Array, epoch: float) -> pa.Array:
+    """UTC timestamps. The loop's time 0 is at `epoch`, in seconds since 1970."""
+    return microseconds(pc.add(loop_times, epoch)).cast(INSTANT)

@@ -1,0 +1,109 @@
+"""A table of a journal: its rows as the event loop records them, and its columns that are made of these.
+
+The event loop pays for recording. So the values of rows lie end to end in one flat list: recording a row
+takes one call, and creates no object that outlives it. All computation is left to the writer's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar, cast
+
+import pyarrow as pa
+
+SCHEMA_VERSION: Final = 1
+# The key of the version in a segment's metadata.
+VERSION_KEY: Final = b"purgatory.journal.version"
+
+# A named tuple that has a list for each value that is recorded.
+Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
+
+
+class RecordedRows(list[Any]):
+    """The values of the rows of one table that wait for the next batch, end to end.
+
+    A list, so that the event loop adds a row with one call.
+    """
+
+    __slots__ = ("check_at", "full_at", "width")
+
+    def __init__(self, width: int, max_rows: int) -> None:
+        self.width = width
+        # The length at which it has `max_rows` rows.
+        self.full_at = width * max_rows
+        # From this length on the writer has more to do than to record: with the first row of a batch, and
+        # with the row that fills it.
+        self.check_at = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self) // self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[Recorded]):
+    """Consecutive rows of one table, with what all rows of a writer have in common."""
+
+    recorded: Recorded
+    rows: int
+    # The number of the first row, counted from the writer's first row of the table.
+    first: int
+    # A random number of 31 bits for each writer.
+    run: int
+    node: str
+    # The loop's time 0, in seconds since 1970.
+    epoch: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Recorded]):
+    """A column of a table: its name and type, and how its values are made from what was recorded."""
+
+    name: str
+    type: pa.DataType
+    values: Callable[[Chunk[Recorded]], pa.Array]
+    nullable: bool = False
+    # Whether a few values repeat often. Then Parquet encodes them by a dictionary; for values that seldom
+    # repeat, that takes twice the time and more room.
+    repeats: bool = False
+
+
+@dataclass(frozen=True)
+class Table(Generic[Recorded]):
+    """A table of a journal. Its rows are recorded as values that lie end to end in one flat list."""
+
+    name: str
+    recorded: type[Recorded]
+    # The times of rows in the loop's seconds, ascending.
+    times: Callable[[Recorded], Sequence[float]]
+    columns: Sequence[Column[Recorded]]
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The names of the values that are recorded for each row."""
+        return cast(tuple[str, ...], cast(Any, self.recorded)._fields)
+
+    @cached_property
+    def width(self) -> int:
+        """How many values are recorded for each row."""
+        return len(self.values)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in self.columns]
+        return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()})
+
+    @cached_property
+    def dictionary_columns(self) -> list[str]:
+        return [column.name for column in self.columns if column.repeats]
+
+    def split(self, flat: list[Any]) -> Recorded:
+        """A list for each recorded value."""
+        return self.recorded._make(flat[position :: self.width] for position in range(self.width))  # type: ignore[attr-defined,no-any-return]  # a named tuple
+
+    def span(self, flat: list[Any]) -> tuple[float, float]:
+        """The times of the first and the last row, in the loop's seconds."""
+        first, last = (self.times(self.split(row)) for row in (flat[: self.width], flat[-self.width :]))
+        return first[0], last[0]

@@ -1,0 +1,154 @@
+"""The charts of each section."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from purgatory.pipeline.report.history import fan_out, history, length
+from purgatory.pipeline.report.hot_keys import MAX_BARS
+from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
+from purgatory.pipeline.report.page import sections
+from purgatory.pipeline.report.trade_off import wheel
+from purgatory.pipeline.report.waiting import waits
+from tests.pipeline.report.sample_findings import (
+    HOSTILE,
+    advice,
+    checks,
+    curve,
+    everything,
+    findings,
+    hot_keys,
+    minute,
+    recommendation,
+    settings,
+    step,
+    summary,
+)
+from tests.pipeline.report.section_text import names, words
+
+
+def test_every_finding_has_its_chart() -> None:
+    charts = {section.name: names(section) for section in sections(everything())}
+
+    assert charts == {
+        "overview": [],
+        "waits": ["survival", "survival-tail"],
+        "timeouts": ["timeouts-chart"],
+        "time": ["ended-0", "ended-1", "ended-2", "expired", "waited", "pending", "late"],
+        "keys": ["keys-operations", "keys-waited-us"],
+        "fan-out": ["fan-out-chart"],
+        "wheel": ["wheel-0"],
+        "compacted": [],
+    }
+
+
+def test_of_many_kinds_those_with_the_most_operations_are_drawn() -> None:
+    many = [minute(0, {"purgatory": "p", "kind": f"K{n}"}, operations=n + 4) for n in range(8)]
+    found = findings(**summary(*many, pending=[]), **advice(curves=curve()))
+
+    assert [mark.text for mark in waits(found).figures[0].legend][:2] == ["K7 in p", "K6 in p"]
+    for section in (waits(found), history(found)):
+        assert "The charts show 6 of 8 kinds" in words(section)
+
+
+def test_of_many_purgatories_those_with_the_most_checks_are_drawn() -> None:
+    rows = [checks(0, f"p{n}") | {"checks": n + 1} for n in range(8)]
+    (figure,) = fan_out(findings(**summary(minute(0), fan_out=rows))).figures
+
+    assert "The charts show 6 of 8 purgatories" in figure.note
+    assert figure.legend[0].text == "p7"
+
+
+def test_without_late_operations_there_is_no_chart_of_lateness() -> None:
+    section = history(findings(**summary(minute(0, lateness_p99_us=None))))
+
+    assert "late" not in names(section)
+
+
+def test_counts_are_per_minute_for_any_length_of_step() -> None:
+    row = minute(0) | step(0, minutes=5)
+    (figure,) = (each for each in history(findings(**summary(row))).figures if each.name == "ended-0")
+
+    assert [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]] == pytest.approx(
+        [0.4, 0.2, 0.2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"),
+    [
+        (1, "1 minute"),
+        (30, "30 minutes"),
+        (60, "1 hour"),
+        (480, "8 hours"),
+        (1_440, "1 day"),
+        (4_320, "3 days"),
+    ],
+)
+def test_the_length_of_a_step_is_in_its_longest_unit(minutes: int, text: str) -> None:
+    assert length(timedelta(minutes=minutes)) == text
+
+
+def test_keys_of_several_purgatories_are_named_with_their_purgatory() -> None:
+    rows = [*hot_keys(), hot_keys()[1] | {"purgatory": "produce", "operations": 99}]
+    (bars,) = (
+        figure.spec["datasets"]["keys"]
+        for figure in hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).figures
+        if figure.name == "keys-operations"
+    )
+
+    assert [bar["name"] for bar in bars] == ["b in produce", f"{HOSTILE} in fetch", "b in fetch"]
+
+
+def test_only_the_first_bars_are_drawn() -> None:
+    rows = [hot_keys()[1] | {"key": str(n), "operations": n} for n in range(1, 30)]
+    (figure,) = hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).figures
+    bars = figure.spec["datasets"]["keys"]
+
+    assert len(bars) == MAX_BARS
+    assert (bars[0]["name"], bars[0]["text"]) == ("29", "29")
+
+
+def test_a_dot_of_the_trade_off_has_its_setting() -> None:
+    (figure,) = wheel(findings(settings=settings(), recommendations=[recommendation()])).figures
+    default, worse, chosen = figure.spec["datasets"]["settings"]
+
+    assert default["setting"] == "tick 1.00 ms, 32 slots"
+    assert [(each["default"], each["pareto"], each["chosen"]) for each in (default, worse, chosen)] == [
+        (True, True, False),
+        (False, False, False),
+        (False, True, True),
+    ]
+    assert (chosen["work"], chosen["late"], chosen["late_text"]) == (9, 4_950, "4.95 ms")
+    assert "8 of 12 operations with a timeout, 2026-03-01 12:00 to 12:03 UTC" in figure.note
+
+
+def test_the_default_can_be_the_recommendation() -> None:
+    chosen = recommendation() | {"tick_us": 1_000, "wheel_size": 32}
+    (figure,) = wheel(findings(settings=settings(), recommendations=[chosen])).figures
+
+    assert [each["chosen"] for each in figure.spec["datasets"]["settings"]] == [True, False, False]
+
+
+def test_a_wheel_without_work_or_expirations_can_be_drawn() -> None:
+    rows = settings(wakeups=0, late=None)
+    (figure,) = wheel(findings(settings=rows, recommendations=[recommendation()])).figures
+
+    assert figure.spec["datasets"]["settings"][0]["late_text"] == "up to 1.00 ms, none expired"
+    assert "symlog" in str(figure.spec["layer"])
+
+
+def test_every_purgatory_has_its_own_chart_of_the_replay() -> None:
+    purgatories = [f"p{n}" for n in range(8)]
+    section = wheel(
+        findings(
+            settings=[row for each in purgatories for row in settings(each)],
+            recommendations=[recommendation(each) for each in purgatories],
+        )
+    )
+
+    assert names(section) == [f"wheel-{n}" for n in range(6)]
+    assert "The charts show 6 of 8 purgatories" in words(section)
+    assert "Take five for p7." in words(section)
