@@ -22,7 +22,7 @@ from benchmarks.question import Column, Contender, Question, Sample, Table
 from purgatory import DelayedOperation
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import WINDOW, Recorder
-from purgatory.web.dashboard.snapshot import take
+from purgatory.web.dashboard.snapshot import take_snapshot
 
 PENDING: Final = 1_000_000
 REPETITIONS: Final = 3
@@ -86,7 +86,7 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
         # Not so far that anything is due.
         clock.advance(0.9 / VIEWS)
         start = time.thread_time()
-        snapshot = take(1, clock.time(), (purgatory,), purgatory, recorder, [0.0] * WINDOW)
+        snapshot = take_snapshot(1, clock.time(), (purgatory,), purgatory, recorder, [0.0] * WINDOW)
         size = len(snapshot.encoded())
         views.append((time.thread_time() - start) * 1e3)
     for left in purgatory.operations():

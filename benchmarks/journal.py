@@ -24,7 +24,7 @@ from benchmarks.waits import WAITS_PER_KEY, signals, targets
 from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
-from purgatory.metrics import Endings
+from purgatory.metrics import HistogramObserver
 from purgatory.observer import Observer, Timing
 
 # So many are parked, then completed, then the loop goes round.
@@ -67,7 +67,7 @@ async def written() -> AsyncIterator[tuple[Observer, ...]]:
 @asynccontextmanager
 async def collected() -> AsyncIterator[tuple[Observer, ...]]:
     """What a `PurgatoryCollector` has observe a purgatory."""
-    yield (Endings(),)
+    yield (HistogramObserver(),)
 
 
 OBSERVED = {

@@ -32,10 +32,6 @@ EXPORTED = {
 }
 
 
-# Modules whose errors have yet to descend from PurgatoryError.
-NOT_YET = {"purgatory.pipeline.errors"}
-
-
 def exceptions_of_the_package() -> set[type[BaseException]]:
     """The exceptions that the modules of the package define, as far as their extras are installed."""
     return {
@@ -62,7 +58,7 @@ def modules() -> Iterator[object]:
 def test_every_error_of_the_package_descends_from_its_root() -> None:
     assert PurgatoryError.__base__ is Exception
     others = {each.__module__ for each in exceptions_of_the_package() if not issubclass(each, PurgatoryError)}
-    assert others == NOT_YET
+    assert others == set()
 
 
 def test_every_error_but_the_root_says_when_it_is_raised() -> None:

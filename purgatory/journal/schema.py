@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from purgatory import DelayedOperation, OperationState
+from purgatory._core.inspection import ended
 from purgatory.journal.arrays import (
     INSTANT,
     TEXTS,
@@ -34,10 +35,6 @@ OPERATIONS: Final = "operations"
 CHECKS: Final = "checks"
 GAPS: Final = "gaps"
 
-# How an operation ended: the values of the final states, in the order of OperationState.
-OUTCOMES: Final = tuple(
-    state.value for state in OperationState if state not in (OperationState.NEW, OperationState.PENDING)
-)
 COMPLETED: Final[str] = OperationState.COMPLETED.value
 EXPIRED: Final[str] = OperationState.EXPIRED.value
 CANCELLED: Final[str] = OperationState.CANCELLED.value
@@ -49,8 +46,8 @@ class FinishedOperations(NamedTuple):
 
     purgatory: list[str]
     kind: list[type]
-    keys: list[tuple[Hashable, ...]]
     timing: list[Timing]
+    keys: list[tuple[Hashable, ...]]
     state: list[OperationState]
     # In seconds, inf for never.
     timeout: list[float]
@@ -73,16 +70,9 @@ def record_operation(self: _Writer, purgatory: str, operation: DelayedOperation[
     only made the row would be one more call, and add a sixth to the cost.
     """
     rows = self._operations
-    # In the order of FinishedOperations. The fields, because the properties take as long as all the rest.
-    rows += (
-        purgatory,
-        type(operation),
-        operation._watched,
-        timing,
-        operation._state,
-        operation._timeout,
-        operation._deadline,
-    )
+    # In the order of FinishedOperations.
+    rows += (purgatory, type(operation), timing)
+    rows += ended(operation)
     if len(rows) >= rows.check_at:
         self._check(rows, timing.ended)
 

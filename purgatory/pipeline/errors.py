@@ -1,7 +1,9 @@
 """The errors of the pipeline that its user can fix."""
 
+from purgatory import PurgatoryError
 
-class PipelineError(Exception):
+
+class PipelineError(PurgatoryError):
     """Raised when a command cannot run. The message names the file or the setting, and the fix."""
 
 

@@ -209,6 +209,8 @@ class WheelMachine(RuleBasedStateMachine):
 
 
 WheelMachine.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=2 * settings().max_examples,
+    stateful_step_count=40,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 TestWheelAgainstASortedList = pytest.mark.usefixtures("untraced")(WheelMachine.TestCase)

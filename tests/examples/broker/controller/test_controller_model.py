@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -178,9 +177,4 @@ class ControllerMachine(RuleBasedStateMachine):
 
 
 TestMetadataUnderAnyOrder = ControllerMachine.TestCase
-TestMetadataUnderAnyOrder.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
-
-
-@pytest.mark.long
-class TestMetadataUnderAnyOrderLong(ControllerMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)
+TestMetadataUnderAnyOrder.settings = settings(stateful_step_count=40)

@@ -4,7 +4,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -271,9 +270,4 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 TestGroup = GroupMachine.TestCase
-TestGroup.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
-
-
-@pytest.mark.long
-class TestGroupLong(GroupMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)
+TestGroup.settings = settings(stateful_step_count=40)

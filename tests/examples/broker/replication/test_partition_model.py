@@ -1,6 +1,5 @@
 """The high watermark and the in-sync replicas under any order of appends, fetches and silence."""
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -87,9 +86,4 @@ class PartitionMachine(RuleBasedStateMachine):
 
 
 TestPartitionUnderAnyOrder = PartitionMachine.TestCase
-TestPartitionUnderAnyOrder.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
-
-
-@pytest.mark.long
-class TestPartitionUnderAnyOrderLong(PartitionMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)
+TestPartitionUnderAnyOrder.settings = settings(stateful_step_count=30)

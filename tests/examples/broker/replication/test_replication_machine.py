@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -386,12 +385,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
 
 TestReplicationUnderAnyFault = ReplicationMachine.TestCase
-TestReplicationUnderAnyFault.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
-
-
-@pytest.mark.long
-class TestReplicationUnderAnyFaultLong(ReplicationMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=50, deadline=None)
+TestReplicationUnderAnyFault.settings = settings(stateful_step_count=50)
 
 
 def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:

@@ -1,6 +1,5 @@
 """Leader epochs against a naive model: one epoch for every offset."""
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -101,9 +100,4 @@ class LeaderEpochsMachine(RuleBasedStateMachine):
 
 
 TestLeaderEpochsAgainstAList = LeaderEpochsMachine.TestCase
-TestLeaderEpochsAgainstAList.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
-
-
-@pytest.mark.long
-class TestLeaderEpochsAgainstAListLong(LeaderEpochsMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)
+TestLeaderEpochsAgainstAList.settings = settings(stateful_step_count=30)

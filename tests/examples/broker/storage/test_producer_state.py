@@ -159,9 +159,4 @@ class IdempotentProducersMachine(RuleBasedStateMachine):
 
 
 TestIdempotentProducers = IdempotentProducersMachine.TestCase
-TestIdempotentProducers.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
-
-
-@pytest.mark.long
-class TestIdempotentProducersLong(IdempotentProducersMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
-    settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)
+TestIdempotentProducers.settings = settings(stateful_step_count=40)
