@@ -71,6 +71,8 @@ def test_polls_are_withdrawn_when_clients_disconnect_and_answered_when_the_serve
     command = [sys.executable, "-m", "uvicorn", "application:app", "--port", "0"]
     with subprocess.Popen(
         command,
+        # uvicorn puts its own directory first on the import path.
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
