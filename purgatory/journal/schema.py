@@ -5,7 +5,8 @@ files, called segments. The name of a complete segment ends in ``.parquet``; the
 being written begins with a dot.
 
 To add a column, add a `Column` to its table below. If the event loop does not record its value yet, also add
-the value to `record_operation` and its name to `FinishedOperations`. docs/journal.md explains every column.
+the value to `record_operation` and its name to `FinishedOperations`. docs/journal.md explains every column,
+and `pipeline.transforms.synthesis` makes synthetic values for it.
 """
 
 from __future__ import annotations

@@ -62,7 +62,9 @@ Event = Callable[[], Iterable[str]] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("journal", metavar="JOURNAL", help="the journal's directory, or a pattern of several")
+    parser.add_argument(
+        "journal", metavar="JOURNAL", help="the directory of the journal, or a pattern for several"
+    )
     for name, default, what in (
         ("window", "10s", "the length of a window"),
         ("every", "5s", "how often to read new segments"),
