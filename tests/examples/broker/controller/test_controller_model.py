@@ -1,4 +1,4 @@
-"""The metadata under any order of what brokers, leaders, clients and the clock may do."""
+"""The metadata under any order of events of brokers, leaders, clients and the clock."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ NAMES = st.sampled_from("ab")
 
 
 class ControllerMachine(RuleBasedStateMachine):
-    """Two brokers' caches take images over now and then; ``mirrors`` are made of nothing but their deltas."""
+    """Two brokers' caches apply images now and then. ``mirrors`` are built from their deltas alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @property
     def live(self) -> set[int]:
-        """By the model: whoever was heard of in time."""
+        """Return the brokers that the model expects to be live."""
         return {broker_id for broker_id, at in self.heard_of.items() if self.clock.time() < at + SESSION}
 
     @rule(broker_id=BROKERS)
@@ -182,5 +182,5 @@ TestMetadataUnderAnyOrder.settings = settings(max_examples=50, stateful_step_cou
 
 
 @pytest.mark.long
-class TestMetadataUnderAnyOrderLong(ControllerMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+class TestMetadataUnderAnyOrderLong(ControllerMachine.TestCase):  # type: ignore[misc,valid-type]  # it is a property
     settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)

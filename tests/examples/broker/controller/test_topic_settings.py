@@ -1,4 +1,4 @@
-"""Topic configurations, from and to how they are written."""
+"""Topic configurations from and to text."""
 
 import pytest
 

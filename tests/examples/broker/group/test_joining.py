@@ -1,4 +1,4 @@
-"""Joining a group: the initial delay, generations, leaders, and who is turned away."""
+"""Joining a group: the initial delay, generations, leaders and refusals."""
 
 import asyncio
 

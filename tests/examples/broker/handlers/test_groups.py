@@ -1,4 +1,4 @@
-"""The group APIs, as consumers and administrators ask and are told."""
+"""The group APIs: requests and responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ def seconds(duration: float) -> i32Timedelta:
 
 @pytest.fixture
 async def groups(virtual_time: VirtualTimeLoop) -> AsyncIterator[GroupCoordinator]:
-    """The coordinator of READERS, and not of the other."""
+    """A coordinator of the group READERS, but not of the other group."""
     ended = asyncio.Event()
     started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
 
@@ -112,7 +112,7 @@ async def stable(groups: GroupCoordinator) -> JoinGroupResponse:
 async def commit(
     groups: GroupCoordinator, *offsets: int, group_id: GroupId = READERS, generation_id: int = -1
 ) -> OffsetCommitResponse:
-    """One offset for each partition."""
+    """Commit one offset for each partition."""
     partitions = tuple(
         OffsetCommitRequestPartition(
             partition_index=i32(index), committed_offset=i64(offset), committed_metadata=None

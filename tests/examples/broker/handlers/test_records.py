@@ -1,4 +1,4 @@
-"""Produce and Fetch, as clients and followers ask and are told."""
+"""Produce and Fetch: requests and responses of clients and followers."""
 
 import asyncio
 from dataclasses import replace
@@ -205,7 +205,7 @@ async def test_a_reader_in_another_epoch_gets_an_error_and_a_diverging_one_the_e
     assert diverging.diverging_epoch == EpochEndOffset(epoch=i32(0), end_offset=i64(1))
 
 
-# The other end
+# The client of Fetch
 
 
 async def test_a_follower_over_the_protocol_replicates_diverges_and_returns(cluster: Cluster) -> None:
@@ -254,7 +254,7 @@ async def test_a_follower_gets_the_leaders_log_end_offset(cluster: Cluster) -> N
 
 
 class Damaging(Loopback):
-    """Turns over a bit of the records on their way."""
+    """Flips a bit of the records on their way."""
 
     async def request(self, api, request):  # type: ignore[no-untyped-def]  # as the class above
         response = await super().request(api, request)

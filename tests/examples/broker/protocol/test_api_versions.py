@@ -1,4 +1,4 @@
-"""What clients are told is served."""
+"""The versions that ApiVersions advertises."""
 
 from examples.broker.protocol.api_versions import api_versions
 from examples.broker.protocol.apis import API_VERSIONS, APIS, PRODUCE

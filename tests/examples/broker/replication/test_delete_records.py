@@ -19,7 +19,7 @@ DEAD = {2}
 
 @pytest.fixture
 async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
-    """Broker 2 has died."""
+    """Broker 2 is not live."""
     async with ReplicaManager.running(0, is_alive=lambda broker_id: broker_id not in DEAD) as broker:
         yield Cluster(broker)
 
@@ -35,7 +35,7 @@ async def commit(cluster: Cluster, *topic_partitions: TopicPartition, batches: i
 
 
 async def tell_log_start(cluster: Cluster, replica_id: int, starts: dict[TopicPartition, int]) -> None:
-    """A fetch of a follower that has everything, and whose logs start there."""
+    """Fetch as a follower that has all records, with this log start offset."""
     await cluster.broker.fetch(
         FetchParams(replica_id, max_wait=0),
         {

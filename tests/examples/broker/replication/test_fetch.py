@@ -27,7 +27,7 @@ def waiting(cluster: Cluster) -> int:
 
 
 async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int = 1) -> None:
-    """Append, and let both followers have all there is."""
+    """Append a batch, and let both followers replicate it."""
     for _ in range(batches):
         await cluster.produce(topic_partition, acks=LEADER_ACK)
     await cluster.replicate({topic_partition: cluster.partition(topic_partition).log.log_end_offset})

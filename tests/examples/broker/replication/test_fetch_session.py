@@ -1,4 +1,4 @@
-"""Fetch sessions: what has been said once is not said again, and nothing else is left out."""
+"""Fetch sessions: only unchanged partitions are left out."""
 
 import pytest
 from hypothesis import given
@@ -139,7 +139,7 @@ wanted = st.dictionaries(
 def test_the_leader_always_fetches_what_the_follower_wants(
     requests: list[tuple[dict[TopicPartition, PartitionFetch], bool]],
 ) -> None:
-    """Whatever is wanted in turn, and whenever the leader declines the session."""
+    """For any sequence of wanted partitions, with sessions that the leader may decline."""
     sessions, followed = FetchSessions(), FetchSessionHandler()
     session: FetchSession | None = None
     for request, declined in requests:

@@ -1,4 +1,4 @@
-"""The follower's loop, in one process with its leader."""
+"""The replica fetcher, in one process with its leader."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ from tests.examples.broker.wire_batches import wire_batch
 
 
 class Replica(Follower):
-    """A follower with partitions of its own."""
+    """Return a follower with its own partitions."""
 
     def __init__(
         self, cluster: Cluster, *topic_partitions: TopicPartition, replica_id: int = 1, max_wait: float = 0
@@ -134,7 +134,7 @@ async def test_a_follower_whose_log_diverges_cuts_it_and_acknowledges_nothing_be
     replica = Replica(cluster, events)
     await cluster.produce(events, acks=LEADER_ACK)
     await replica.fetch_once()
-    # Another leader's record, which the one under test has never seen.
+    # A record of another leader, which this leader does not have.
     replica.log(events).append_as_follower(RecordBatch(1, b"x").at(10, 1))
     cluster.lead_by(events, 0)
     cluster.lead_by(events, 0)
@@ -203,7 +203,7 @@ async def test_a_follower_with_nothing_to_fetch_waits_a_little(
 
 
 class SlowLeader:
-    """Answers when it is told to."""
+    """A leader that answers when ``answer`` is set."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.broker = cluster.broker

@@ -1,4 +1,4 @@
-"""Becoming leader or follower, leader epochs, and what the controller has to agree to."""
+"""Becoming leader or follower, leader epochs, and changes that need the controller."""
 
 from collections.abc import Callable
 from functools import partial
@@ -146,7 +146,7 @@ def test_a_broker_that_starts_again_goes_on_from_its_disk() -> None:
     assert partition(disk).high_watermark == 20, "never past the end"
 
 
-# Epochs of readers
+# Leader epochs of readers
 
 
 def test_a_client_that_knows_less_is_fenced_and_one_that_knows_more_is_told_to_wait() -> None:
@@ -242,7 +242,7 @@ def test_a_record_not_committed_has_no_time_for_consumers() -> None:
     assert p.offset_for_timestamp(5_000, from_follower=False) is None
 
 
-# In-sync replicas are the controller's
+# Changes of the in-sync replicas through the controller
 
 
 def refuse(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:

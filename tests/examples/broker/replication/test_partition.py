@@ -32,7 +32,7 @@ def partition(
 
 
 def append(partition: Partition, now: float = 0, *, acks_all: bool = True) -> bool:
-    """Ten records in 40 bytes; whether the high watermark moved."""
+    """Append ten records in 40 bytes; return whether the high watermark moved."""
     return partition.append_as_leader(
         RecordBatch(10, b"x" * 40), now, acks_all=acks_all
     ).high_watermark_increased
@@ -82,7 +82,7 @@ def test_the_high_watermark_follows_to_a_newer_segment_at_the_same_offset() -> N
     assert p.local.high_watermark_metadata.segment_base_offset == 0
     append(p)
     fetched(p, FOLLOWER, 20)
-    # The follower's end did not change, so nothing was moved by that; the next append looks again.
+    # The follower's end did not change, so the high watermark moves with the next append.
     append(p)
     assert p.local.high_watermark_metadata == p.log.locate(20)
     assert p.local.high_watermark_metadata.segment_base_offset == 20
@@ -111,7 +111,7 @@ def test_reaching_the_end_as_it_was_one_fetch_ago_counts_as_caught_up_then() -> 
     p = partition(LEADER, FOLLOWER)
     for now in range(0, 40, 4):
         append(p, now)
-        # Always one batch behind the leader, and at most four seconds.
+        # The follower is always one batch and at most four seconds behind the leader.
         fetched(p, FOLLOWER, p.log.log_end_offset - 10, now)
         assert not p.maybe_shrink_isr(now)
     assert in_sync(p) == [LEADER, FOLLOWER]
@@ -143,7 +143,7 @@ def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_
     p = partition(LEADER, FOLLOWER)
     append(p)
     p.maybe_shrink_isr(now=11)
-    # Out of sync, but it has just fetched the end the leader had at its fetch before.
+    # It is out of sync, but has just reached the leader's end at its previous fetch.
     fetched(p, FOLLOWER, 0, now=12)
     append(p, now=13)
     assert p.high_watermark == 20, "a follower out of sync and behind does not hold it back"

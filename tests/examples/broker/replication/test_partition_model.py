@@ -18,7 +18,7 @@ FOLLOWERS = (1, 2)
 
 
 class PartitionMachine(RuleBasedStateMachine):
-    """Followers only go forward here; ``ends`` is how far each has told the leader it has got."""
+    """Followers only move forward. ``ends`` has the offset that each one has reported."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self.high_watermark = 0
 
     def moved(self, reported: bool) -> None:
-        """Whoever moves the high watermark says so; nothing else does, and it only goes up."""
+        """A call returns True if and only if it moves the high watermark, which only grows."""
         assert self.partition.high_watermark >= self.high_watermark
         if self.partition.high_watermark > self.high_watermark:
             assert reported
@@ -91,5 +91,5 @@ TestPartitionUnderAnyOrder.settings = settings(max_examples=30, stateful_step_co
 
 
 @pytest.mark.long
-class TestPartitionUnderAnyOrderLong(PartitionMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+class TestPartitionUnderAnyOrderLong(PartitionMachine.TestCase):  # type: ignore[misc,valid-type]  # it is a property
     settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)

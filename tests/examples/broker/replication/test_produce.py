@@ -1,4 +1,4 @@
-"""Appends through the replica manager: what each kind of acknowledgement waits for."""
+"""Appends through the replica manager: what each value of acks waits for."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a broker hosts as the cluster's metadata changes, and what it answers when a purgatory refuses."""
+"""The partitions of a broker as the metadata changes, and its answers when a purgatory refuses."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
@@ -114,7 +114,7 @@ async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_f
 
 
 class Checks:
-    """Which purgatories' operations were tried again, and how often."""
+    """Count the checks of each purgatory."""
 
     def __init__(self) -> None:
         self.tried: Counter[str] = Counter()
@@ -144,7 +144,7 @@ async def test_where_a_followers_logs_start_sets_off_deletions_and_no_others_fet
 
 @asynccontextmanager
 async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
-    """A broker whose purgatories are full, with one wait each, or closed."""
+    """A broker whose purgatories are closed, or full with one operation each."""
     purgatories = [Purgatory(name, max_pending=1) for name in ("produce", "fetch", "delete records")]
     produce, fetch, delete_records = purgatories
     for purgatory in purgatories:

@@ -1,4 +1,4 @@
-"""Whether a backlog grows."""
+"""The trend of a backlog."""
 
 import pytest
 

@@ -95,7 +95,7 @@ def test_a_journal_has_every_wait_and_its_path_is_printed(
     if json_asked_for:
         drained = json.loads(captured.out)["drained"]
         counted = drained["produce"]["completed"] + drained["fetch"]["completed"]
-        # Those the consumers and followers sent afterwards may be among them, too.
+        # Later fetches of the consumers and followers may be included, too.
         assert len(completed) >= counted > 0
     assert all(row["keys"] and all(key.startswith("events-") for key in row["keys"]) for row in operations)
     assert pq.read_table(directory / CHECKS).num_rows > 0

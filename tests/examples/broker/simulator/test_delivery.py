@@ -1,4 +1,4 @@
-"""The check of delivery: what it must let pass, and what it must catch."""
+"""The delivery check: correct deliveries pass, wrong ones are detected."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OTHER = TopicPartition("events", 4)
 
 
 def identity(index: int, producer_id: int = 1) -> BatchIdentity:
-    """The ``index``-th batch of ten records."""
+    """Return the ``index``-th batch of ten records."""
     return BatchIdentity(producer_id, index * 10, 10, due_time=0.5)
 
 
@@ -22,7 +22,7 @@ def stored(index: int, offset: int, producer_id: int = 1) -> RecordBatch:
 
 @pytest.fixture
 def check() -> DeliveryCheck:
-    """Three batches sent, none answered."""
+    """A check with three sent batches, none of them answered."""
     check = DeliveryCheck()
     for index in range(3):
         check.sent(EVENTS, identity(index))

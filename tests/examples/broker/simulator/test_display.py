@@ -1,4 +1,4 @@
-"""What is shown while a simulation runs, and after."""
+"""The display of a simulation while it runs, and its summary."""
 
 import io
 from dataclasses import replace

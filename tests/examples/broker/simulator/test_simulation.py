@@ -1,4 +1,4 @@
-"""Whole simulations, in virtual time: each takes as long as its work."""
+"""Whole simulations in virtual time."""
 
 import asyncio
 import re
@@ -137,7 +137,7 @@ async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_ti
 
 
 def losing(append: Append) -> Append:
-    """Acknowledges the fifth batch without storing it."""
+    """A log that acknowledges the fifth batch without storing it."""
     calls = iter(range(1_000_000))
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
@@ -147,7 +147,7 @@ def losing(append: Append) -> Append:
 
 
 def duplicating(append: Append) -> Append:
-    """Stores the fifth batch twice."""
+    """A log that stores the fifth batch twice."""
     calls = iter(range(1_000_000))
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
@@ -160,7 +160,7 @@ def duplicating(append: Append) -> Append:
 
 
 def reordering(append: Append) -> Append:
-    """Stores every two batches of a partition the other way round."""
+    """A log that swaps every two batches of a partition."""
     held: dict[int, RecordBatch] = {}
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:

@@ -44,7 +44,7 @@ def test_an_older_epoch_is_not_assigned() -> None:
 
 
 class LeaderEpochsMachine(RuleBasedStateMachine):
-    """``records[i]`` is the epoch of the record at offset i; those below ``start`` are given up."""
+    """``records[i]`` is the epoch of the record at offset i. Records below ``start`` are deleted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,5 +105,5 @@ TestLeaderEpochsAgainstAList.settings = settings(max_examples=30, stateful_step_
 
 
 @pytest.mark.long
-class TestLeaderEpochsAgainstAListLong(LeaderEpochsMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+class TestLeaderEpochsAgainstAListLong(LeaderEpochsMachine.TestCase):  # type: ignore[misc,valid-type]  # it is a property
     settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)

@@ -16,7 +16,7 @@ def batch(records: int = 10, size: int = 40) -> RecordBatch:
 
 @pytest.fixture
 def log() -> PartitionLog:
-    """Five batches of 10 records and 40 bytes, two to a segment: segments begin at 0, 20 and 40."""
+    """A log with five batches of 10 records and 40 bytes; segments of two batches begin at 0, 20 and 40."""
     log = PartitionLog(SEGMENT_BYTES)
     for _ in range(5):
         log.append_as_leader(batch())

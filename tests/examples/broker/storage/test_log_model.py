@@ -13,7 +13,7 @@ UNLIMITED = 1_000_000
 
 
 class LogMachine(RuleBasedStateMachine):
-    """``batches`` are all appended and not cut off; those below ``start`` may be gone from the log."""
+    """``batches`` has all batches except truncated ones. Those below ``start`` may be deleted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,5 +93,5 @@ TestLogAgainstAList.settings = settings(max_examples=30, stateful_step_count=30,
 
 
 @pytest.mark.long
-class TestLogAgainstAListLong(LogMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+class TestLogAgainstAListLong(LogMachine.TestCase):  # type: ignore[misc,valid-type]  # it is a property
     settings = settings(max_examples=1000, stateful_step_count=30, deadline=None)

@@ -1,4 +1,4 @@
-"""What an idempotent producer may send next, and that a log remembers it by its batches alone."""
+"""The next sequence of an idempotent producer, which a log derives from its batches alone."""
 
 import pytest
 from hypothesis import settings
@@ -107,7 +107,7 @@ def test_a_producer_is_forgotten_with_the_last_of_its_records(log: PartitionLog)
 
 
 class IdempotentProducersMachine(RuleBasedStateMachine):
-    """Two producers that send what is next or again; a second log replicates, and now and then is cut."""
+    """Two producers send next batches and retries. A second log replicates, and is sometimes truncated."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,5 +163,5 @@ TestIdempotentProducers.settings = settings(max_examples=30, stateful_step_count
 
 
 @pytest.mark.long
-class TestIdempotentProducersLong(IdempotentProducersMachine.TestCase):  # type: ignore[misc,name-defined]  # a property of the class
+class TestIdempotentProducersLong(IdempotentProducersMachine.TestCase):  # type: ignore[misc,valid-type]  # it is a property
     settings = settings(max_examples=1000, stateful_step_count=40, deadline=None)

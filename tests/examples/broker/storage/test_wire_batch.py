@@ -1,4 +1,4 @@
-"""Kafka's batches: what is taken, what is refused, what is written into them."""
+"""Kafka's record batches: parsing, refusals, and the fields that a leader sets."""
 
 import struct
 
@@ -26,7 +26,7 @@ def refusal(data: bytes) -> ErrorCode:
 
 
 def patched(data: bytes, at: int, format: str, value: int) -> bytes:
-    """With another value in one place, and a checksum that fits."""
+    """Return the batch with another value in one field, and a matching checksum."""
     changed = bytearray(data)
     struct.pack_into(format, changed, at, value)
     struct.pack_into(">I", changed, 17, crc32c(bytes(changed[ATTRIBUTES_AT:])))
@@ -153,7 +153,7 @@ def test_a_batch_that_cannot_be_looked_into_stands_for_its_records() -> None:
 
 @pytest.mark.parametrize("damage", [b"\x01", b"\xff" * 12, b"\x00" * 3 + b"\x80" * 24])
 def test_records_damaged_inside_a_sound_batch_are_not_looked_into(damage: bytes) -> None:
-    """A negative length, a number without end, and one that runs past the end of the batch."""
+    """A negative length, an endless varint, and a length past the end of the batch."""
     data = wire_batch(b"a" * 20, b"b", timestamps=(1_000, 1_000))
     for index, byte in enumerate(damage):
         data = patched(data, RECORDS_AT + index, ">B", byte)
