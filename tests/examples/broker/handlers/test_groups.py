@@ -205,7 +205,7 @@ async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups:
     )
     every = OffsetFetchRequestGroup(group_id=READERS, topics=None)
     fetched = await offset_fetch(groups, CONTEXT, OffsetFetchRequest(groups=(some, every)))
-    told = [
+    committed_offsets = [
         [
             (topic.name, partition.partition_index, partition.committed_offset, partition.metadata)
             for topic in group.topics
@@ -213,7 +213,7 @@ async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups:
         ]
         for group in fetched.groups
     ]
-    assert told == [
+    assert committed_offsets == [
         [(EVENTS, 1, 8, ""), (EVENTS, 2, -1, "")],
         [(EVENTS, 0, 7, ""), (EVENTS, 1, 8, "")],
     ]

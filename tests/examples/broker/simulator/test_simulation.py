@@ -127,7 +127,7 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
     assert report.drained.acknowledged == report.drained.consumed == report.drained.offered - 20 * SMALL.batch
 
 
-async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_deleted_partition_raises_an_error(virtual_time: VirtualTimeLoop) -> None:
     async with ReplicaManager.running(LEADER_ID) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         virtual_time.call_later(0.5, broker.apply, MetadataImage(), [TopicPartition("events", 1)])
@@ -183,7 +183,7 @@ def reordering(append: Append) -> Append:
         (reordering, r"partition events-\d, offset \d+: .* (out of order|never consumed)"),
     ],
 )
-async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_found_out(
+async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_detected(
     virtual_time: VirtualTimeLoop,
     monkeypatch: pytest.MonkeyPatch,
     broken: Callable[[Append], Append],
