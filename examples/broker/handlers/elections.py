@@ -28,11 +28,11 @@ async def elect_leaders(
         election = ElectionType(request.election_type)
     except ValueError:
         return _response(WireErrorCode.invalid_request, ())
-    asked = request.topic_partitions
+    requested = request.topic_partitions
     topic_partitions = (
         None
-        if asked is None
-        else [TopicPartition(entry.topic, index) for entry in asked for index in entry.partitions]
+        if requested is None
+        else [TopicPartition(entry.topic, index) for entry in requested for index in entry.partitions]
     )
     results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
     return _response(

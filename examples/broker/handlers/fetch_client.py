@@ -76,7 +76,7 @@ class RemoteLeader:
         )
 
     async def _offset(self, topic_partition: TopicPartition, leader_epoch: int, timestamp: int) -> int:
-        asked = ListOffsetsPartition(
+        requested = ListOffsetsPartition(
             partition_index=cast(i32, topic_partition.partition),
             current_leader_epoch=cast(i32, leader_epoch),
             timestamp=cast(i64, timestamp),
@@ -86,7 +86,7 @@ class RemoteLeader:
             ListOffsetsRequest(
                 replica_id=self._replica_id,
                 isolation_level=_READ_UNCOMMITTED,
-                topics=(ListOffsetsTopic(name=TopicName(topic_partition.topic), partitions=(asked,)),),
+                topics=(ListOffsetsTopic(name=TopicName(topic_partition.topic), partitions=(requested,)),),
             ),
         )
         answer = response.topics[0].partitions[0]

@@ -69,17 +69,17 @@ async def offset_fetch(
     )
 
 
-def _fetched(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetched(coordinator: GroupCoordinator, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     wanted = None
-    if asked.topics is not None:
+    if requested.topics is not None:
         wanted = [
             TopicPartition(topic.name, partition)
-            for topic in asked.topics
+            for topic in requested.topics
             for partition in topic.partition_indexes
         ]
     error = ErrorCode.NONE
     try:
-        offsets = coordinator.fetch_offsets(asked.group_id, wanted)
+        offsets = coordinator.fetch_offsets(requested.group_id, wanted)
     except ApiError as refused:
         error = refused.code
         # Old versions have an error code for each partition, and none for the group.
@@ -96,7 +96,7 @@ def _fetched(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> O
             )
         )
     return OffsetFetchResponseGroup(
-        group_id=asked.group_id,
+        group_id=requested.group_id,
         topics=tuple(
             OffsetFetchResponseTopics(name=TopicName(name), partitions=tuple(partitions))
             for name, partitions in topics.items()

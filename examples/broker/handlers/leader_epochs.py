@@ -32,18 +32,18 @@ async def offset_for_leader_epoch(
 
 
 def _partition_result(
-    replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition
+    replicas: ReplicaManager, topic: str, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     try:
         end = replicas.end_offset_for_epoch(
-            TopicPartition(topic, asked.partition),
-            asked.leader_epoch,
-            current_leader_epoch=asked.current_leader_epoch,
+            TopicPartition(topic, requested.partition),
+            requested.leader_epoch,
+            current_leader_epoch=requested.current_leader_epoch,
         )
     except ApiError as error:
-        return EpochEndOffset(partition=asked.partition, error_code=WireErrorCode(error.code))
+        return EpochEndOffset(partition=requested.partition, error_code=WireErrorCode(error.code))
     return EpochEndOffset(
-        partition=asked.partition,
+        partition=requested.partition,
         error_code=WireErrorCode.none,
         leader_epoch=i32(end.epoch),
         end_offset=i64(end.end_offset),

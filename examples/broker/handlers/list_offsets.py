@@ -38,14 +38,14 @@ async def list_offsets(
 
 
 def _partition_response(
-    replicas: ReplicaManager, topic: str, asked: ListOffsetsPartition, replica_id: int, version: int
+    replicas: ReplicaManager, topic: str, requested: ListOffsetsPartition, replica_id: int, version: int
 ) -> ListOffsetsPartitionResponse:
-    index = asked.partition_index
+    index = requested.partition_index
     try:
         found = replicas.offset_for_timestamp(
             TopicPartition(topic, index),
-            asked.timestamp,
-            current_leader_epoch=asked.current_leader_epoch,
+            requested.timestamp,
+            current_leader_epoch=requested.current_leader_epoch,
             replica_id=replica_id,
         )
     except ApiError as error:

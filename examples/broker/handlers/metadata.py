@@ -36,18 +36,20 @@ async def metadata(
     answer of its own topic or partition alone.
     """
     cache = admin.cache
-    asked = () if request.topics is None else request.topics
+    requested = () if request.topics is None else request.topics
     failed: dict[str, ApiError] = {}
     if request.allow_auto_topic_creation and admin.defaults.auto_create_topics_enable:
         unknown = [
-            topic.name for topic in asked if topic.name is not None and topic.name not in cache.image.topics
+            topic.name
+            for topic in requested
+            if topic.name is not None and topic.name not in cache.image.topics
         ]
         created = await admin.auto_create(unknown)
         failed = {name: error for name, error in created.items() if isinstance(error, ApiError)}
     if request.topics is None:
         topics = tuple(_known(topic, cache) for topic in cache.image.topics.values())
     else:
-        topics = tuple(_asked(topic, cache, failed) for topic in asked)
+        topics = tuple(_requested(topic, cache, failed) for topic in requested)
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -83,21 +85,23 @@ async def describe_cluster(
     )
 
 
-def _asked(
-    asked: MetadataRequestTopic, cache: MetadataCache, failed: Mapping[str, ApiError]
+def _requested(
+    requested: MetadataRequestTopic, cache: MetadataCache, failed: Mapping[str, ApiError]
 ) -> MetadataResponseTopic:
     topics = cache.image.topics
-    if asked.name is not None:
-        topic = topics.get(asked.name)
+    if requested.name is not None:
+        topic = topics.get(requested.name)
         error = WireErrorCode.unknown_topic_or_partition
-        if asked.name in failed:
-            error = WireErrorCode(failed[asked.name].code)
+        if requested.name in failed:
+            error = WireErrorCode(failed[requested.name].code)
     else:
-        topic = next((topic for topic in topics.values() if topic.topic_id == asked.topic_id), None)
+        topic = next((topic for topic in topics.values() if topic.topic_id == requested.topic_id), None)
         error = WireErrorCode.unknown_topic_id
     if topic is not None:
         return _known(topic, cache)
-    return MetadataResponseTopic(error_code=error, name=asked.name, topic_id=asked.topic_id, partitions=())
+    return MetadataResponseTopic(
+        error_code=error, name=requested.name, topic_id=requested.topic_id, partitions=()
+    )
 
 
 def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:

@@ -1,7 +1,8 @@
 """The APIs that this broker serves, each with its versions.
 
 Handlers see the classes of the newest version alone. To serve one more API, declare it here in two lines, an
-import and a ``_serve``; write its handler in ``handlers/``; and add its route in ``node/routes.py``.
+import and a ``_serve``; write its handler in ``handlers/``; and add its route in ``node/routes.py``. An old
+version with another structure than the newest needs a bridge in ``protocol/versions.py``.
 """
 
 from collections.abc import Mapping

@@ -106,14 +106,14 @@ class Follower:
         return request
 
     async def _process(
-        self, topic_partition: TopicPartition, asked: PartitionFetch, fetched: PartitionFetched
+        self, topic_partition: TopicPartition, requested: PartitionFetch, fetched: PartitionFetched
     ) -> None:
-        partition = self._still_following(topic_partition, asked)
+        partition = self._still_following(topic_partition, requested)
         if partition is None:
             return
         if fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            offsets = await self._leader.offsets(topic_partition, asked.current_leader_epoch)
-            if self._still_following(topic_partition, asked) is partition:
+            offsets = await self._leader.offsets(topic_partition, requested.current_leader_epoch)
+            if self._still_following(topic_partition, requested) is partition:
                 partition.local.return_to_range(offsets.start, offsets.end)
         elif fetched.error is not ErrorCode.NONE:
             raise ApiError(fetched.error, f"following {partition!r}")
@@ -124,13 +124,15 @@ class Follower:
                 fetched.batches, fetched.high_watermark, fetched.log_start_offset
             )
 
-    def _still_following(self, topic_partition: TopicPartition, asked: PartitionFetch) -> Partition | None:
+    def _still_following(
+        self, topic_partition: TopicPartition, requested: PartitionFetch
+    ) -> Partition | None:
         """Return the partition, or None when its epoch or its log end has changed since the request."""
         partition = self._partitions.get(topic_partition)
         if (
             partition is None
-            or not partition.follows(asked.current_leader_epoch)
-            or partition.log.log_end_offset != asked.fetch_offset
+            or not partition.follows(requested.current_leader_epoch)
+            or partition.log.log_end_offset != requested.fetch_offset
         ):
             return None
         return partition

@@ -8,8 +8,8 @@ from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, LogOffsetMe
 class Replica:
     """A follower's offsets, and the last time at which it was caught up (kafka.cluster.Replica).
 
-    The offsets are -1 until the follower fetches in the current leader epoch: what it told an earlier leader
-    does not count.
+    The offsets are -1 until the follower fetches in the current leader epoch: what it reported to an earlier
+    leader does not count.
     """
 
     __slots__ = (

@@ -67,7 +67,7 @@ def progress_line(status: Status, previous: Status) -> str:
         f"{status.elapsed:5.1f} s  "
         f"acknowledged {_rate(acknowledged, seconds)}  consumed {_rate(consumed, seconds)}  "
         f"backlog {status.backlog.latest:,.0f}  lag {status.lag.latest:,.0f}  "
-        f"pending {status.produce.pending}+{status.fetch.pending}  "
+        f"pending produces {status.produce.pending} fetches {status.fetch.pending}  "
         f"produce p50/p99 {_ms(status.produce.waits.p50)}/{_ms(status.produce.waits.p99)}  "
         f"fetch p50/p99 {_ms(status.fetch.waits.p50)}/{_ms(status.fetch.waits.p99)}"
     )
@@ -120,11 +120,15 @@ def _backlogs(workload: Workload, status: Status, width: int) -> Table:
     table = Table.grid(padding=(0, 1))
     # Less than the records of a tenth of a second are work in flight, which should not fill the scale.
     in_flight = workload.rate / 10
-    for name, backlog in (("backlog", status.backlog), ("lag", status.lag)):
+    for name, meaning, backlog in (
+        ("backlog", "not acknowledged", status.backlog),
+        ("lag", "not consumed", status.lag),
+    ):
         style = "yellow" if backlog.growing else "green"
         trend = f"[{style}]{_trend(backlog)}[/]"
         table.add_row(
-            f"[bold]{name:7}[/]", f"{backlog.latest:,.0f} records, peak {backlog.peak:,.0f}, {trend}"
+            f"[bold]{name:7}[/]",
+            f"{backlog.latest:,.0f} records {meaning}, peak {backlog.peak:,.0f}, {trend}",
         )
         bars = sparkline(backlog.history, min(128, width - 8), in_flight)
         table.add_row("", Text(bars, style=style))

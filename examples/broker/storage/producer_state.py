@@ -93,12 +93,12 @@ class ProducerState:
 
     def drop_below(self, log_start_offset: int) -> None:
         """Drop the producers without a record at or above ``log_start_offset``."""
-        gone = [
+        removed = [
             producer_id
             for producer_id, producer in self._producers.items()
             if producer.last_offset < log_start_offset
         ]
-        for producer_id in gone:
+        for producer_id in removed:
             del self._producers[producer_id]
 
     def rebuild(self, batches: Iterable[RecordBatch]) -> None:

@@ -1,4 +1,4 @@
-"""A running broker for every test that asks for one, in virtual time."""
+"""A running broker in virtual time."""
 
 from collections.abc import AsyncIterator
 

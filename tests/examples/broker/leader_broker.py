@@ -1,4 +1,4 @@
-"""A broker under test, and what its clients do in one line each."""
+"""A broker under test, which leads its partitions, and the requests of its clients."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
@@ -28,7 +28,7 @@ def image_of(
     topic_id: UUID = TOPIC_ID,
     name: str = "events",
 ) -> MetadataImage:
-    """A cluster with one topic."""
+    """Return an image with one topic."""
     return MetadataImage(topics={name: TopicImage(name, topic_id, tuple(states), config)})
 
 
@@ -37,7 +37,7 @@ def events(partition: int = 0) -> TopicPartition:
 
 
 class Cluster:
-    """Broker 0 leads; the tests play the followers 1 and 2. A batch is 10 records, 40 bytes."""
+    """Broker 0 leads; the tests act as the followers 1 and 2. A batch has 10 records and 40 bytes."""
 
     def __init__(self, broker: ReplicaManager) -> None:
         self.broker = broker
@@ -47,7 +47,7 @@ class Cluster:
         return self.broker.partitions.leader(topic_partition)
 
     def create(self, *partitions: int, replicas: int = 3) -> tuple[TopicPartition, ...]:
-        """Partitions 0, 1, ... in that order, led by broker 0."""
+        """Create the partitions 0, 1, ... in that order, led by broker 0."""
         assert partitions == tuple(range(len(partitions)))
         replica_ids = tuple(range(replicas))
         self.states = [PartitionState(replica_ids, replica_ids, leader=0) for _ in partitions]
@@ -60,14 +60,14 @@ class Cluster:
         return image_of(self.states)
 
     def lead_by(self, topic_partition: TopicPartition, leader: int) -> None:
-        """Another broker leads it from now on, or the same in another term."""
+        """Let another broker lead the partition, or the same one in a new leader epoch."""
         known = self.broker.partitions.get(topic_partition)
         assert known is not None
         self.states[topic_partition.partition] = known.state.led_by(leader)
         self.broker.apply(self.image, [topic_partition])
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """It is gone: as with a topic that has lost its replica here."""
+        """Remove this broker's replica of the partition."""
         index = topic_partition.partition
         self.states[index] = replace(self.states[index], replicas=(1, 2), in_sync=(1, 2), leader=1)
         self.broker.apply(self.image, [topic_partition])
@@ -105,13 +105,13 @@ class Cluster:
         )
 
     async def replicate(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Both followers tell that they have everything below these offsets."""
+        """Let both followers fetch from these offsets, which acknowledges the records below."""
         for replica_id in (1, 2):
             await self.follow(replica_id, offsets)
 
     @staticmethod
     async def start(request: Coroutine[None, None, R]) -> asyncio.Task[R]:
-        """Send a request, and return when it has been answered or waits."""
+        """Start a request, and return when it is answered or waits."""
         task = asyncio.create_task(request)
         await asyncio.sleep(0)
         return task

@@ -1,4 +1,4 @@
-"""Record batches in Kafka's bytes, made by kio: another writer than the reader under test."""
+"""Record batches in Kafka's format, encoded by kio and not by the code under test."""
 
 import io
 from datetime import UTC, datetime
@@ -17,7 +17,10 @@ def wire_batch(
     attributes: int = 0,
     timestamps: tuple[int, ...] = (),
 ) -> bytes:
-    """One record for each value; ``producer`` is id, epoch and first sequence; timestamps in milliseconds."""
+    """Return a batch with one record for each value.
+
+    ``producer`` is id, epoch and first sequence. Timestamps are in milliseconds.
+    """
     producer_id, producer_epoch, base_sequence = producer
     times = timestamps or (1_000_000,) * len(values)
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""A controller on a clock that is moved by hand."""
+"""A controller on a manual clock."""
 
 import pytest
 
@@ -14,6 +14,6 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def controller(clock: ManualClock) -> Controller:
-    """With sessions of 9 seconds."""
+    """A controller whose broker sessions last 9 seconds."""
     sessions, images = clock.purgatory("broker session"), clock.purgatory("image")
     return Controller(ClusterDefaults(broker_session_timeout=9), sessions=sessions, images=images)

@@ -1,4 +1,4 @@
-"""A controller, and brokers that do nothing but take over its images."""
+"""A controller, and brokers that only apply its images."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ def registration(broker_id: int) -> BrokerRegistration:
 
 
 class ControlledCluster:
-    """The brokers are called 0, 1, 2; each applies images as they come, unless it is paused."""
+    """The brokers have the ids 0, 1, 2, ... Each applies images as they come, unless it is paused."""
 
     def __init__(self, controller: Controller, tasks: asyncio.TaskGroup) -> None:
         self.controller = controller
@@ -33,7 +33,7 @@ class ControlledCluster:
     @classmethod
     @asynccontextmanager
     async def running(cls, brokers: int = 3, defaults: ClusterDefaults | None = None) -> AsyncIterator[Self]:
-        """With all brokers registered, and aware of it."""
+        """Run a cluster whose brokers are registered and have the latest image."""
         async with AsyncExitStack() as stack:
             controller = await stack.enter_async_context(Controller.running(defaults or ClusterDefaults()))
             cluster = cls(controller, await stack.enter_async_context(asyncio.TaskGroup()))
@@ -57,7 +57,7 @@ class ControlledCluster:
             self._listeners[broker_id] = self._tasks.create_task(self._listen(self.admins[broker_id]))
 
     async def settle(self) -> None:
-        """Let the images arrive."""
+        """Wait until the brokers have the latest image."""
         for _ in range(5):
             await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Changes through one broker: made at the controller at once, answered when that broker sees them."""
+"""Administration through one broker: changes are answered when they are in that broker's metadata."""
 
 import asyncio
 

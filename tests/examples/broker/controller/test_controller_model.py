@@ -1,4 +1,4 @@
-"""The metadata under any order of what brokers, leaders, clients and the clock may do."""
+"""The metadata under any order of events of brokers, leaders, clients and the clock."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ NAMES = st.sampled_from("ab")
 
 
 class ControllerMachine(RuleBasedStateMachine):
-    """Two brokers' caches take images over now and then; ``mirrors`` are made of nothing but their deltas."""
+    """Two brokers' caches apply images now and then. ``mirrors`` are built from their deltas alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @property
     def live(self) -> set[int]:
-        """By the model: whoever was heard of in time."""
+        """Return the brokers that the model expects to be live."""
         return {broker_id for broker_id, at in self.heard_of.items() if self.clock.time() < at + SESSION}
 
     @rule(broker_id=BROKERS)

@@ -1,4 +1,4 @@
-"""Elections on request: when there is one, when there is none, and why."""
+"""Elections on request, and the reasons for which they are refused."""
 
 import pytest
 
@@ -16,7 +16,7 @@ PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 
 @pytest.fixture
 def events(controller: Controller) -> Controller:
-    """Two partitions on three brokers, led by 0 and by 1."""
+    """A topic with two partitions on three brokers, led by brokers 0 and 1."""
     for broker_id in range(3):
         controller.register(registration(broker_id))
     controller.create_topic(NewTopic("events", assignment=((0, 1, 2), (1, 2, 0))))
@@ -24,7 +24,7 @@ def events(controller: Controller) -> Controller:
 
 
 def rejoin(controller: Controller, broker_id: int, topic_partition: TopicPartition) -> None:
-    """The broker comes back, and the leader finds it in sync."""
+    """Register the broker again, and add it to the in-sync replicas."""
     controller.heartbeat(broker_id)
     state = controller.image.partition(topic_partition)
     assert state is not None

@@ -1,4 +1,4 @@
-"""Images on their way to the brokers: who waits for one gets the latest, in the end everybody the last."""
+"""Images for the brokers: a broker that waits gets the latest one."""
 
 import asyncio
 import itertools
@@ -59,7 +59,7 @@ async def test_closing_withdraws_the_sessions_and_fences_nobody(virtual_time: Vi
 def test_every_listener_gets_the_last_image_and_none_twice(
     turns: list[list[int]], sleeps: st.DataObject
 ) -> None:
-    """In each turn of the loop some brokers register; the listeners are slow in their own ways."""
+    """In each iteration of the loop some brokers register. The listeners have different delays."""
     delays = sleeps.draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Changes of the in-sync replicas, as leaders ask for them."""
+"""Changes of the in-sync replicas by leaders."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ FRESH = PartitionState((0, 1, 2), (0, 1, 2), 0)
 
 @pytest.fixture
 def events(controller: Controller) -> Controller:
-    """One partition on three of four brokers, led by 0."""
+    """A topic with one partition on three of four brokers, led by broker 0."""
     for broker_id in range(4):
         controller.register(registration(broker_id))
     controller.create_topic(NewTopic("events", assignment=((0, 1, 2),)))

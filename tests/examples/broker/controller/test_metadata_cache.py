@@ -1,4 +1,4 @@
-"""A broker's cache: what an image tells it that it did not know."""
+"""A broker's metadata cache: the changes that it finds in an image."""
 
 import pytest
 
@@ -14,7 +14,7 @@ ZERO, ONE = TopicPartition("events", 0), TopicPartition("events", 1)
 
 @pytest.fixture
 def cache(controller: Controller) -> MetadataCache:
-    """Broker 1's, up to date with a topic of two partitions, led by 0 and by 1."""
+    """The cache of broker 1, with a topic of two partitions that brokers 0 and 1 lead."""
     for broker_id in range(3):
         controller.register(registration(broker_id))
     controller.create_topic(NewTopic("events", assignment=((0, 1), (1, 2))))

@@ -1,4 +1,4 @@
-"""Placement: every partition where it can be, the load spread evenly."""
+"""The placement of replicas: possible brokers only, with an even load."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Brokers come, fall silent, leave and come back: what that means for the partitions they hold."""
+"""Broker sessions: how the partitions change when brokers start, time out, stop and return."""
 
 from collections.abc import Callable
 

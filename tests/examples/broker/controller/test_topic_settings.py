@@ -1,4 +1,4 @@
-"""Topic configurations, from and to how they are written."""
+"""Topic configurations from and to text."""
 
 import pytest
 
@@ -12,8 +12,8 @@ DEFAULTS = TopicConfig(min_insync_replicas=2, segment_bytes=1000, max_message_by
 def test_missing_settings_have_their_defaults() -> None:
     assert parse_topic_config({}, DEFAULTS) == DEFAULTS
     assert parse_topic_config({"segment.bytes": "14"}, DEFAULTS) == TopicConfig(2, 14, 500)
-    said = {"min.insync.replicas": "1", "segment.bytes": "2147483647", "max.message.bytes": "0"}
-    assert parse_topic_config(said, DEFAULTS) == TopicConfig(1, 2147483647, 0)
+    settings = {"min.insync.replicas": "1", "segment.bytes": "2147483647", "max.message.bytes": "0"}
+    assert parse_topic_config(settings, DEFAULTS) == TopicConfig(1, 2147483647, 0)
 
 
 def test_a_configuration_survives_a_round_trip_through_text() -> None:

@@ -1,4 +1,4 @@
-"""Topics: who holds them, how they may be called, and what is refused."""
+"""New topics: replicas, names and refusals."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A running group coordinator for every test that asks for one, in virtual time."""
+"""A running group coordinator in virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ async def log(virtual_time: VirtualTimeLoop) -> MemoryLog:
 
 @pytest.fixture
 async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
-    """Starts coordinators, over the same log, that run until the test ends. They lead nothing yet."""
+    """Starts coordinators on the same log, which run until the test ends. They lead no partition yet."""
     ended = asyncio.Event()
     hosts: list[asyncio.Task[None]] = []
 
@@ -43,7 +43,7 @@ async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
 
 @pytest.fixture
 async def coordinator(coordinate: Coordinate) -> GroupCoordinator:
-    """It coordinates all groups there are."""
+    """A coordinator of all groups."""
     coordinator = await coordinate(CONFIG)
     for partition in range(CONFIG.offsets_topic_partitions):
         coordinator.elected(partition)

@@ -1,4 +1,4 @@
-"""A coordinator under test, the log it writes to, and clients that do what consumers do."""
+"""The clients of a coordinator under test, and its log in memory."""
 
 import asyncio
 from collections import defaultdict
@@ -28,7 +28,7 @@ SESSION, REBALANCE, INITIAL_DELAY = 10.0, 60.0, 3.0
 
 
 class MemoryLog:
-    """A log of every partition in memory, which may be told to fail, or to keep its writers waiting."""
+    """A log of all partitions in memory. It fails with ``error``, and waits for ``appended``."""
 
     def __init__(self) -> None:
         self.records: defaultdict[int, list[Record]] = defaultdict(list)
@@ -47,7 +47,7 @@ class MemoryLog:
 
 
 class Client:
-    """One consumer. It remembers what its last join gave it."""
+    """One consumer, with the result of its last join."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Client:
         return bool(self.joined.members)
 
     async def join_once(self, **changes: object) -> JoinResult:
-        """One JoinGroup, whatever comes of it."""
+        """Send one JoinGroup."""
         fields: dict[str, object] = {
             "group_id": GROUP,
             "member": self.identity,
@@ -91,7 +91,7 @@ class Client:
         return await self.coordinator.join(JoinRequest(**{**fields, **changes}))  # type: ignore[arg-type]  # by name
 
     async def join(self) -> JoinResult:
-        """JoinGroup as a consumer does it: newcomers come twice."""
+        """Join as a consumer does: a new member joins twice."""
         result = await self.join_once()
         if result.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = result.member_id
@@ -101,13 +101,13 @@ class Client:
         return result
 
     async def sync(self, assignments: Mapping[str, bytes] | None = None) -> SyncResult:
-        """SyncGroup; the leader assigns everybody their own member id unless told otherwise."""
+        """Sync. By default the leader assigns its own member id to each member."""
         if assignments is None:
             assignments = {member.member_id: member.member_id.encode() for member in self.joined.members}
         return await self.sync_once(assignments=assignments)
 
     async def sync_once(self, **changes: object) -> SyncResult:
-        """One SyncGroup, without assignments unless told otherwise."""
+        """Send one SyncGroup, by default without assignments."""
         fields: dict[str, object] = {
             "group_id": GROUP,
             "generation_id": self.generation_id,
@@ -116,7 +116,7 @@ class Client:
         return await self.coordinator.sync(SyncRequest(**{**fields, **changes}))  # type: ignore[arg-type]  # by name
 
     async def join_and_sync(self) -> SyncResult:
-        """As a consumer does it: again, as long as the group goes on rebalancing."""
+        """Join and sync as a consumer does: again, while the group rebalances."""
         while True:
             joined = await self.join()
             assert joined.error is ErrorCode.NONE, joined
@@ -142,26 +142,26 @@ class Client:
 
 
 async def start(request: Coroutine[None, None, R]) -> asyncio.Task[R]:
-    """Send a request, and return when it has been answered or waits."""
+    """Start a request, and return when it is answered or waits."""
     task = asyncio.create_task(request)
     await settled()
     return task
 
 
 async def settled() -> None:
-    """Return when everything has been done that can be done without time passing."""
+    """Wait until all tasks wait for time to pass."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
 async def form_group(*clients: Client) -> None:
-    """All of them in one stable generation."""
+    """Join all clients into one stable generation."""
     synced = await asyncio.gather(*(client.join_and_sync() for client in clients))
     assert [result.error for result in synced] == [ErrorCode.NONE] * len(clients)
     assert len({client.generation_id for client in clients}) == 1
 
 
 def waiting(coordinator: GroupCoordinator) -> dict[str, int]:
-    """How many operations each purgatory holds, of those that hold any."""
+    """Return the number of pending operations of each purgatory that has any."""
     pending = {name: figures.pending for name, figures in coordinator.statistics().items()}
     return {name: count for name, count in pending.items() if count}

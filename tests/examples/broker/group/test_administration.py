@@ -1,4 +1,4 @@
-"""Groups as administrators see them, and where a group belongs."""
+"""Groups as administrators see them, and the partition of a group."""
 
 import pytest
 
@@ -116,7 +116,7 @@ async def test_administrators_get_not_coordinator_from_another_broker(coordinate
 
 
 async def test_a_groups_partition_is_the_same_as_in_kafka(coordinator: GroupCoordinator) -> None:
-    # What Java's String.hashCode gives; the fourth is of two UTF-16 units.
+    # The results of Java's String.hashCode. The fourth key has two UTF-16 units.
     codes = {"": 0, "Aa": 2112, "hello": 99162322, "\U0001f600": 1772899, "billing": -109829509}
     for group_id, code in codes.items():
         assert coordinator.partition_for(group_id) == abs(code) % 50

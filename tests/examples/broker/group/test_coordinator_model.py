@@ -1,4 +1,4 @@
-"""A group under random clients, a moody log, hand-overs and passing time: what always holds."""
+"""Invariants of a group under random clients, log failures, handovers and passing time."""
 
 import asyncio
 from contextlib import suppress
@@ -19,13 +19,13 @@ from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, s
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
 EVENTS = TopicPartition("events", 0)
-# Two of them share a group instance id, as a client and the one that replaces it.
+# Two of them share a group instance id, as a client and its replacement do.
 INSTANCES = (None, None, None, "static", "static", "other")
 CLIENTS = st.integers(0, len(INSTANCES) - 1)
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Requests are sent and left waiting; whoever is answered acts on it with the next request."""
+    """Requests are sent and may stay pending. A client uses its answer in its next request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(indices=st.sets(CLIENTS, min_size=1))
     def rebalance(self, indices: set[int]) -> None:
-        """These do what consumers do: join, twice if need be, and sync."""
+        """These clients join, twice if necessary, and sync, as consumers do."""
         for _ in range(2):
             for index in indices:
                 self.join(index, b"a", old=False)
@@ -158,7 +158,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(position=st.integers(0, 100))
     def vanish(self, position: int) -> None:
-        """A client that waits goes away."""
+        """A client disconnects while it waits."""
         waiting = [task for _, task in self.sent if not task.done()]
         if waiting:
             waiting[position % len(waiting)].cancel()
@@ -197,7 +197,7 @@ class GroupMachine(RuleBasedStateMachine):
         async def delete() -> None:
             group = self.coordinator._groups.find(GROUP)
             if group is not None and group.state is GroupState.EMPTY:
-                # Commits under way are deleted with it.
+                # Pending commits are deleted with the group.
                 self.log.appended.set()
                 await settled()
                 self.term += 1
@@ -257,7 +257,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.runner.close()
 
     async def tear_down(self) -> None:
-        """Once the log takes everything and nobody comes any more, everybody is answered and gone."""
+        """Once the log accepts everything and requests end, all are answered and all members expire."""
         self.log.error = ErrorCode.NONE
         self.log.appended.set()
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Another broker becomes the coordinator: what it knows, and what those learn who wait at the old one."""
+"""A new coordinator: what it knows, and how the old one answers pending requests."""
 
 import asyncio
 

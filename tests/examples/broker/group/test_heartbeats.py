@@ -1,4 +1,4 @@
-"""Sessions: what keeps a member alive, when it expires, and how it leaves."""
+"""Sessions of members: what extends them, when they expire, and how a member leaves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, when a commit is seen, and what the log has to do with it."""
+"""Committed offsets: who may commit, when a commit is visible, and failures of the log."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Static members (KIP-345): clients come and go, the member stays."""
+"""Static members (KIP-345): clients change, the member stays."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from tests.examples.broker.group.group_client import (
 
 
 async def static_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> tuple[Client, Client]:
-    """A leader and a follower in a stable group."""
+    """Return a leader and a follower in a stable group."""
     clients = [Client(coordinator, instance=name, session=session) for name in ("one", "two")]
     await form_group(*clients)
     leader, follower = sorted(clients, key=lambda client: not client.leads)

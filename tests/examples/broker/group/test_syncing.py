@@ -1,4 +1,4 @@
-"""Assignments: from the leader through the log to everybody, and what happens when they do not come."""
+"""Assignments: from the leader through the log to all members, and missing assignments."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from tests.examples.broker.group.group_client import (
 
 
 async def joined_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> tuple[Client, Client]:
-    """A leader and a follower that have joined and not synced."""
+    """Return a leader and a follower that have joined and not synced."""
     clients = [Client(coordinator, session=session) for _ in range(2)]
     await asyncio.gather(*(client.join() for client in clients))
     leader, follower = sorted(clients, key=lambda client: not client.leads)

@@ -1,4 +1,4 @@
-"""Requests to the handlers of one broker, through the bytes of the protocol, without a network."""
+"""Requests to the handlers of one broker as bytes of the protocol, without a network."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -27,7 +27,7 @@ _SIZE: Final = 4
 
 
 class Loopback(PeerConnection):
-    """A connection to handlers in this process; every message is written and read again on its way."""
+    """A connection to handlers in this process. It encodes and decodes every message."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._routes: Mapping[Api[Any, Any], Callable[[Any, Any], Awaitable[Any]]] = {
@@ -47,7 +47,7 @@ class Loopback(PeerConnection):
         return answer
 
     async def answer(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT | None:
-        """As ``request``; None if that is the answer."""
+        """Send a request; None when there is no response."""
         context, received = decode_request(encode_request(api, 1, "test", request)[_SIZE:], "localhost")
         response = await self._routes[api](context, received)
         if response is None:

@@ -1,4 +1,4 @@
-"""DescribeConfigs, as clients ask and are told."""
+"""DescribeConfigs: requests and responses."""
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource

@@ -1,4 +1,4 @@
-"""ElectLeaders, as clients ask and are told."""
+"""ElectLeaders: requests and responses."""
 
 from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
 from kio.schema.elect_leaders.v2.request import TopicPartitions
@@ -18,7 +18,7 @@ TWO_TOPICS = (NewTopic("a", assignment=((0,), (1,))), NewTopic("b", assignment=(
 async def elect(
     cluster: ControlledCluster, *asked: tuple[str, tuple[int, ...]], election: int = 1
 ) -> ElectLeadersResponse:
-    """Unclean by default; of all partitions when none is named."""
+    """Elect leaders, unclean by default; without partitions, for all of them."""
     partitions = tuple(
         TopicPartitions(topic=TopicName(topic), partitions=tuple(i32(index) for index in indexes))
         for topic, indexes in asked

@@ -1,4 +1,4 @@
-"""The group APIs, as consumers and administrators ask and are told."""
+"""The group APIs except FindCoordinator: requests and responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,6 @@ import pytest
 from kio.schema.delete_groups.v2 import DeleteGroupsRequest
 from kio.schema.describe_groups.v5 import DescribeGroupsRequest
 from kio.schema.errors import ErrorCode
-from kio.schema.find_coordinator.v6 import FindCoordinatorRequest
 from kio.schema.heartbeat.v4 import HeartbeatRequest
 from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
 from kio.schema.join_group.v9.request import JoinGroupRequestProtocol
@@ -23,16 +22,12 @@ from kio.schema.offset_fetch.v9.response import OffsetFetchResponsePartitions
 from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequestAssignment
 from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i8, i32, i32Timedelta, i64
+from kio.static.primitive import i32, i32Timedelta, i64
 
-from examples.broker.errors import ApiError
-from examples.broker.errors import ErrorCode as DomainErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.handlers.find_coordinator import find_coordinator
 from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
 from examples.broker.handlers.group_offsets import offset_commit, offset_fetch
-from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.apis import JOIN_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
@@ -49,7 +44,7 @@ def seconds(duration: float) -> i32Timedelta:
 
 @pytest.fixture
 async def groups(virtual_time: VirtualTimeLoop) -> AsyncIterator[GroupCoordinator]:
-    """The coordinator of READERS, and not of the other."""
+    """A coordinator of the group READERS, but not of the other group."""
     ended = asyncio.Event()
     started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
 
@@ -112,7 +107,7 @@ async def stable(groups: GroupCoordinator) -> JoinGroupResponse:
 async def commit(
     groups: GroupCoordinator, *offsets: int, group_id: GroupId = READERS, generation_id: int = -1
 ) -> OffsetCommitResponse:
-    """One offset for each partition."""
+    """Commit one offset for each partition."""
     partitions = tuple(
         OffsetCommitRequestPartition(
             partition_index=i32(index), committed_offset=i64(offset), committed_metadata=None
@@ -205,7 +200,7 @@ async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups:
     )
     every = OffsetFetchRequestGroup(group_id=READERS, topics=None)
     fetched = await offset_fetch(groups, CONTEXT, OffsetFetchRequest(groups=(some, every)))
-    told = [
+    committed_offsets = [
         [
             (topic.name, partition.partition_index, partition.committed_offset, partition.metadata)
             for topic in group.topics
@@ -213,7 +208,7 @@ async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups:
         ]
         for group in fetched.groups
     ]
-    assert told == [
+    assert committed_offsets == [
         [(EVENTS, 1, 8, ""), (EVENTS, 2, -1, "")],
         [(EVENTS, 0, 7, ""), (EVENTS, 1, 8, "")],
     ]
@@ -274,35 +269,3 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.none
     assert groups.list_groups() == []
-
-
-class Directory:
-    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
-        if group_id == ELSEWHERE:
-            raise ApiError(DomainErrorCode.COORDINATOR_NOT_AVAILABLE, "nobody leads it")
-        return BrokerRegistration(2, "10.0.0.2", 9094)
-
-
-async def test_each_group_gets_its_coordinator_or_an_error() -> None:
-    request = FindCoordinatorRequest(coordinator_keys=(READERS, ELSEWHERE))
-    found, missing = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
-    assert (found.key, found.node_id, found.host, found.port, found.error_code) == (
-        READERS,
-        2,
-        "10.0.0.2",
-        9094,
-        ErrorCode.none,
-    )
-    assert (missing.key, missing.node_id, missing.error_code) == (
-        ELSEWHERE,
-        -1,
-        ErrorCode.coordinator_not_available,
-    )
-    assert missing.error_message is not None
-
-
-@pytest.mark.parametrize("key_type", [1, 2])
-async def test_transactions_and_share_groups_have_no_coordinator(key_type: int) -> None:
-    request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=("any",))
-    (coordinator,) = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
-    assert coordinator.error_code is ErrorCode.invalid_request

@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords, as clients ask and are told."""
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: requests and responses."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster: what a client learns of the cluster from one of its brokers."""
+"""Metadata and DescribeCluster: requests and responses."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ async def ask(
     topic_id: UUID | None = None,
     create: bool = False,
 ) -> MetadataResponse:
-    """Metadata of some topics, by their names or by one id."""
+    """Request the metadata of topics by name, or of one by id."""
     topics = [MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names]
     if topic_id is not None:
         topics.append(MetadataRequestTopic(topic_id=topic_id, name=None))

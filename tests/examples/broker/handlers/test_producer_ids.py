@@ -1,4 +1,4 @@
-"""InitProducerId, as producers ask and are told."""
+"""InitProducerId: requests and responses."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics, as clients ask and are told."""
+"""CreateTopics and DeleteTopics: requests and responses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

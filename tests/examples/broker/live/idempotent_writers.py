@@ -1,4 +1,4 @@
-"""Idempotent producers of three clients, with one face: what is acknowledged is what counts."""
+"""Idempotent producers of three clients, with one interface that records the acknowledgements."""
 
 import gc
 import logging
@@ -14,25 +14,25 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 with warnings.catch_warnings():
-    # It reads its schemas, on import, by a function that Python 3.11 advises against.
+    # On import it reads its schemas by a function that is deprecated in Python 3.11.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaProducer  # type: ignore[import-untyped]  # it has no types
 
-# Seconds after which a client gives up on a record; far longer than any fault lasts.
+# Seconds after which a client gives up a record; far longer than any fault lasts.
 DELIVERY_TIMEOUT = 20.0
-# Quick to notice that a leader is gone, or that another one leads.
+# Short times, so that a client soon notices a failed or a new leader.
 RETRY_BACKOFF_MS = 20
 METADATA_MAX_AGE_MS = 200
 REQUEST_TIMEOUT_MS = 1000
-# Small, so that many are on their way when a fault comes.
+# Small batches, so that many are in flight when a fault comes.
 BATCH_BYTES = 512
 
 
 class Writer(ABC):
     """Writes numbers to the partitions of one topic with acks=all.
 
-    ``acknowledged`` has the offset of each number, by partition, or None where the client does not know it;
-    ``failed`` says what became of the others.
+    ``acknowledged`` has the offset of each number by partition, or None when the client does not know it.
+    ``failed`` describes the errors of the others.
     """
 
     def __init__(self, topic: str) -> None:
@@ -42,8 +42,8 @@ class Writer(ABC):
         self.failed: list[str] = []
 
     def __len__(self) -> int:
-        """How many are acknowledged."""
-        # Copied at once, since answers may come in on another thread.
+        """The number of acknowledged records."""
+        # Copy it first, since another thread may add acknowledgements.
         return sum(map(len, list(self.acknowledged.values())))
 
     @classmethod
@@ -52,13 +52,13 @@ class Writer(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Return once every number is acknowledged or has failed."""
+        """Wait until every number is acknowledged or has failed."""
 
     @abstractmethod
     def _send(self, partition: int, number: int) -> None: ...
 
     def send(self, partition: int, number: int) -> None:
-        """A client that has given up for good refuses it, which is one more way to fail."""
+        """Send a number. An exception of the client counts as a failure."""
         try:
             self._send(partition, number)
         except Exception as error:
@@ -96,7 +96,7 @@ class ConfluentWriter(Writer):
                     "reconnect.backoff.max.ms": RETRY_BACKOFF_MS,
                     "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
                     "topic.metadata.refresh.fast.interval.ms": RETRY_BACKOFF_MS,
-                    # It reports on stderr what the tests do on purpose.
+                    # librdkafka would report the injected faults on stderr.
                     "log_level": 0,
                 }
             ),
@@ -107,7 +107,7 @@ class ConfluentWriter(Writer):
         try:
             self._producer.flush(1.5 * DELIVERY_TIMEOUT)
         except (KafkaException, SystemError) as error:
-            # What is fatal to the producer breaks off its deliveries, too; SystemError is how it does so.
+            # A fatal error of the producer also ends its deliveries, as a SystemError.
             self.failed.append(repr(error))
 
     def _send(self, partition: int, number: int) -> None:
@@ -163,7 +163,7 @@ class KafkaPythonWriter(Writer):
 
 
 class AiokafkaWriter(Writer):
-    """On a loop of its own, on a thread of its own."""
+    """A writer whose event loop runs in its own thread."""
 
     def __init__(self, producer: Any, portal: BlockingPortal, topic: str) -> None:
         super().__init__(topic)
@@ -213,7 +213,7 @@ class AiokafkaWriter(Writer):
 
 @contextmanager
 def _sockets_left_open() -> Iterator[None]:
-    """kafka-python forgets to close the sockets that it could not connect; what it logs holds on to them."""
+    """Ignore the sockets that kafka-python does not close after a failed connect."""
     logger = logging.getLogger("kafka")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""A running cluster for tests whose clients block, or have an event loop of their own."""
+"""A running cluster for tests with blocking clients, or clients with their own event loop."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ PATIENCE = 30.0
 
 
 class LiveCluster:
-    """A cluster on a thread with a loop of its own. Every method may be called from any other thread."""
+    """A cluster in a thread with its own event loop. Call its methods from any other thread."""
 
     def __init__(self, portal: BlockingPortal, cluster: Cluster) -> None:
         self._portal = portal
@@ -38,7 +38,7 @@ class LiveCluster:
         return self.look(lambda cluster: cluster.bootstrap_servers)
 
     def look(self, what: Callable[[Cluster], T]) -> T:
-        """Evaluate on the cluster's own thread."""
+        """Call a function with the cluster on the cluster's thread."""
         return self._portal.call(what, self._cluster)
 
     def start(self, broker_id: int) -> None:
@@ -66,7 +66,7 @@ class LiveCluster:
         return self.look(Cluster.statistics)
 
     def pending(self) -> dict[tuple[int, str], int]:
-        """How many operations wait, by broker and purgatory; followers' fetches included."""
+        """Count the pending operations by broker and purgatory, including followers' fetches."""
         return {
             (broker_id, name): counts.pending
             for broker_id, purgatories in self.statistics().items()
@@ -85,12 +85,15 @@ class LiveCluster:
         return self._cluster.nodes[broker_id]
 
     def until(self, condition: Callable[[Cluster], T], *, within: float = PATIENCE) -> T:
-        """The first truthy value; AssertionError, with what is pending, when there is none in time."""
+        """Wait for a truthy value.
+
+        Raises AssertionError with the pending operations when there is none in time.
+        """
         return until(lambda: self.look(condition), within=within, explain=self.pending)
 
 
 def until(condition: Callable[[], T], *, within: float = PATIENCE, explain: Callable[[], object] = str) -> T:
-    """Ask again and again for a truthy value, for ``within`` seconds."""
+    """Call ``condition`` until it returns a truthy value, for up to ``within`` seconds."""
     deadline = time.monotonic() + within
     while True:
         value = condition()

@@ -153,7 +153,7 @@ async def test_typed_commands_inject_and_end_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "message"),
     [
         ("explode", "unknown command 'explode'"),
         ("kill", "usage: kill BROKER"),
@@ -164,9 +164,9 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         ("start 2", "broker 2 cannot be started"),
     ],
 )
-async def test_the_answer_to_an_invalid_command_names_the_fix(line: str, complaint: str) -> None:
+async def test_the_answer_to_an_invalid_command_names_the_fix(line: str, message: str) -> None:
     async with running() as cluster:
-        assert complaint in await printed(cluster, line)
+        assert message in await printed(cluster, line)
 
 
 async def test_an_election_gives_every_partition_its_preferred_leader() -> None:

@@ -33,7 +33,7 @@ from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 pytestmark = pytest.mark.real_time
 
-# Each client has its turn in these.
+# These rounds include each client.
 SLOW_ROUNDS = 5
 LONG_ROUNDS = int(os.environ.get("BROKER_FAILURE_ROUNDS", "20"))
 FAST = replace(
@@ -45,7 +45,7 @@ FAST = replace(
 )
 # Seconds between two records.
 PACE = 0.001
-# How many are acknowledged before the fault at most, and written after the election.
+# The most records that are acknowledged before the fault, and the records written after the election.
 BEFORE = 100
 AFTER = 30
 
@@ -57,11 +57,10 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What the seed has decided: the leader of ``target`` fails once ``before`` records are
-    acknowledged.
+    """The decisions of a seed: the leader of ``target`` fails after ``before`` acknowledged records.
 
-    ``jitter`` is how many seconds later: time in which the ``severed`` of the two followers get nothing, so
-    that there is something to cut. ``down`` is for how many it is gone: its session may last longer.
+    It fails ``jitter`` seconds later. Meanwhile the ``severed`` followers replicate nothing, so that the old
+    leader has records to truncate. It is down for ``down`` seconds, which may be shorter than its session.
     """
 
     seed: int
@@ -81,14 +80,14 @@ class Round:
         partitions = random.randint(1, 6)
         return cls(
             seed,
-            # Each client has its turn, however few rounds there are; the others are slower to start.
+            # Five rounds include each client. The others start more slowly than librdkafka.
             (ConfluentWriter, ConfluentWriter, KafkaPythonWriter, ConfluentWriter, AiokafkaWriter)[seed % 5],
             partitions,
             random.choice((1, 2)),
             random.randrange(partitions),
             random.choice((Fault.KILL, Fault.KILL, Fault.PAUSE)),
             random.choice(((), (0,), (1,), (0, 1))),
-            # Often among the first, when no broker knows the producer yet.
+            # Often 0 or 1, when no broker knows the producer yet.
             random.choice((0, 1, random.randint(1, BEFORE))),
             random.uniform(0.0, 0.02),
             random.uniform(0.0, 0.6),
@@ -101,7 +100,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A batch as it lies in a log."""
+    """A batch in a log."""
 
     base_offset: int
     leader_epoch: int
@@ -129,93 +128,95 @@ def admin(fast_cluster: LiveCluster) -> AdminClient:
 def test_acknowledged_records_are_stored_once_in_order_on_all_replicas(
     fast_cluster: LiveCluster, admin: AdminClient, seed: int
 ) -> None:
-    play = Round.of(seed)
-    create_topic(admin, play)
+    round_ = Round.of(seed)
+    create_topic(admin, round_)
     with (
-        play.writer.running(fast_cluster.bootstrap_servers, play.topic) as writer,
+        round_.writer.running(fast_cluster.bootstrap_servers, round_.topic) as writer,
         ThreadPoolExecutor(1) as executor,
     ):
-        harm = executor.submit(fail_and_recover, fast_cluster, admin, writer, play)
+        harm = executor.submit(fail_and_recover, fast_cluster, admin, writer, round_)
         while not harm.done():
-            writer.send(writer.sent % play.partitions, writer.sent)
+            writer.send(writer.sent % round_.partitions, writer.sent)
             wait([harm], PACE)
         harm.result()
         writer.flush()
     faults = [
         *writer.failed,
-        *find_faults(read_all(fast_cluster.bootstrap_servers, play), writer),
-        *find_differences(fast_cluster, play),
+        *find_faults(read_all(fast_cluster.bootstrap_servers, round_), writer),
+        *find_differences(fast_cluster, round_),
     ]
-    assert not faults, "\n".join([f"{play} after {writer.sent} records:", *faults[:20]])
-    delete_topic(admin, play)
+    assert not faults, "\n".join([f"{round_} after {writer.sent} records:", *faults[:20]])
+    delete_topic(admin, round_)
 
 
-def create_topic(admin: AdminClient, play: Round) -> None:
-    config = {"min.insync.replicas": str(play.min_insync_replicas)}
-    topic = NewTopic(play.topic, play.partitions, 3, config=config)
-    admin.create_topics([topic])[play.topic].result(PATIENCE)
+def create_topic(admin: AdminClient, round_: Round) -> None:
+    config = {"min.insync.replicas": str(round_.min_insync_replicas)}
+    topic = NewTopic(round_.topic, round_.partitions, 3, config=config)
+    admin.create_topics([topic])[round_.topic].result(PATIENCE)
 
 
-def delete_topic(admin: AdminClient, play: Round) -> None:
-    admin.delete_topics([play.topic])[play.topic].result(PATIENCE)
+def delete_topic(admin: AdminClient, round_: Round) -> None:
+    admin.delete_topics([round_.topic])[round_.topic].result(PATIENCE)
 
 
-def fail_and_recover(cluster: LiveCluster, admin: AdminClient, writer: Writer, play: Round) -> None:
-    """While the load goes on: the fault, the return, and a preferred election once all are in sync again."""
-    # What the cluster knows at the end of the last round may still be about to change: start in good order.
-    until_all_are_in_sync(cluster, play)
-    until(lambda: len(writer) >= play.before or writer.failed)
-    leader = cluster.leader_of(play.topic, play.target)
+def fail_and_recover(cluster: LiveCluster, admin: AdminClient, writer: Writer, round_: Round) -> None:
+    """Inject the fault under load, end it, and elect the preferred leaders once all replicas are in sync."""
+    # The previous round may still change the metadata, so wait until all replicas are in sync.
+    until_all_are_in_sync(cluster, round_)
+    until(lambda: len(writer) >= round_.before or writer.failed)
+    leader = cluster.leader_of(round_.topic, round_.target)
     followers = sorted({1, 2, 3} - {leader})
-    severed = [followers[index] for index in play.severed]
+    severed = [followers[index] for index in round_.severed]
     for broker_id in severed:
         cluster.pause_follower(broker_id)
-    pause(play.jitter)
+    pause(round_.jitter)
     fail, recover = (
-        (cluster.kill, cluster.start) if play.fault is Fault.KILL else (cluster.pause, cluster.resume)
+        (cluster.kill, cluster.start) if round_.fault is Fault.KILL else (cluster.pause, cluster.resume)
     )
     fail(leader)
     for broker_id in severed:
         cluster.resume_follower(broker_id)
-    pause(play.down)
+    pause(round_.down)
     recover(leader)
-    until(lambda: leads_as_preferred(cluster, admin, play), explain=lambda: (play, states(cluster, play)))
+    until(
+        lambda: leads_as_preferred(cluster, admin, round_), explain=lambda: (round_, states(cluster, round_))
+    )
     written = writer.sent
     until(lambda: writer.sent >= written + AFTER)
 
 
 def pause(seconds: float) -> None:
-    """The seed's own time, which nobody signals the end of."""
+    """Wait for a time that the seed decides."""
     Event().wait(seconds)
 
 
-def states(cluster: LiveCluster, play: Round) -> object:
-    return cluster.look(lambda c: c.controller.image.topics[play.topic].partitions)
+def states(cluster: LiveCluster, round_: Round) -> object:
+    return cluster.look(lambda c: c.controller.image.topics[round_.topic].partitions)
 
 
-def until_all_are_in_sync(cluster: LiveCluster, play: Round) -> None:
-    cluster.until(lambda c: all_in_sync(c, play))
+def until_all_are_in_sync(cluster: LiveCluster, round_: Round) -> None:
+    cluster.until(lambda c: all_in_sync(c, round_))
 
 
-def all_in_sync(cluster: Cluster, play: Round) -> bool:
-    partitions = cluster.controller.image.topics[play.topic].partitions
+def all_in_sync(cluster: Cluster, round_: Round) -> bool:
+    partitions = cluster.controller.image.topics[round_.topic].partitions
     return all(len(state.in_sync) == len(state.replicas) for state in partitions)
 
 
-def leads_as_preferred(cluster: LiveCluster, admin: AdminClient, play: Round) -> bool:
-    until_all_are_in_sync(cluster, play)
-    partitions = [ClientTopicPartition(play.topic, index) for index in range(play.partitions)]
+def leads_as_preferred(cluster: LiveCluster, admin: AdminClient, round_: Round) -> bool:
+    until_all_are_in_sync(cluster, round_)
+    partitions = [ClientTopicPartition(round_.topic, index) for index in range(round_.partitions)]
     admin.elect_leaders(ElectionType.PREFERRED, partitions).result(PATIENCE)
     return cluster.look(
         lambda c: all(
-            state.leader == state.replicas[0] for state in c.controller.image.topics[play.topic].partitions
+            state.leader == state.replicas[0] for state in c.controller.image.topics[round_.topic].partitions
         )
     )
 
 
-def read_all(bootstrap_servers: str, play: Round) -> dict[int, dict[int, int]]:
-    """What a consumer finds, by partition and offset."""
-    found: dict[int, dict[int, int]] = {index: {} for index in range(play.partitions)}
+def read_all(bootstrap_servers: str, round_: Round) -> dict[int, dict[int, int]]:
+    """Return the records that a consumer reads, by partition and offset."""
+    found: dict[int, dict[int, int]] = {index: {} for index in range(round_.partitions)}
     ended: set[int] = set()
     consumer = Consumer(
         {
@@ -229,19 +230,19 @@ def read_all(bootstrap_servers: str, play: Round) -> dict[int, dict[int, int]]:
         }
     )
     try:
-        consumer.assign([ClientTopicPartition(play.topic, index, 0) for index in found])
-        while len(ended) < play.partitions:
+        consumer.assign([ClientTopicPartition(round_.topic, index, 0) for index in found])
+        while len(ended) < round_.partitions:
             message = consumer.poll(PATIENCE)
-            assert message is not None, f"{play}: no end after {found}"
+            assert message is not None, f"{round_}: no end after {found}"
             error, partition, offset, value = (
                 message.error(),
                 message.partition(),
                 message.offset(),
                 message.value(),
             )
-            assert partition is not None, f"{play}: {error}"
+            assert partition is not None, f"{round_}: {error}"
             if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, f"{play}: {error}"
+                assert error.code() == KafkaError._PARTITION_EOF, f"{round_}: {error}"
                 ended.add(partition)
             else:
                 assert offset is not None
@@ -256,7 +257,7 @@ def find_faults(found: dict[int, dict[int, int]], writer: Writer) -> Iterator[st
     for partition, records in found.items():
         at = {number: offset for offset, number in records.items()}
         for number, offset in writer.acknowledged.get(partition, {}).items():
-            # Of a batch that must have got in, as the next one did, librdkafka does not know where it lies.
+            # librdkafka does not know the offset of a batch whose append it concludes from the next batch.
             if number not in at or offset not in (None, at[number]):
                 yield f"partition {partition}: {number}, acknowledged at {offset}, is at {at.get(number)}"
         stored = list(records.values())
@@ -274,15 +275,15 @@ def find_faults(found: dict[int, dict[int, int]], writer: Writer) -> Iterator[st
             yield f"partition {partition}: there are gaps between the offsets {list(records)}"
 
 
-def find_differences(cluster: LiveCluster, play: Round) -> list[str]:
-    """Where a replica's log is not the leader's, once all is replicated."""
+def find_differences(cluster: LiveCluster, round_: Round) -> list[str]:
+    """Return the differences between the replicas' logs and the leader's, once all is replicated."""
     cluster.until(
-        lambda c: all(is_replicated(c, TopicPartition(play.topic, i)) for i in range(play.partitions))
+        lambda c: all(is_replicated(c, TopicPartition(round_.topic, i)) for i in range(round_.partitions))
     )
     differences = []
-    for index in range(play.partitions):
-        logs = cluster.look(lambda c, i=index: stored_logs(c, TopicPartition(play.topic, i)))  # type: ignore[misc]  # a default binds the index
-        leader = cluster.leader_of(play.topic, index)
+    for index in range(round_.partitions):
+        logs = cluster.look(lambda c, i=index: stored_logs(c, TopicPartition(round_.topic, i)))  # type: ignore[misc]  # a default binds the index
+        leader = cluster.leader_of(round_.topic, index)
         for broker_id, log in logs.items():
             if log != logs[leader]:
                 differences.append(
@@ -300,7 +301,7 @@ def is_replicated(cluster: Cluster, topic_partition: TopicPartition) -> bool:
 
 
 def stored_logs(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, list[Stored]]:
-    """By broker."""
+    """Return the batches of each replica, by broker."""
     return {
         broker_id: [
             Stored(batch.base_offset, batch.leader_epoch, batch.data) for batch in replica.log.batches()

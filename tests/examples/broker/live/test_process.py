@@ -1,4 +1,4 @@
-"""``python -m examples.broker`` as a process: typed commands, and a stop in good order."""
+"""``python -m examples.broker`` as a process: typed commands and a clean stop."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from tests.examples.broker.live.live_cluster import PATIENCE, until
 pytestmark = pytest.mark.real_time
 
 COMMAND = (
-    # What is left open or never awaited is told on stderr.
+    # Python reports unclosed resources and unawaited coroutines on stderr.
     *(sys.executable, "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning"),
     *("-m", "examples.broker", "--brokers", "3", "--port", "0", "--broker-session-timeout", "1"),
     *("--group-initial-rebalance-delay", "0"),
@@ -36,20 +36,20 @@ TOPIC = "events"
 
 
 class BrokerProcess:
-    """The process, what it has said, and a keyboard."""
+    """The process with its standard input and output."""
 
-    def __init__(self, process: subprocess.Popen[bytes], said: Path, complained: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> None:
         self.process = process
-        self._said = said
-        self._complained = complained
+        self._stdout = stdout
+        self._stderr = stderr
 
     @property
     def output(self) -> str:
-        return self._said.read_text()
+        return self._stdout.read_text()
 
     @property
-    def complaints(self) -> str:
-        return self._complained.read_text()
+    def errors(self) -> str:
+        return self._stderr.read_text()
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -63,7 +63,7 @@ class BrokerProcess:
         return ",".join(f"{host}:{port}" for host, port in self.addresses)
 
     def explain(self) -> str:
-        return f"{self.process.poll()}: {self.output[-3000:]}\n{self.complaints}"
+        return f"{self.process.poll()}: {self.output[-3000:]}\n{self.errors}"
 
     def type(self, command: str) -> None:
         assert self.process.stdin is not None
@@ -71,7 +71,7 @@ class BrokerProcess:
         self.process.stdin.flush()
 
     def answer(self, command: str, expected: str) -> re.Match[str]:
-        """Type until the answer to what is typed matches."""
+        """Type a command until its output matches."""
 
         def ask() -> re.Match[str] | None:
             before = len(self.output)
@@ -88,16 +88,16 @@ class BrokerProcess:
 
 
 def _whole(answer: str) -> str:
-    """A line or a table, once it is all there."""
+    """Return a line or a table once it is complete."""
     return answer if answer.endswith("┘\n" if "┏" in answer else "\n") else ""
 
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[BrokerProcess]:
-    said, complained = tmp_path / "stdout", tmp_path / "stderr"
+    stdout_path, stderr_path = tmp_path / "stdout", tmp_path / "stderr"
     with (
-        said.open("wb") as stdout,
-        complained.open("wb") as stderr,
+        stdout_path.open("wb") as stdout,
+        stderr_path.open("wb") as stderr,
         subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
@@ -107,13 +107,13 @@ def brokers(tmp_path: Path) -> Iterator[BrokerProcess]:
             env={**os.environ, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"},
         ) as process,
     ):
-        yield BrokerProcess(process, said, complained)
+        yield BrokerProcess(process, stdout_path, stderr_path)
         process.kill()
 
 
 @pytest.fixture
 def admin(brokers: BrokerProcess) -> AdminClient:
-    """With a topic whose partition 0 broker 1 leads, and so on."""
+    """An admin client. Its topic has three partitions, which brokers 1, 2 and 3 lead."""
     admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
     topic = NewTopic(TOPIC, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
     admin.create_topics([topic])[TOPIC].result(PATIENCE)
@@ -126,7 +126,7 @@ def leaders(admin: AdminClient) -> list[int]:
 
 
 def produced(producer: Producer, value: str, *, partition: int) -> list[object]:
-    """Where the errors go, if there are any, once the record has its answer."""
+    """Produce a record; return the list that gets its error or None once it is answered."""
     answers: list[object] = []
     producer.produce(
         TOPIC, value, partition=partition, on_delivery=lambda error, message: answers.append(error)
@@ -158,7 +158,7 @@ def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else
             for index, (host, port) in enumerate(addresses)
         ]
         for broker_id in (1, 2, 3):
-            # Those of two followers, of the consumer, and this one.
+            # The fetches of two followers, of the consumer, and this one.
             brokers.answer("purgatories", rf"│ {broker_id} +│ fetch +│ +4 ")
         assert not any(poll.done() for poll in polls)
         if isinstance(stop, signal.Signals):
@@ -171,10 +171,10 @@ def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else
         assert error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert brokers.ended() == 0
     assert brokers.output.endswith("stopping: answering the pending requests\n")
-    assert brokers.complaints == "", brokers.complaints
+    assert brokers.errors == "", brokers.errors
     for address in addresses:
         with socket.socket() as taken:
-            # As the brokers themselves do, whose closed connections linger.
+            # The brokers set it, too, since their closed connections linger.
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(address)
     consumer.close()
@@ -193,20 +193,20 @@ def test_a_broker_killed_by_command_leads_nothing_until_it_is_started_and_electe
     until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
     brokers.type("quit")
     assert brokers.ended() == 0
-    assert brokers.complaints == "", brokers.complaints
+    assert brokers.errors == "", brokers.errors
 
 
 def test_a_broker_paused_by_command_loses_its_leaderships_and_follows_when_it_resumes(
     brokers: BrokerProcess, admin: AdminClient
 ) -> None:
     brokers.answer("pause 3", "done")
-    # Typed, since a client would ask the paused one, too, and wait for it.
+    # A client would wait for the paused broker, so type a command.
     brokers.answer("topics", rf"│ {TOPIC}-2 +│ 1 +│ \d+ +│ 1 2 +│ 3 1 2 ")
     brokers.answer("resume 3", "done")
     brokers.answer("topics", rf"│ {TOPIC}-2 +│ 1 +│ \d+ +│ 3 1 2 +│ 3 1 2 ")
     brokers.type("quit")
     assert brokers.ended() == 0
-    assert brokers.complaints == "", brokers.complaints
+    assert brokers.errors == "", brokers.errors
 
 
 def test_a_follower_paused_by_command_delays_acks_all(brokers: BrokerProcess, admin: AdminClient) -> None:
@@ -231,4 +231,4 @@ def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess, admin:
     assert answers == [None]
     brokers.process.send_signal(signal.SIGTERM)
     assert brokers.ended() == 0
-    assert brokers.complaints == "", brokers.complaints
+    assert brokers.errors == "", brokers.errors

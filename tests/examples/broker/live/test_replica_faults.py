@@ -1,4 +1,4 @@
-"""Replicas that fall behind, hang and come back, as a producer with acks=all sees it."""
+"""Replicas that lag, hang and return, as a producer with acks=all sees them."""
 
 import time
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ FENCING = replace(PATIENT, defaults=replace(PATIENT.defaults, broker_session_tim
 
 @contextmanager
 def running(config: ClusterConfig, *, min_insync_replicas: int) -> Iterator[LiveCluster]:
-    """With one partition on all three brokers, led by the first of them."""
+    """Run a cluster with one partition on three brokers, led by the first one."""
     with LiveCluster.running(config) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         topic = NewTopic(
@@ -58,7 +58,7 @@ def running(config: ClusterConfig, *, min_insync_replicas: int) -> Iterator[Live
 
 @dataclass(slots=True)
 class Delivery:
-    """What becomes of one record, and how many seconds after it was sent."""
+    """The outcome of one record, and the time of its answer."""
 
     sent: float
     answered: float | None = None
@@ -77,7 +77,7 @@ class Delivery:
 
 
 class OneShotProducer:
-    """Tries once, and tells what came of it."""
+    """A producer without retries."""
 
     def __init__(self, cluster: LiveCluster, *, request_timeout: float = PATIENCE, acks: int = -1) -> None:
         self._producer = Producer(
@@ -146,7 +146,7 @@ def test_a_paused_follower_leaves_the_isr_after_the_lag_time_and_rejoins_when_ca
         paused_at = end(cluster, 3)
         delivery = producer.begin("that one follower does not get")
         until_in_sync(cluster, 1, 2)
-        # It was last known to be caught up when its last fetch arrived, which then waited for records.
+        # The leader knows that it was caught up when its last fetch arrived, which then waited for records.
         assert time.monotonic() - delivery.sent > LAG_TIME - FETCH_WAIT
         assert producer.answer(delivery).error is None
         assert [producer.send(f"without it, {n}").error for n in range(5)] == [None] * 5
@@ -182,7 +182,7 @@ def test_below_min_insync_replicas_nothing_is_appended(broker_ids: tuple[int, ..
         producer = OneShotProducer(cluster)
         for broker_id in broker_ids:
             cluster.pause_follower(broker_id)
-        # With acks=1 all goes on, and that is what the followers lag behind with.
+        # A produce with acks=1 succeeds, and so the followers lag.
         assert OneShotProducer(cluster, acks=1).send("for the leader").error is None
         cluster.until(lambda c: len(state(c).in_sync) == 3 - len(broker_ids))
         appended = end(cluster, 1)
@@ -195,7 +195,7 @@ def test_below_min_insync_replicas_nothing_is_appended(broker_ids: tuple[int, ..
 
 
 def test_a_pending_record_is_not_committed_while_the_isr_is_below_the_minimum() -> None:
-    """The high watermark stands still then (KAFKA-15583), so it is not acknowledged before it times out."""
+    """The high watermark does not move then (KAFKA-15583), so the record times out."""
     with running(FAST, min_insync_replicas=3) as cluster:
         producer = OneShotProducer(cluster, request_timeout=2 * LAG_TIME)
         assert producer.send("while all are in sync").error is None
@@ -221,7 +221,7 @@ def test_a_hanging_in_sync_follower_makes_a_produce_time_out() -> None:
         assert delivery.error == KafkaError.REQUEST_TIMED_OUT
         assert 0.6 <= delivery.took < PATIENCE
         assert in_sync(cluster) == (1, 2, 3)
-        # It is appended all the same, and committed once the follower has it.
+        # The record is appended nevertheless, and committed once the follower has it.
         assert mark(cluster, 1) == 1 < end(cluster, 1) == 2
         cluster.resume_follower(2)
         cluster.until(lambda c: replica(c, 1).high_watermark == 2)
@@ -245,7 +245,7 @@ def test_a_hanging_leader_is_replaced_and_truncates_unacknowledged_records_when_
         assert time.monotonic() >= fenced_at > paused_at + SESSION_TIMEOUT / 2
         assert in_sync(cluster) == (2, 3)
         assert [OneShotProducer(cluster).send("of the new leader").offset for _ in range(3)] == [1, 2, 3]
-        # It knows nothing of this yet, and has kept the client waiting.
+        # The old leader does not know this yet, and has not answered the client.
         assert end(cluster, 1) == 2
         assert cluster.look(lambda c: replica(c, 1).is_leader)
         assert unacknowledged.answered is None
@@ -253,7 +253,7 @@ def test_a_hanging_leader_is_replaced_and_truncates_unacknowledged_records_when_
         cluster.resume(1)
         until_in_sync(cluster, 1, 2, 3)
         assert cluster.leader_of(EVENTS.topic) == 2
-        # Told who leads now, the client has tried again.
+        # The client has got the new leader's address, and has retried.
         assert producer.answer(unacknowledged).offset == 4
         assert end(cluster, 1) == 5
         assert stored(cluster, 1) == stored(cluster, 2) == stored(cluster, 3)
@@ -261,7 +261,7 @@ def test_a_hanging_leader_is_replaced_and_truncates_unacknowledged_records_when_
 
 
 def pause_leader(cluster: Cluster) -> float:
-    """When its session will be over, by the loop's clock, which is the monotonic one."""
+    """Pause the leader; return the deadline of its session by the monotonic clock."""
     cluster.pause(1)
     (session,) = cluster.controller.session_purgatory.operations(1)
     assert session.deadline is not None

@@ -1,4 +1,4 @@
-"""Where a group's coordinator is found, and what is said while there is none."""
+"""The lookup of a group's coordinator, and its error without one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("virtual_time")
 
 @asynccontextmanager
 async def directory(cluster: ControlledCluster) -> AsyncIterator[OffsetsTopicDirectory]:
-    """That of broker 0."""
+    """The directory of broker 0."""
     async with GroupCoordinator.running(0, MemoryLog()) as groups:
         yield OffsetsTopicDirectory(cluster.admins[0], groups)
 

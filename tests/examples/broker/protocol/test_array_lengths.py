@@ -1,4 +1,4 @@
-"""What kio must not see: arrays that claim more elements than there are bytes, and texts without end."""
+"""The check before kio: arrays with more elements than bytes, and strings that are too long."""
 
 import io
 import struct
@@ -38,7 +38,10 @@ def test_the_check_passes_a_valid_request_to_its_end(api: Api[Any, Any], version
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
 def test_a_request_with_any_byte_changed_is_harmless(api: Api[Any, Any], version: int) -> None:
-    """Each byte in turn becomes what makes a length large, which without the check ends the process."""
+    """Each byte in turn is set to a value that makes a length large.
+
+    Without the check, this ends the process.
+    """
     frame = request_frame(filled(request_class(api, version)))
     for position in range(8, len(frame)):
         for change in b"\x7f", b"\xff", b"\xff\xff\xff\xff\x0f":

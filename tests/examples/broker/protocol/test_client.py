@@ -1,4 +1,4 @@
-"""A broker that asks another."""
+"""Requests of one broker to another."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Every version of every API that is served, against kio's own writing and reading of it."""
+"""Every version of every API, compared with kio's own encoding and decoding."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -50,7 +50,7 @@ from tests.examples.broker.protocol.wire_messages import (
     request_frame,
 )
 
-# Versions that say the same in other words; test_versions.py is about these.
+# Versions with another structure. test_versions.py tests these.
 REWORDED_REQUESTS = {METADATA: 0, JOIN_GROUP: 0, FIND_COORDINATOR: 3, LEAVE_GROUP: 2, OFFSET_FETCH: 7}
 REWORDED_RESPONSES = {FIND_COORDINATOR: 3, LEAVE_GROUP: 2, OFFSET_FETCH: 7}
 SAME_WORDS_REQUESTS = [(api, v) for api, v in SERVED if v > REWORDED_REQUESTS.get(api, -1)]

@@ -38,7 +38,7 @@ async def test_requests_are_answered_one_at_a_time_in_order() -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        # The earlier ones take longer.
+        # Earlier requests take longer.
         for _ in range(5 - request.generation_id):
             await checkpoint()
         generations.append(request.generation_id)

@@ -1,4 +1,4 @@
-"""Frames cut out of what arrives, however it arrives."""
+"""Frames from any chunks of bytes."""
 
 import pytest
 from hypothesis import given, settings

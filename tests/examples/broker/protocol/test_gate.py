@@ -1,4 +1,4 @@
-"""A gate holds whoever comes while it is closed."""
+"""The gate, open and closed."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The port: how many are let in, and how it is closed."""
+"""The server: its limit of connections, and its end."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""What old versions say in other words than the newest."""
+"""Old versions with another structure than the newest one."""
 
 from datetime import timedelta
 from typing import Any

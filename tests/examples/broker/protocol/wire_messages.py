@@ -1,4 +1,4 @@
-"""Requests and responses as a client of any version has them, and entities to fill them with."""
+"""Requests and responses of any version as bytes, and test values for their fields."""
 
 import io
 from dataclasses import Field, fields, is_dataclass, replace
@@ -22,7 +22,7 @@ def named(value: Any) -> str:
 
 
 def filled(entity_type: Any) -> Any:
-    """An entity with two elements in each array, and in each field a value of its own, not the default."""
+    """Return an entity with two elements in each array, and another value than the default in each field."""
     numbers = count(1)
 
     def value(shape: FieldShape) -> Any:
@@ -38,7 +38,7 @@ def filled(entity_type: Any) -> Any:
 
 
 def emptied(entity: Any) -> Any:
-    """The same entity without what it need not have: its arrays empty, and null where null is known."""
+    """Return the entity with empty arrays, and null in each nullable field."""
     spared = {}
     for field in fields(entity):
         shape = shape_of(field)
@@ -64,7 +64,7 @@ def _value(primitive: Any, number: int) -> Any:
 
 
 def request_frame(request: Any, *, correlation_id: int = 7, client_id: str | None = "client") -> bytes:
-    """What a client that knows only this version sends, but for the length."""
+    """Return the bytes that a client of this version sends, without the length prefix."""
     header_type = request.__header_schema__
     buffer = io.BytesIO()
     header = header_type(
@@ -83,7 +83,7 @@ def with_size(frame: bytes) -> bytes:
 
 
 def read_response(api: Api[Any, Any], version: int, data: bytes) -> tuple[int, Any]:
-    """The correlation id and what a client that knows only this version reads; all of it must be readable."""
+    """Return the correlation id and the response, as a client of this version reads them."""
     assert len(data) == 4 + int.from_bytes(data[:4], "big")
     response_type = response_class(api, version)
     header, header_size = entity_reader(response_type.__header_schema__)(data, 4)
@@ -93,7 +93,7 @@ def read_response(api: Api[Any, Any], version: int, data: bytes) -> tuple[int, A
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether two entities are equal in every field that both have, null and nothing being the same."""
+    """Return whether two entities are equal in all common fields, where null equals an empty string."""
     if is_dataclass(one) and is_dataclass(other):
         names = {field.name for field in fields(one)} & {field.name for field in fields(other)}
         return all(agree(getattr(one, name), getattr(other, name)) for name in names)

@@ -19,7 +19,7 @@ DEAD = {2}
 
 @pytest.fixture
 async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
-    """Broker 2 has died."""
+    """Broker 2 is not live."""
     async with ReplicaManager.running(0, is_alive=lambda broker_id: broker_id not in DEAD) as broker:
         yield Cluster(broker)
 
@@ -35,7 +35,7 @@ async def commit(cluster: Cluster, *topic_partitions: TopicPartition, batches: i
 
 
 async def tell_log_start(cluster: Cluster, replica_id: int, starts: dict[TopicPartition, int]) -> None:
-    """A fetch of a follower that has everything, and whose logs start there."""
+    """Fetch as a follower that has all records, with this log start offset."""
     await cluster.broker.fetch(
         FetchParams(replica_id, max_wait=0),
         {
@@ -45,7 +45,7 @@ async def tell_log_start(cluster: Cluster, replica_id: int, starts: dict[TopicPa
     )
 
 
-async def test_a_deletion_waits_for_every_live_follower_to_tell_that_its_log_starts_there(
+async def test_a_deletion_waits_for_the_log_start_offset_of_every_live_follower(
     cluster: Cluster,
 ) -> None:
     (events,) = cluster.create(0)
@@ -59,7 +59,7 @@ async def test_a_deletion_waits_for_every_live_follower_to_tell_that_its_log_sta
     assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 15)}
 
 
-async def test_what_is_gone_everywhere_is_answered_at_once(cluster: Cluster) -> None:
+async def test_a_deletion_of_records_deleted_everywhere_is_answered_at_once(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=1)
     await cluster.produce(events)
     assert await cluster.broker.delete_records(30, {events: 5}) == {
@@ -70,7 +70,7 @@ async def test_what_is_gone_everywhere_is_answered_at_once(cluster: Cluster) -> 
     }
 
 
-async def test_all_that_is_committed_can_be_deleted_without_naming_an_offset(cluster: Cluster) -> None:
+async def test_all_committed_records_can_be_deleted_without_an_offset(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=1)
     await cluster.produce(events)
     deleted = await cluster.broker.delete_records(30, {events: HIGH_WATERMARK})
@@ -90,7 +90,7 @@ async def test_an_offset_that_is_not_committed_is_out_of_range(cluster: Cluster,
     assert cluster.partition(events).log.log_start_offset == 0
 
 
-async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_give_their_own_answer(
+async def test_at_the_timeout_pending_partitions_time_out_and_others_keep_their_answer(
     cluster: Cluster, virtual_time: VirtualTimeLoop
 ) -> None:
     done, slow = cluster.create(0, 1)
@@ -105,7 +105,7 @@ async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_giv
     assert virtual_time.time() - began == pytest.approx(30, abs=0.002)
 
 
-async def test_a_deletion_that_waits_learns_that_its_partition_has_another_leader(cluster: Cluster) -> None:
+async def test_a_pending_deletion_is_answered_when_its_partition_has_another_leader(cluster: Cluster) -> None:
     moved, gone = cluster.create(0, 1)
     await commit(cluster, moved, gone)
     deletion = await cluster.start(cluster.broker.delete_records(30, {moved: 10, gone: 10}))
@@ -128,7 +128,7 @@ async def test_a_deletion_no_longer_waits_for_a_follower_that_dies(
     assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 10)}
 
 
-async def test_a_deletion_whose_caller_gives_up_is_withdrawn(cluster: Cluster) -> None:
+async def test_a_deletion_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events)
     deletion: asyncio.Task[DeleteRecordsResponse]

@@ -27,7 +27,7 @@ def waiting(cluster: Cluster) -> int:
 
 
 async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int = 1) -> None:
-    """Append, and let both followers have all there is."""
+    """Append a batch, and let both followers replicate it."""
     for _ in range(batches):
         await cluster.produce(topic_partition, acks=LEADER_ACK)
     await cluster.replicate({topic_partition: cluster.partition(topic_partition).log.log_end_offset})
@@ -41,7 +41,7 @@ async def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end(
     assert offsets(await cluster.follow(1, {events: 0})) == [[0, 10]]
 
 
-async def test_an_answer_tells_the_high_watermark_and_the_start_of_the_log(cluster: Cluster) -> None:
+async def test_a_response_has_the_high_watermark_and_the_log_start_offset(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events, 2)
     cluster.partition(events).delete_records(10)
@@ -130,7 +130,7 @@ async def test_a_fetch_on_an_older_segment_is_answered_at_once(cluster: Cluster)
     assert waiting(cluster) == 0
 
 
-async def test_a_fetch_that_waits_completes_when_the_log_rolls(cluster: Cluster) -> None:
+async def test_a_pending_fetch_completes_when_the_log_rolls(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events, 9)
     fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=1_000))
@@ -184,14 +184,14 @@ async def test_a_fetch_of_an_unknown_partition_is_answered_at_once(cluster: Clus
     assert errors(await cluster.consume({UNKNOWN: 0})) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-async def test_a_fetch_that_waits_learns_that_a_partition_has_another_leader(cluster: Cluster) -> None:
+async def test_a_pending_fetch_is_answered_when_a_partition_has_another_leader(cluster: Cluster) -> None:
     events, fine = cluster.create(0, 1)
     fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
     cluster.lead_by(events, 1)
     assert errors(await fetch) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
 
 
-async def test_a_fetch_that_waits_learns_that_its_leader_is_in_another_term(cluster: Cluster) -> None:
+async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
     fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), in_epoch_0))
@@ -200,7 +200,7 @@ async def test_a_fetch_that_waits_learns_that_its_leader_is_in_another_term(clus
     assert errors(await fetch) == [ErrorCode.FENCED_LEADER_EPOCH]
 
 
-async def test_a_fetch_that_waits_learns_that_a_partition_is_gone(cluster: Cluster) -> None:
+async def test_a_pending_fetch_is_answered_when_a_partition_is_deleted(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     fetch = await cluster.start(cluster.consume({events: 0}))
     cluster.delete(events)
@@ -215,7 +215,7 @@ async def test_a_broker_that_holds_no_replica_is_not_served_as_a_follower(cluste
 @pytest.mark.parametrize(
     ("max_bytes", "expected"), [(1, [[0], []]), (79, [[0], []]), (80, [[0], [0]]), (1_000, [[0], [0]])]
 )
-async def test_an_answer_as_a_whole_is_bounded_but_for_its_first_batch(
+async def test_a_whole_response_is_bounded_except_for_its_first_batch(
     cluster: Cluster, max_bytes: int, expected: list[list[int]]
 ) -> None:
     one, two = cluster.create(0, 1)

@@ -1,4 +1,4 @@
-"""Fetch sessions: what has been said once is not said again, and nothing else is left out."""
+"""Fetch sessions: only unchanged partitions are left out."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
     return PartitionFetched(ErrorCode.NONE, mark, start)
 
 
-def test_the_first_answer_tells_of_every_partition() -> None:
+def test_the_first_response_has_every_partition() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
     assert session.incremental_response({ONE: quiet(), OTHER: quiet()}).keys() == {ONE, OTHER}
 
@@ -43,7 +43,7 @@ def test_the_first_answer_tells_of_every_partition() -> None:
     ],
     ids=["records", "high watermark", "log start", "error", "divergence"],
 )
-def test_from_then_on_an_answer_tells_of_what_is_new_alone(news: PartitionFetched) -> None:
+def test_later_responses_have_only_changed_partitions(news: PartitionFetched) -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
     session.incremental_response({ONE: quiet(), OTHER: quiet()})
     assert session.incremental_response({ONE: quiet(), OTHER: quiet()}) == {}
@@ -60,14 +60,14 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
         assert list(session.partitions) == [quiet_one, had_records]
 
 
-def test_records_of_a_partition_forgotten_meanwhile_do_not_bring_it_back() -> None:
+def test_records_of_a_forgotten_partition_do_not_restore_it() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     session.update(1, {}, [ONE])
     session.incremental_response({ONE: PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)})
     assert session.partitions == {}
 
 
-def test_an_error_is_told_again_and_so_is_its_end() -> None:
+def test_an_error_is_repeated_and_its_end_is_sent() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     session.incremental_response({ONE: quiet()})
     fenced = PartitionFetched(ErrorCode.FENCED_LEADER_EPOCH)
@@ -79,7 +79,7 @@ def test_an_error_is_told_again_and_so_is_its_end() -> None:
     assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
 
 
-def test_a_request_changes_what_it_names_and_forgets_what_it_says() -> None:
+def test_a_request_updates_and_forgets_partitions() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0), OTHER: PartitionFetch(0)})
     session.update(1, {ONE: PartitionFetch(7)}, [])
     assert session.partitions == {ONE: PartitionFetch(7), OTHER: PartitionFetch(0)}
@@ -87,7 +87,7 @@ def test_a_request_changes_what_it_names_and_forgets_what_it_says() -> None:
     assert session.partitions == {ONE: PartitionFetch(7)}
 
 
-def test_a_partition_forgotten_and_named_again_is_told_of_again() -> None:
+def test_a_partition_that_is_forgotten_and_added_again_is_sent_again() -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     session.incremental_response({ONE: quiet()})
     session.update(1, {}, [ONE])
@@ -96,7 +96,7 @@ def test_a_partition_forgotten_and_named_again_is_told_of_again() -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, 2, -1, 7])
-def test_a_request_out_of_turn_is_refused_and_changes_nothing(epoch: int) -> None:
+def test_a_request_with_a_wrong_epoch_is_refused_and_changes_nothing(epoch: int) -> None:
     session = FetchSession(1, {ONE: PartitionFetch(0)})
     with pytest.raises(ApiError) as refused:
         session.update(epoch, {OTHER: PartitionFetch(0)}, [ONE])
@@ -105,7 +105,7 @@ def test_a_request_out_of_turn_is_refused_and_changes_nothing(epoch: int) -> Non
     session.update(1, {}, [])
 
 
-def test_epochs_begin_anew_at_one() -> None:
+def test_session_epochs_start_over_at_1() -> None:
     assert epoch_after(0) == 1
     assert epoch_after(2**31 - 1) == 1
 
@@ -121,7 +121,7 @@ def test_a_follower_has_one_session_the_latest() -> None:
         assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_there_are_never_more_than_so_many_sessions() -> None:
+def test_the_number_of_sessions_is_bounded() -> None:
     sessions = FetchSessions()
     first, *_, last = [sessions.open(replica_id, {}) for replica_id in range(MAX_SESSIONS + 1)]
     with pytest.raises(ApiError):
@@ -139,7 +139,7 @@ wanted = st.dictionaries(
 def test_the_leader_always_fetches_what_the_follower_wants(
     requests: list[tuple[dict[TopicPartition, PartitionFetch], bool]],
 ) -> None:
-    """Whatever is wanted in turn, and whenever the leader declines the session."""
+    """For any sequence of wanted partitions, with sessions that the leader may decline."""
     sessions, followed = FetchSessions(), FetchSessionHandler()
     session: FetchSession | None = None
     for request, declined in requests:

@@ -1,4 +1,4 @@
-"""The follower's loop, in one process with its leader."""
+"""The replica fetcher, in one process with its leader."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ from tests.examples.broker.wire_batches import wire_batch
 
 
 class Replica(Follower):
-    """A follower with partitions of its own."""
+    """Return a follower with its own partitions."""
 
     def __init__(
         self, cluster: Cluster, *topic_partitions: TopicPartition, replica_id: int = 1, max_wait: float = 0
@@ -40,7 +40,7 @@ class Replica(Follower):
         return partition.log
 
 
-async def test_what_a_follower_fetches_is_in_its_log_and_its_next_fetch_says_so(cluster: Cluster) -> None:
+async def test_fetched_records_are_appended_and_acknowledged_by_the_next_fetch(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica = Replica(cluster, events)
@@ -65,7 +65,7 @@ async def test_followers_that_run_complete_produces_with_acks_all(cluster: Clust
 
 
 @pytest.mark.parametrize("in_session", [False, True])
-async def test_a_batch_larger_than_a_fetch_is_not_kept_waiting_by_a_busy_partition(
+async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
     cluster: Cluster, in_session: bool
 ) -> None:
     busy, large = events(0), events(1)
@@ -88,7 +88,7 @@ async def test_a_batch_larger_than_a_fetch_is_not_kept_waiting_by_a_busy_partiti
     assert [replica.log.log_end_offset for replica in replicas if replica is not None] == [3, 1]
 
 
-async def test_a_follower_frees_what_its_leader_has_given_up(cluster: Cluster) -> None:
+async def test_a_follower_deletes_what_its_leader_has_deleted(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     replica = Replica(cluster, events)
     for _ in range(15):
@@ -101,7 +101,7 @@ async def test_a_follower_frees_what_its_leader_has_given_up(cluster: Cluster) -
     assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (120, 150, 1)
 
 
-async def test_a_follower_past_its_leaders_end_cuts_its_log_there(cluster: Cluster) -> None:
+async def test_a_follower_past_its_leaders_end_truncates_to_it(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     replica = Replica(cluster, events)
     for _ in range(3):
@@ -114,7 +114,7 @@ async def test_a_follower_past_its_leaders_end_cuts_its_log_there(cluster: Clust
     assert cluster.partition(events).high_watermark == 10
 
 
-async def test_a_follower_below_its_leaders_start_begins_anew_there(cluster: Cluster) -> None:
+async def test_a_follower_below_its_leaders_start_restarts_there(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     for _ in range(3):
         await cluster.produce(events, acks=LEADER_ACK)
@@ -127,14 +127,14 @@ async def test_a_follower_below_its_leaders_start_begins_anew_there(cluster: Clu
     assert (replica.log(events).log_start_offset, replica.log(events).log_end_offset) == (20, 30)
 
 
-async def test_a_follower_whose_log_diverges_cuts_it_and_acknowledges_nothing_before(
+async def test_a_diverging_follower_truncates_before_it_acknowledges(
     cluster: Cluster,
 ) -> None:
     (events,) = cluster.create(0, replicas=2)
     replica = Replica(cluster, events)
     await cluster.produce(events, acks=LEADER_ACK)
     await replica.fetch_once()
-    # Another leader's record, which the one under test has never seen.
+    # A record of another leader, which this leader does not have.
     replica.log(events).append_as_follower(RecordBatch(1, b"x").at(10, 1))
     cluster.lead_by(events, 0)
     cluster.lead_by(events, 0)
@@ -148,7 +148,7 @@ async def test_a_follower_whose_log_diverges_cuts_it_and_acknowledges_nothing_be
     assert cluster.partition(events).high_watermark == 20
 
 
-async def test_a_fetch_that_diverges_changes_nothing_the_leader_knows(cluster: Cluster) -> None:
+async def test_a_diverging_fetch_does_not_change_the_leaders_view(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     for _ in range(2):
@@ -174,7 +174,7 @@ async def test_a_fetch_in_another_epoch_acknowledges_nothing_and_stores_nothing(
     assert cluster.partition(events).high_watermark == 10
 
 
-async def test_a_partition_the_leader_refuses_is_left_out_for_a_while_and_the_others_go_on(
+async def test_a_refused_partition_is_left_out_for_the_backoff_and_the_others_go_on(
     cluster: Cluster, virtual_time: VirtualTimeLoop
 ) -> None:
     refused, fine = cluster.create(0, 1)
@@ -203,7 +203,7 @@ async def test_a_follower_with_nothing_to_fetch_waits_a_little(
 
 
 class SlowLeader:
-    """Answers when it is told to."""
+    """A leader that answers when ``answer`` is set."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.broker = cluster.broker
@@ -219,7 +219,7 @@ class SlowLeader:
         return await self.broker.offsets(topic_partition, leader_epoch)
 
 
-async def test_an_answer_that_comes_after_the_leader_changed_is_not_stored(cluster: Cluster) -> None:
+async def test_a_response_after_a_leader_change_is_ignored(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica, leader = Replica(cluster, events), SlowLeader(cluster)
@@ -232,7 +232,7 @@ async def test_an_answer_that_comes_after_the_leader_changed_is_not_stored(clust
     assert replica.log(events).log_end_offset == 0
 
 
-async def test_an_answer_that_comes_after_the_log_changed_is_not_stored(cluster: Cluster) -> None:
+async def test_a_response_after_a_change_of_the_log_is_ignored(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica, leader = Replica(cluster, events), SlowLeader(cluster)

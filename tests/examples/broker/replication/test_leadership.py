@@ -1,4 +1,4 @@
-"""Becoming leader or follower, leader epochs, and what the controller has to agree to."""
+"""Becoming leader or follower, leader epochs, and changes that need the controller."""
 
 from collections.abc import Callable
 from functools import partial
@@ -67,11 +67,11 @@ def refusal(call: Callable[[], object]) -> ErrorCode:
     return refused.value.code
 
 
-def test_a_partition_not_assigned_yet_is_led_by_nobody() -> None:
+def test_an_unassigned_partition_has_no_leader() -> None:
     assert refusal(partition().check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_what_is_appended_has_the_epoch_of_its_leader() -> None:
+def test_appended_records_have_the_epoch_of_their_leader() -> None:
     p = leader()
     append(p)
     p.make_leader(FIRST.led_by(SELF).led_by(SELF), now=0)
@@ -90,7 +90,7 @@ def test_a_state_that_is_not_newer_changes_nothing() -> None:
     assert (p.state, p.is_leader) == (newer, True)
 
 
-def test_a_new_term_knows_nothing_of_the_followers_and_its_mark_waits_for_them() -> None:
+def test_in_a_new_leader_epoch_the_high_watermark_waits_for_the_followers() -> None:
     p = leader()
     append(p, 2)
     for replica_id in (OTHER, THIRD):
@@ -104,7 +104,7 @@ def test_a_new_term_knows_nothing_of_the_followers_and_its_mark_waits_for_them()
     assert p.high_watermark == 20
 
 
-def test_the_same_term_with_other_replicas_in_sync_keeps_what_is_known() -> None:
+def test_a_new_isr_in_the_same_leader_epoch_keeps_the_followers_offsets() -> None:
     p = leader()
     append(p)
     fetched(p, OTHER, 10)
@@ -112,7 +112,7 @@ def test_the_same_term_with_other_replicas_in_sync_keeps_what_is_known() -> None
     assert p.high_watermark == 10
 
 
-def test_a_follower_that_becomes_leader_keeps_its_high_watermark_and_gives_those_in_sync_time() -> None:
+def test_a_new_leader_keeps_its_high_watermark_and_gives_in_sync_followers_time() -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 10, 0)
@@ -124,7 +124,7 @@ def test_a_follower_that_becomes_leader_keeps_its_high_watermark_and_gives_those
     assert list(p.in_sync_replicas) == [SELF]
 
 
-def test_a_follower_commits_what_its_leader_has_committed_and_it_has_itself() -> None:
+def test_a_followers_high_watermark_is_the_leaders_up_to_its_own_log_end() -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([BATCH.at(0, 1)], 25, 0)
@@ -135,7 +135,7 @@ def test_a_follower_commits_what_its_leader_has_committed_and_it_has_itself() ->
     assert (p.high_watermark, p.log.log_start_offset) == (25, 5), "what is committed stays so"
 
 
-def test_a_broker_that_starts_again_goes_on_from_its_disk() -> None:
+def test_a_restarted_partition_continues_from_its_disk() -> None:
     disk = stored()
     p = partition(disk)
     p.make_leader(PartitionState((SELF,), (SELF,), SELF), now=0)
@@ -146,10 +146,10 @@ def test_a_broker_that_starts_again_goes_on_from_its_disk() -> None:
     assert partition(disk).high_watermark == 20, "never past the end"
 
 
-# Epochs of readers
+# Leader epochs of readers
 
 
-def test_a_client_that_knows_less_is_fenced_and_one_that_knows_more_is_told_to_wait() -> None:
+def test_an_older_epoch_is_fenced_and_a_newer_one_is_unknown() -> None:
     p = leader(FIRST.led_by(SELF).led_by(SELF))
     assert refusal(lambda: p.check_leader(1)) is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal(lambda: p.check_leader(3)) is ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -160,7 +160,7 @@ def test_a_client_that_knows_less_is_fenced_and_one_that_knows_more_is_told_to_w
     assert refusal(lambda: p.check_leader(3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_reader_whose_log_diverges_is_told_where_and_gets_nothing() -> None:
+def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
     p = leader()
     append(p, 2)
     p.make_leader(p.state.led_by(SELF).led_by(SELF), now=0)
@@ -173,7 +173,7 @@ def test_a_reader_whose_log_diverges_is_told_where_and_gets_nothing() -> None:
     assert refusal(lambda: read(p, 30, last_fetched_epoch=3)) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_follower_cuts_what_is_behind_the_divergence() -> None:
+def test_a_follower_truncates_after_the_divergence() -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 2), BATCH.at(20, 2)], 0, 0)
@@ -183,7 +183,7 @@ def test_a_follower_cuts_what_is_behind_the_divergence() -> None:
     assert p.log.log_end_offset == 10
 
 
-def test_a_follower_cuts_all_of_an_epoch_its_leader_does_not_know() -> None:
+def test_a_follower_truncates_an_epoch_that_its_leader_does_not_know() -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([BATCH.at(0, 3)], 0, 0)
@@ -213,7 +213,7 @@ def test_a_log_of_the_leader_that_starts_inside_a_batch_replaces_what_a_follower
 # Offsets by time
 
 
-def test_the_latest_offset_is_the_high_watermark_to_consumers_and_the_end_to_followers() -> None:
+def test_the_latest_offset_is_the_high_watermark_for_consumers_and_the_end_for_followers() -> None:
     p = leader()
     append(p)
     for from_follower, offset in ((False, 0), (True, 10)):
@@ -221,7 +221,7 @@ def test_the_latest_offset_is_the_high_watermark_to_consumers_and_the_end_to_fol
         assert latest == TimestampAndOffset(-1, offset, 0)
 
 
-def test_a_new_leader_does_not_know_the_latest_offset_until_its_mark_reaches_its_term() -> None:
+def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_epoch() -> None:
     p = leader()
     p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
     p.make_leader(p.state.led_by(SELF), now=0)
@@ -236,13 +236,13 @@ def test_a_new_leader_does_not_know_the_latest_offset_until_its_mark_reaches_its
     assert p.offset_for_timestamp(6_000, from_follower=False) is None
 
 
-def test_a_record_not_committed_has_no_time_for_consumers() -> None:
+def test_consumers_do_not_find_uncommitted_records_by_timestamp() -> None:
     p = leader()
     p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
     assert p.offset_for_timestamp(5_000, from_follower=False) is None
 
 
-# In-sync replicas are the controller's
+# Changes of the in-sync replicas through the controller
 
 
 def refuse(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
@@ -266,7 +266,7 @@ def test_the_controller_is_asked_with_the_epochs_the_leader_knows() -> None:
     assert p.in_sync_replicas == REPLICAS
 
 
-def test_a_leader_that_is_refused_keeps_its_in_sync_replicas_and_its_mark() -> None:
+def test_after_a_refusal_the_isr_and_the_high_watermark_stay() -> None:
     p = leader(alter_partition=refuse)
     append(p)
     assert not p.maybe_shrink_isr(now=11)
@@ -277,7 +277,7 @@ def test_a_leader_that_is_refused_keeps_its_in_sync_replicas_and_its_mark() -> N
     assert alone.in_sync_replicas == (SELF,)
 
 
-def test_a_follower_joins_only_when_it_has_reached_where_the_term_began() -> None:
+def test_a_follower_joins_only_when_it_has_reached_the_start_of_the_epoch() -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 0, 0)
@@ -295,7 +295,7 @@ def test_a_batch_above_the_limit_is_too_large() -> None:
     assert p.log.log_end_offset == 0
 
 
-def test_nobody_leads_when_there_is_no_leader() -> None:
+def test_without_a_leader_no_broker_leads() -> None:
     p = leader()
     p.make_follower(p.state.led_by(NO_LEADER))
     assert refusal(p.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -32,7 +32,7 @@ def partition(
 
 
 def append(partition: Partition, now: float = 0, *, acks_all: bool = True) -> bool:
-    """Ten records in 40 bytes; whether the high watermark moved."""
+    """Append ten records in 40 bytes; return whether the high watermark moved."""
     return partition.append_as_leader(
         RecordBatch(10, b"x" * 40), now, acks_all=acks_all
     ).high_watermark_increased
@@ -46,7 +46,7 @@ def fetched(partition: Partition, replica_id: int, offset: int, now: float = 0) 
     return partition.update_follower_fetch_state(replica_id, partition.log.locate(offset), now).high
 
 
-def test_the_high_watermark_is_the_least_end_of_the_in_sync_replicas() -> None:
+def test_the_high_watermark_is_the_lowest_end_of_the_in_sync_replicas() -> None:
     p = partition(LEADER, FOLLOWER, OTHER)
     assert not append(p)
     assert not append(p)
@@ -82,7 +82,7 @@ def test_the_high_watermark_follows_to_a_newer_segment_at_the_same_offset() -> N
     assert p.local.high_watermark_metadata.segment_base_offset == 0
     append(p)
     fetched(p, FOLLOWER, 20)
-    # The follower's end did not change, so nothing was moved by that; the next append looks again.
+    # The follower's end did not change, so the high watermark moves with the next append.
     append(p)
     assert p.local.high_watermark_metadata == p.log.locate(20)
     assert p.local.high_watermark_metadata.segment_base_offset == 20
@@ -99,7 +99,7 @@ def test_a_follower_that_lags_too_long_leaves_the_in_sync_replicas_and_frees_the
     assert p.high_watermark == 10
 
 
-def test_a_follower_at_the_end_of_the_log_stays_however_long_it_is_silent() -> None:
+def test_a_follower_at_the_log_end_stays_in_sync_without_fetches() -> None:
     p = partition(LEADER, FOLLOWER)
     append(p)
     fetched(p, FOLLOWER, 10, now=1)
@@ -107,17 +107,17 @@ def test_a_follower_at_the_end_of_the_log_stays_however_long_it_is_silent() -> N
     assert in_sync(p) == [LEADER, FOLLOWER]
 
 
-def test_reaching_the_end_as_it_was_one_fetch_ago_counts_as_caught_up_then() -> None:
+def test_reaching_the_end_of_one_fetch_ago_counts_as_caught_up_at_that_time() -> None:
     p = partition(LEADER, FOLLOWER)
     for now in range(0, 40, 4):
         append(p, now)
-        # Always one batch behind the leader, and at most four seconds.
+        # The follower is always one batch and at most four seconds behind the leader.
         fetched(p, FOLLOWER, p.log.log_end_offset - 10, now)
         assert not p.maybe_shrink_isr(now)
     assert in_sync(p) == [LEADER, FOLLOWER]
 
 
-def test_a_follower_that_falls_behind_fetch_by_fetch_is_dropped() -> None:
+def test_a_follower_that_lags_more_with_each_fetch_is_removed() -> None:
     p = partition(LEADER, FOLLOWER)
     for now in range(12):
         append(p, now)
@@ -143,7 +143,7 @@ def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_
     p = partition(LEADER, FOLLOWER)
     append(p)
     p.maybe_shrink_isr(now=11)
-    # Out of sync, but it has just fetched the end the leader had at its fetch before.
+    # It is out of sync, but has just reached the leader's end at its previous fetch.
     fetched(p, FOLLOWER, 0, now=12)
     append(p, now=13)
     assert p.high_watermark == 20, "a follower out of sync and behind does not hold it back"
@@ -157,7 +157,7 @@ def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_
     assert p.high_watermark == 30
 
 
-def test_the_high_watermark_does_not_wait_for_a_follower_that_was_caught_up_and_died() -> None:
+def test_the_high_watermark_does_not_wait_for_a_dead_follower_that_was_caught_up() -> None:
     dead: set[int] = set()
     p = partition(LEADER, FOLLOWER, OTHER, dead=dead)
     append(p)
@@ -171,7 +171,7 @@ def test_the_high_watermark_does_not_wait_for_a_follower_that_was_caught_up_and_
     assert p.high_watermark == 20
 
 
-def test_acks_all_is_refused_below_the_least_number_of_in_sync_replicas_and_nothing_is_appended() -> None:
+def test_acks_all_is_refused_below_min_insync_replicas_and_nothing_is_appended() -> None:
     p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
     append(p)
     p.maybe_shrink_isr(now=11)

@@ -17,7 +17,7 @@ FOLLOWERS = (1, 2)
 
 
 class PartitionMachine(RuleBasedStateMachine):
-    """Followers only go forward here; ``ends`` is how far each has told the leader it has got."""
+    """Followers only move forward. ``ends`` has the offset that each one has reported."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self.high_watermark = 0
 
     def moved(self, reported: bool) -> None:
-        """Whoever moves the high watermark says so; nothing else does, and it only goes up."""
+        """A call returns True if and only if it moves the high watermark, which only grows."""
         assert self.partition.high_watermark >= self.high_watermark
         if self.partition.high_watermark > self.high_watermark:
             assert reported

@@ -1,4 +1,4 @@
-"""Appends through the replica manager: what each kind of acknowledgement waits for."""
+"""Appends through the replica manager: what each value of acks waits for."""
 
 import asyncio
 
@@ -58,7 +58,7 @@ async def test_each_partition_of_a_produce_has_its_own_required_offset(cluster: 
     }
 
 
-async def test_produces_complete_in_one_go_when_the_high_watermark_passes_them(cluster: Cluster) -> None:
+async def test_produces_complete_together_when_the_high_watermark_passes_them(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     produces = [await cluster.start(cluster.produce(events)) for _ in range(5)]
     await cluster.replicate({events: 30})
@@ -68,7 +68,7 @@ async def test_produces_complete_in_one_go_when_the_high_watermark_passes_them(c
     assert [response[events].base_offset for response in responses] == [0, 10, 20, 30, 40]
 
 
-async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_give_their_own_answer(
+async def test_at_the_timeout_pending_partitions_time_out_and_others_keep_their_answer(
     cluster: Cluster, virtual_time: VirtualTimeLoop
 ) -> None:
     done, slow = cluster.create(0, 1)
@@ -84,7 +84,7 @@ async def test_at_the_timeout_partitions_still_waiting_say_so_and_the_others_giv
     assert cluster.broker.produce_purgatory.statistics().expired == 1
 
 
-async def test_a_produce_without_patience_times_out_before_it_returns(cluster: Cluster) -> None:
+async def test_a_produce_with_timeout_0_times_out_at_once(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     assert errors(await cluster.produce(events, within=0)) == [ErrorCode.REQUEST_TIMED_OUT]
     assert cluster.partition(events).log.log_end_offset == 10, "timed out is not undone"
@@ -103,7 +103,7 @@ async def test_acks_other_than_0_1_and_all_are_refused_and_nothing_is_appended(
     assert cluster.partition(events).log.log_end_offset == 0
 
 
-async def test_a_produce_is_refused_below_the_least_number_of_in_sync_replicas(cluster: Cluster) -> None:
+async def test_a_produce_is_refused_below_min_insync_replicas(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await cluster.produce(events, acks=LEADER_ACK)
     await asyncio.sleep(10.5)
@@ -123,7 +123,7 @@ async def test_a_produce_completes_when_the_follower_it_waits_for_is_dropped(clu
     assert cluster.partition(events).in_sync_replicas == (0, 1)
 
 
-async def test_a_produce_that_waits_learns_that_its_partition_has_another_leader(cluster: Cluster) -> None:
+async def test_a_pending_produce_is_answered_when_its_partition_has_another_leader(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     produce = await cluster.start(cluster.produce(events))
     cluster.lead_by(events, 1)
@@ -131,7 +131,7 @@ async def test_a_produce_that_waits_learns_that_its_partition_has_another_leader
     assert errors(await cluster.produce(events)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-async def test_a_produce_that_waits_learns_that_its_partition_is_gone(cluster: Cluster) -> None:
+async def test_a_pending_produce_is_answered_when_its_partition_is_deleted(cluster: Cluster) -> None:
     gone, kept = cluster.create(0, 1)
     produce = await cluster.start(cluster.produce(gone, kept))
     cluster.delete(gone)
@@ -140,7 +140,7 @@ async def test_a_produce_that_waits_learns_that_its_partition_is_gone(cluster: C
     assert errors(await produce) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
 
 
-async def test_a_produce_whose_caller_gives_up_is_withdrawn(cluster: Cluster) -> None:
+async def test_a_produce_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     produce = await cluster.start(cluster.produce(events))
     produce.cancel()

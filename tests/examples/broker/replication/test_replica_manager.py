@@ -1,4 +1,4 @@
-"""What a broker hosts as the cluster's metadata changes, and what it answers when a purgatory refuses."""
+"""The partitions of a broker as the metadata changes, and its answers when a purgatory refuses."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
@@ -37,11 +37,11 @@ def hosted(disk: dict[TopicPartition, StoredPartition], image: MetadataImage) ->
     return partitions
 
 
-async def test_each_purgatory_tells_its_statistics_by_name(cluster: Cluster) -> None:
+async def test_statistics_are_returned_by_purgatory_name(cluster: Cluster) -> None:
     assert list(cluster.broker.statistics()) == ["produce", "fetch", "delete records"]
 
 
-async def test_a_leader_tells_where_its_log_lies_in_its_own_epoch_only(cluster: Cluster) -> None:
+async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await cluster.produce(events, acks=LEADER_ACK)
     cluster.lead_by(events, 0)
@@ -69,7 +69,7 @@ async def test_a_partition_is_hosted_while_this_broker_is_one_of_its_replicas() 
     assert disk == {}
 
 
-async def test_a_partition_of_a_topic_deleted_leaves_nothing() -> None:
+async def test_a_deleted_topic_leaves_nothing() -> None:
     disk: dict[TopicPartition, StoredPartition] = {}
     partitions = hosted(disk, image_of([LED_HERE]))
     partitions.apply(MetadataImage(), [EVENTS], now=0)
@@ -78,19 +78,19 @@ async def test_a_partition_of_a_topic_deleted_leaves_nothing() -> None:
     assert disk == {}
 
 
-async def test_what_is_not_named_as_changed_stays_as_it_is() -> None:
+async def test_partitions_not_named_as_changed_stay_as_they_are() -> None:
     partitions = hosted({}, image_of([LED_HERE]))
     partitions.apply(MetadataImage(), [], now=0)
     assert partitions.leader(EVENTS).is_leader
 
 
-async def test_another_broker_on_the_same_disk_goes_on_with_its_logs() -> None:
+async def test_a_restarted_broker_continues_with_the_logs_on_its_disk() -> None:
     disk: dict[TopicPartition, StoredPartition] = {}
     log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
     assert hosted(disk, image_of([LED_HERE])).leader(EVENTS).log is log
 
 
-async def test_what_was_deleted_while_a_broker_was_down_is_gone_from_its_disk_when_it_starts() -> None:
+async def test_topics_deleted_while_a_broker_was_down_are_freed_at_its_start() -> None:
     disk: dict[TopicPartition, StoredPartition] = {}
     log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
     gone, replaced = TopicPartition("gone", 0), TopicPartition("replaced", 0)
@@ -102,7 +102,7 @@ async def test_what_was_deleted_while_a_broker_was_down_is_gone_from_its_disk_wh
     assert disk.keys() == {EVENTS}
 
 
-async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_first_go_or_not() -> None:
+async def test_a_new_topic_of_the_same_name_starts_with_an_empty_log() -> None:
     disk: dict[TopicPartition, StoredPartition] = {}
     image, again = image_of([LED_HERE.led_by(0)]), image_of([LED_HERE], topic_id=UUID(int=2))
     partitions = hosted(disk, image)
@@ -114,7 +114,7 @@ async def test_a_topic_of_the_same_name_begins_anew_whether_the_broker_saw_the_f
 
 
 class Checks:
-    """Which purgatories' operations were tried again, and how often."""
+    """Count the checks of each purgatory."""
 
     def __init__(self) -> None:
         self.tried: Counter[str] = Counter()
@@ -127,7 +127,7 @@ class Checks:
         self.tried[purgatory] += tried
 
 
-async def test_where_a_followers_logs_start_sets_off_deletions_and_no_others_fetches() -> None:
+async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() -> None:
     checks = Checks()
     async with ReplicaManager.running(0, observers=[checks]) as broker:
         cluster = Cluster(broker)
@@ -144,7 +144,7 @@ async def test_where_a_followers_logs_start_sets_off_deletions_and_no_others_fet
 
 @asynccontextmanager
 async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
-    """A broker whose purgatories are full, with one wait each, or closed."""
+    """A broker whose purgatories are closed, or full with one operation each."""
     purgatories = [Purgatory(name, max_pending=1) for name in ("produce", "fetch", "delete records")]
     produce, fetch, delete_records = purgatories
     for purgatory in purgatories:
@@ -162,7 +162,7 @@ async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-async def test_what_a_purgatory_refuses_is_answered_as_if_its_time_were_over(closed: bool) -> None:
+async def test_an_operation_that_a_purgatory_refuses_is_answered_as_timed_out(closed: bool) -> None:
     async with refusing(closed=closed) as cluster:
         (events,) = cluster.create(0)
         assert await cluster.produce(events) == {

@@ -1,4 +1,4 @@
-"""Three brokers, a controller, and a network that delays and loses: what is acknowledged is never lost."""
+"""Three brokers, a controller, and a network with delays and losses: no acknowledged record is lost."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -30,14 +30,14 @@ MAX_LAG = 10
 NEVER = 1e9
 EVENTS = events()
 PRODUCER = 7
-# Two or three small batches to a segment, so that all of it happens across segments, too.
+# A segment has two or three small batches, so that all events also occur across segments.
 CONFIG = TopicConfig(min_insync_replicas=1, segment_bytes=50)
 
 brokers = st.sampled_from(BROKERS)
 
 
 class Broker:
-    """A replica manager and its disk; killed, it starts again on that disk, knowing nothing else."""
+    """A replica manager and its disk. After a kill it restarts with that disk alone."""
 
     def __init__(self, broker_id: int, controller: "Controller") -> None:
         self.broker_id = broker_id
@@ -79,7 +79,7 @@ class Broker:
 
 
 class Controller:
-    """Elects from the in-sync replicas, and changes these for the leader it knows and for no other."""
+    """Elects from the in-sync replicas, and changes them for the current leader alone."""
 
     def __init__(self) -> None:
         self.state = PartitionState(BROKERS, BROKERS, leader=0)
@@ -122,7 +122,7 @@ class Controller:
 
 @dataclass(eq=False)
 class Fetch:
-    """A follower's fetch on its way to the leader it was meant for, and its answer on the way back."""
+    """A follower's fetch on its way to a leader, and its response on the way back."""
 
     follower: Broker
     leader: Broker
@@ -134,7 +134,7 @@ class Fetch:
 
 @dataclass
 class Network:
-    """The ``Leader`` of a follower: what is sent stays on the way until a rule delivers it."""
+    """The ``Leader`` of a follower. A fetch is delivered when a rule delivers it."""
 
     machine: "ReplicationMachine"
     follower: Broker
@@ -157,7 +157,7 @@ class Acknowledged:
 
 
 class ReplicationMachine(RuleBasedStateMachine):
-    """Any broker may believe anything that was once so; fetches and answers arrive late, or never."""
+    """A broker may have any old metadata. Fetches and responses arrive late or never."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers)
     def append_or_retry_with_idempotence(self, broker: int) -> None:
-        """One batch at a time, sent to whoever may lead until it is acknowledged."""
+        """Send one batch at a time to a possible leader until it is acknowledged."""
         sequence = ProducerSequence(PRODUCER, 0, self.sequence, self.sequence)
         batch = RecordBatch(1, b"sequence %010d" % self.sequence, producer=sequence)
         self.start_task(self.produce(self.brokers[broker], batch))
@@ -261,7 +261,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers, rounds=st.integers(1, 3))
     def replicate(self, broker: int, rounds: int) -> None:
-        """Fetches that arrive and are answered at once."""
+        """Deliver fetches and their responses at once."""
         for _ in range(rounds):
             before = len(self.fetches)
             self.fetch_from(self.brokers[broker])
@@ -299,12 +299,12 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers)
     def kill_and_start_again(self, broker: int) -> None:
-        """What it has sent may still arrive; what it was to hear is lost."""
+        """Its sent messages may still arrive; messages to it are lost."""
         self.do(*(f.answer.cancel for f in self.fetches if f.follower is self.brokers[broker]))
         self.run(self.brokers[broker].kill())
         self.do(self.brokers[broker].start)
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def nothing_goes_wrong_unseen(self) -> None:
@@ -350,7 +350,7 @@ class ReplicationMachine(RuleBasedStateMachine):
             )
 
     def teardown(self) -> None:
-        """Once everyone hears everyone, all logs are the same, and nothing waits any more."""
+        """Once all messages arrive, all logs are equal, and no operation is pending."""
         try:
             if self.brokers[0].purgatories:
                 self.heal()
@@ -371,7 +371,7 @@ class ReplicationMachine(RuleBasedStateMachine):
                 self.run(self.deliver(fetch))
                 self.do(partial(self.answer, fetch))
             self.run(asyncio.sleep(1))
-        # One that was told to delete may have told some and not others, before another one led.
+        # A leader may have told a deletion to some followers only, before another one led.
         start = max(broker.partition.log.log_start_offset for broker in self.brokers)
         kept = [[batch for batch in broker.batches() if batch.next_offset > start] for broker in self.brokers]
         assert kept[0] == kept[1] == kept[2]
@@ -389,7 +389,7 @@ TestReplicationUnderAnyFault.settings = settings(stateful_step_count=50)
 
 
 def test_a_fetch_from_before_two_elections_acknowledges_nothing() -> None:
-    """Its offset and its last epoch fit the leader's log; only the leader's epoch tells that it is late."""
+    """Its offset and last epoch match the leader's log. Only its leader epoch shows that it is late."""
     machine = ReplicationMachine()
     machine.start()
     try:

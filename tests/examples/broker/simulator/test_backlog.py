@@ -1,11 +1,11 @@
-"""Whether a backlog grows."""
+"""The trend of a backlog."""
 
 import pytest
 
 from examples.broker.simulator.backlog import Backlog
 
 
-def test_nothing_sampled_is_no_backlog() -> None:
+def test_without_samples_there_is_no_backlog() -> None:
     backlog = Backlog()
     assert (backlog.latest, backlog.peak, backlog.growth_per_second, backlog.history) == (0, 0, 0, [])
     assert not backlog.is_growing(rate=1_000)
@@ -19,7 +19,7 @@ def test_a_backlog_that_goes_up_and_down_does_not_grow() -> None:
     assert not backlog.is_growing(rate=1_000)
 
 
-def test_a_backlog_that_takes_in_a_tenth_of_the_rate_grows() -> None:
+def test_a_backlog_that_gains_a_tenth_of_the_rate_grows() -> None:
     backlog = Backlog()
     for tenth in range(100):
         backlog.sample(tenth / 10, tenth * 10 + (tenth % 3) * 20)
@@ -34,7 +34,7 @@ def test_one_stall_at_the_end_is_no_growth() -> None:
     assert not backlog.is_growing(rate=1_000)
 
 
-def test_what_comes_and_goes_within_a_short_run_is_no_growth() -> None:
+def test_short_peaks_are_no_growth() -> None:
     backlog = Backlog()
     for tenth in range(3):
         backlog.sample(tenth / 10, tenth * 20)
@@ -42,7 +42,7 @@ def test_what_comes_and_goes_within_a_short_run_is_no_growth() -> None:
     assert not backlog.is_growing(rate=1_000)
 
 
-def test_the_history_keeps_the_whole_run_and_its_peaks_in_bounded_room() -> None:
+def test_the_history_has_the_whole_run_and_its_peaks_in_bounded_memory() -> None:
     backlog = Backlog()
     for second in range(10_000):
         backlog.sample(second, 7_000 if second == 1_234 else second % 10)

@@ -45,7 +45,7 @@ def test_invalid_options_are_explained(
     assert complaint in capsys.readouterr().err
 
 
-def test_uvloop_that_is_asked_for_and_not_there_is_said_so(
+def test_a_missing_uvloop_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -95,14 +95,14 @@ def test_a_journal_has_every_wait_and_its_path_is_printed(
     if json_asked_for:
         drained = json.loads(captured.out)["drained"]
         counted = drained["produce"]["completed"] + drained["fetch"]["completed"]
-        # Those the consumers and followers sent afterwards may be among them, too.
+        # Later fetches of the consumers and followers may be included, too.
         assert len(completed) >= counted > 0
     assert all(row["keys"] and all(key.startswith("events-") for key in row["keys"]) for row in operations)
     assert pq.read_table(directory / CHECKS).num_rows > 0
     assert pq.read_table(directory / GAPS).num_rows == 0
 
 
-def test_a_journal_that_cannot_be_is_refused_at_once(
+def test_an_impossible_journal_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -138,7 +138,7 @@ def test_a_wrong_delivery_fails_the_command_loudly(
     assert "delivery is wrong: partition events-" in captured.err
 
 
-def test_an_interrupted_run_claims_nothing(
+def test_an_interrupted_run_reports_nothing_verified(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*arguments: object, **options: object) -> None:

@@ -1,4 +1,4 @@
-"""The check of delivery: what it must let pass, and what it must catch."""
+"""The delivery check: correct deliveries pass, wrong ones are detected."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OTHER = TopicPartition("events", 4)
 
 
 def identity(index: int, producer_id: int = 1) -> BatchIdentity:
-    """The ``index``-th batch of ten records."""
+    """Return the ``index``-th batch of ten records."""
     return BatchIdentity(producer_id, index * 10, 10, due_time=0.5)
 
 
@@ -22,21 +22,21 @@ def stored(index: int, offset: int, producer_id: int = 1) -> RecordBatch:
 
 @pytest.fixture
 def check() -> DeliveryCheck:
-    """Three batches sent, none answered."""
+    """A check with three sent batches, none of them answered."""
     check = DeliveryCheck()
     for index in range(3):
         check.sent(EVENTS, identity(index))
     return check
 
 
-def test_an_identity_survives_being_written_into_a_batch() -> None:
+def test_an_identity_survives_a_round_trip_through_a_batch() -> None:
     data = identity(7).encode(100)
     assert len(data) == 100
     assert BatchIdentity.decode(data) == identity(7)
 
 
 @pytest.mark.parametrize("answers_first", [True, False])
-def test_what_is_acknowledged_and_consumed_once_in_order_passes(
+def test_batches_acknowledged_and_consumed_once_in_order_pass(
     check: DeliveryCheck, answers_first: bool
 ) -> None:
     for index in range(3):
@@ -49,7 +49,7 @@ def test_what_is_acknowledged_and_consumed_once_in_order_passes(
     assert check.batches_consumed == 3
 
 
-def test_producers_and_partitions_are_told_apart() -> None:
+def test_producers_and_partitions_are_checked_separately() -> None:
     check = DeliveryCheck()
     for topic_partition in (EVENTS, OTHER):
         for producer_id in (1, 2):
@@ -60,7 +60,7 @@ def test_producers_and_partitions_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("consumed", [True, False])
-def test_what_was_refused_may_have_been_appended_or_not(check: DeliveryCheck, consumed: bool) -> None:
+def test_a_failed_batch_may_be_consumed_or_not(check: DeliveryCheck, consumed: bool) -> None:
     check.failed(EVENTS, identity(0))
     offset = 0
     if consumed:
@@ -95,13 +95,13 @@ def test_batches_stored_out_of_order_are_caught(check: DeliveryCheck) -> None:
         check.consumed(EVENTS, stored(0, 10))
 
 
-def test_an_acknowledged_batch_that_is_passed_over_is_caught(check: DeliveryCheck) -> None:
+def test_a_skipped_acknowledged_batch_is_caught(check: DeliveryCheck) -> None:
     check.acknowledged(EVENTS, identity(0), 0)
     with pytest.raises(DeliveryError, match=r"offset 0: the batch from record 0 .* never consumed"):
         check.consumed(EVENTS, stored(1, 0))
 
 
-def test_a_batch_acknowledged_after_it_was_passed_over_is_caught(check: DeliveryCheck) -> None:
+def test_a_batch_acknowledged_after_it_was_skipped_is_caught(check: DeliveryCheck) -> None:
     check.consumed(EVENTS, stored(1, 0))
     with pytest.raises(DeliveryError, match=r"the batch from record 0 .* never consumed"):
         check.acknowledged(EVENTS, identity(0), 0)
@@ -119,7 +119,7 @@ def test_a_batch_at_another_offset_than_acknowledged_is_caught(check: DeliveryCh
         check.consumed(EVENTS, stored(0, 0))
 
 
-def test_a_batch_that_nobody_sent_is_caught(check: DeliveryCheck) -> None:
+def test_a_batch_that_was_never_sent_is_caught(check: DeliveryCheck) -> None:
     with pytest.raises(DeliveryError, match="never sent"):
         check.consumed(EVENTS, stored(3, 0))
 

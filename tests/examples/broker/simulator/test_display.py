@@ -1,4 +1,4 @@
-"""What is shown while a simulation runs, and after."""
+"""The display of a simulation while it runs, and its summary."""
 
 import io
 from dataclasses import replace
@@ -110,7 +110,7 @@ async def test_progress_is_live_on_a_terminal_and_plain_lines_elsewhere(
         assert all("produce p50/p99" in line for line in lines)
 
 
-def test_a_sparkline_shows_the_peaks_and_leaves_small_things_small() -> None:
+def test_a_sparkline_shows_peaks_and_keeps_small_values_small() -> None:
     assert sparkline([0, 50, 100], width=10, min_top=0) == "▁▄█"
     assert sparkline([0, 50, 100], width=10, min_top=1_000) == "▁▁▁"
     assert sparkline([0, 9, 0, 0, 1, 9], width=3, min_top=9) == "█▁█"

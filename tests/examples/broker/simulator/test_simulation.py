@@ -1,4 +1,4 @@
-"""Whole simulations, in virtual time: each takes as long as its work."""
+"""Whole simulations in virtual time."""
 
 import asyncio
 import re
@@ -127,7 +127,7 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
     assert report.drained.acknowledged == report.drained.consumed == report.drained.offered - 20 * SMALL.batch
 
 
-async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_deleted_partition_raises_an_error(virtual_time: VirtualTimeLoop) -> None:
     async with ReplicaManager.running(LEADER_ID) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         virtual_time.call_later(0.5, broker.apply, MetadataImage(), [TopicPartition("events", 1)])
@@ -137,7 +137,7 @@ async def test_a_partition_that_disappears_is_raised_and_not_reported(virtual_ti
 
 
 def losing(append: Append) -> Append:
-    """Acknowledges the fifth batch without storing it."""
+    """A log that acknowledges the fifth batch without storing it."""
     calls = iter(range(1_000_000))
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
@@ -147,7 +147,7 @@ def losing(append: Append) -> Append:
 
 
 def duplicating(append: Append) -> Append:
-    """Stores the fifth batch twice."""
+    """A log that stores the fifth batch twice."""
     calls = iter(range(1_000_000))
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
@@ -160,7 +160,7 @@ def duplicating(append: Append) -> Append:
 
 
 def reordering(append: Append) -> Append:
-    """Stores every two batches of a partition the other way round."""
+    """A log that swaps every two batches of a partition."""
     held: dict[int, RecordBatch] = {}
 
     def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
@@ -183,7 +183,7 @@ def reordering(append: Append) -> Append:
         (reordering, r"partition events-\d, offset \d+: .* (out of order|never consumed)"),
     ],
 )
-async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_found_out(
+async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_detected(
     virtual_time: VirtualTimeLoop,
     monkeypatch: pytest.MonkeyPatch,
     broken: Callable[[Append], Append],

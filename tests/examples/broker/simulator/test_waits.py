@@ -23,7 +23,7 @@ def test_a_percentile_is_at_most_2_percent_too_high(waits: list[float], fraction
     assert exact * (1 - 1e-9) <= histogram.percentile(fraction) <= exact * 1.0201
 
 
-def test_waits_out_of_range_count_at_its_ends_and_the_maximum_stays_exact() -> None:
+def test_waits_out_of_range_count_at_its_bounds_and_the_maximum_is_exact() -> None:
     histogram = WaitHistogram()
     for wait in (0.0, -1.0, 5_000.0):
         histogram.record(wait)
@@ -32,7 +32,7 @@ def test_waits_out_of_range_count_at_its_ends_and_the_maximum_stays_exact() -> N
     assert summary.p50 == pytest.approx(1e-6, rel=0.03)
 
 
-def test_many_waits_take_no_more_room_than_one() -> None:
+def test_many_waits_need_no_more_memory_than_one() -> None:
     histogram = WaitHistogram()
     chance = random.Random(1)
     for _ in range(10_000):

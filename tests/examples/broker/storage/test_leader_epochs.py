@@ -20,21 +20,21 @@ def test_an_epoch_ends_where_the_next_begins_and_the_latest_where_the_log_does()
     assert known.end_offset_for(5, 50) == EpochEndOffset(5, 50)
 
 
-def test_an_epoch_not_known_is_answered_by_the_largest_before_it() -> None:
+def test_an_unknown_epoch_gets_the_largest_one_before_it() -> None:
     assert epochs((2, 10), (5, 30)).end_offset_for(4, 50) == EpochEndOffset(2, 30)
 
 
-def test_an_epoch_older_than_all_is_answered_by_itself_up_to_the_first() -> None:
+def test_an_epoch_older_than_all_ends_at_the_start_of_the_first() -> None:
     assert epochs((2, 10), (5, 30)).end_offset_for(1, 50) == EpochEndOffset(1, 10)
 
 
-def test_an_epoch_newer_than_all_is_unknown_and_so_is_none() -> None:
+def test_an_epoch_newer_than_all_has_an_unknown_end() -> None:
     for epoch in (6, -1):
         assert epochs((2, 10), (5, 30)).end_offset_for(epoch, 50) == UNKNOWN_EPOCH_END
     assert epochs().end_offset_for(0, 50) == UNKNOWN_EPOCH_END
 
 
-def test_an_epoch_without_a_record_is_forgotten_when_the_next_begins_in_its_place() -> None:
+def test_an_epoch_without_records_is_dropped_when_the_next_begins() -> None:
     assert epochs((1, 0), (2, 10), (3, 10)).entries() == [(1, 0), (3, 10)]
 
 
@@ -43,7 +43,7 @@ def test_an_older_epoch_is_not_assigned() -> None:
 
 
 class LeaderEpochsMachine(RuleBasedStateMachine):
-    """``records[i]`` is the epoch of the record at offset i; those below ``start`` are given up."""
+    """``records[i]`` is the epoch of the record at offset i. Records below ``start`` are deleted."""
 
     def __init__(self) -> None:
         super().__init__()

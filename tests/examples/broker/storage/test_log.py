@@ -16,7 +16,7 @@ def batch(records: int = 10, size: int = 40) -> RecordBatch:
 
 @pytest.fixture
 def log() -> PartitionLog:
-    """Five batches of 10 records and 40 bytes, two to a segment: segments begin at 0, 20 and 40."""
+    """A log with five batches of 10 records and 40 bytes; segments of two batches begin at 0, 20 and 40."""
     log = PartitionLog(SEGMENT_BYTES)
     for _ in range(5):
         log.append_as_leader(batch())
@@ -34,7 +34,7 @@ def test_an_empty_log_starts_and_ends_at_offset_0() -> None:
     assert log.log_end_offset_metadata == LogOffsetMetadata(0, 0, 0)
 
 
-def test_a_leader_gives_a_batch_the_next_offsets_and_leaves_its_bytes_alone() -> None:
+def test_a_leader_assigns_the_next_offsets_and_keeps_the_bytes() -> None:
     log = PartitionLog(SEGMENT_BYTES)
     assert log.append_as_leader(batch(records=3)) == 0
     assert log.append_as_leader(RecordBatch(5, b"opaque"), leader_epoch=2) == 3
@@ -58,7 +58,7 @@ def test_a_batch_without_records_or_bytes_is_refused(records: int, data: bytes) 
         RecordBatch(records, data)
 
 
-def test_a_log_needs_room_in_its_segments() -> None:
+def test_a_segment_needs_a_positive_size() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         PartitionLog(0)
 
@@ -69,7 +69,7 @@ def test_a_segment_rolls_when_the_next_batch_would_not_fit(log: PartitionLog) ->
     assert log.size_in_bytes == 200
 
 
-def test_a_batch_larger_than_a_segment_gets_one_of_its_own(log: PartitionLog) -> None:
+def test_a_batch_larger_than_a_segment_has_its_own(log: PartitionLog) -> None:
     log.append_as_leader(batch(size=SEGMENT_BYTES * 2))
     log.append_as_leader(batch())
     assert log.segment_count == 5
@@ -83,7 +83,7 @@ def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(log: Partit
     assert offsets(log, 0, max_bytes=80) == [0, 10]
 
 
-def test_a_read_says_how_many_bytes_it_found_and_where(log: PartitionLog) -> None:
+def test_a_read_returns_its_bytes_and_position(log: PartitionLog) -> None:
     read = log.read(10, 10_000, log.log_end_offset_metadata)
     assert read.size_in_bytes == 40
     assert read.fetch_offset_metadata == LogOffsetMetadata(10, 0, 40)
@@ -94,7 +94,7 @@ def test_a_read_begins_with_the_batch_that_holds_its_offset(log: PartitionLog) -
     assert log.locate(15) == LogOffsetMetadata(15, 0, 40)
 
 
-def test_the_first_batch_comes_whatever_its_size_unless_it_need_not(log: PartitionLog) -> None:
+def test_min_one_batch_returns_the_first_batch_of_any_size(log: PartitionLog) -> None:
     assert offsets(log, 0, max_bytes=1) == [0]
     assert offsets(log, 0, max_bytes=1, min_one_batch=False) == []
 
@@ -110,7 +110,7 @@ def test_a_read_stops_at_its_upper_bound(log: PartitionLog, bound: int) -> None:
     assert found == list(range(0, bound, 10))
 
 
-def test_a_read_at_the_end_gives_nothing_and_says_where_the_end_is(log: PartitionLog) -> None:
+def test_a_read_at_the_end_returns_no_batches_and_the_position(log: PartitionLog) -> None:
     read = log.read(50, 10_000, log.log_end_offset_metadata)
     assert (read.batches, read.size_in_bytes) == ((), 0)
     assert read.fetch_offset_metadata == log.log_end_offset_metadata
@@ -156,7 +156,7 @@ def test_truncating_below_the_start_leaves_an_empty_log_there(log: PartitionLog)
     assert log.append_as_leader(batch()) == 15
 
 
-def test_truncating_takes_the_start_along_when_it_ends_below_it(log: PartitionLog) -> None:
+def test_truncating_below_the_log_start_offset_moves_it_back(log: PartitionLog) -> None:
     log.increment_log_start_offset(15)
     log.truncate_to(10)
     assert (log.log_start_offset, log.log_end_offset) == (10, 10)

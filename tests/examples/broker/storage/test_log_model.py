@@ -12,7 +12,7 @@ UNLIMITED = 1_000_000
 
 
 class LogMachine(RuleBasedStateMachine):
-    """``batches`` are all appended and not cut off; those below ``start`` may be gone from the log."""
+    """``batches`` has all batches except truncated ones. Those below ``start`` may be deleted."""
 
     def __init__(self) -> None:
         super().__init__()

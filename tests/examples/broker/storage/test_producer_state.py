@@ -1,4 +1,4 @@
-"""What an idempotent producer may send next, and that a log remembers it by its batches alone."""
+"""The next sequence of an idempotent producer, which a log derives from its batches alone."""
 
 import pytest
 from hypothesis import settings
@@ -40,7 +40,7 @@ def test_a_retry_gets_the_offset_it_has_and_is_not_stored_again(log: PartitionLo
     assert log.log_end_offset == 8
 
 
-def test_as_many_retries_are_known_as_a_producer_has_in_flight(log: PartitionLog) -> None:
+def test_retries_of_all_batches_in_flight_are_known(log: PartitionLog) -> None:
     for sequence in range(REMEMBERED_BATCHES + 1):
         log.append_as_leader(batch(sequence))
     for sequence in range(1, REMEMBERED_BATCHES + 1):
@@ -55,7 +55,7 @@ def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
     assert log.append_as_leader(batch(5)) == 5
 
 
-def test_a_producer_not_known_may_begin_anywhere_once_records_are_given_up(log: PartitionLog) -> None:
+def test_an_unknown_producer_may_begin_anywhere_after_a_deletion(log: PartitionLog) -> None:
     assert refusal(log, batch(1_000)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     log.append_as_leader(RecordBatch(1, b"of another"))
     log.increment_log_start_offset(1)
@@ -77,7 +77,7 @@ def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
     assert log.append_as_leader(batch(2)) == 14
 
 
-def test_producers_do_not_mind_each_other(log: PartitionLog) -> None:
+def test_producers_are_independent(log: PartitionLog) -> None:
     log.append_as_leader(batch(0))
     assert log.append_as_leader(batch(0, producer=8)) == 1
 
@@ -89,7 +89,7 @@ def test_a_follower_knows_the_retries_of_what_it_has_replicated(log: PartitionLo
     assert refusal(log, batch(4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_truncation_forgets_what_it_cuts_and_nothing_else(log: PartitionLog) -> None:
+def test_a_truncation_drops_only_the_state_of_truncated_batches(log: PartitionLog) -> None:
     for sequence in range(4):
         log.append_as_leader(batch(sequence))
     log.truncate_to(2)
@@ -98,7 +98,7 @@ def test_a_truncation_forgets_what_it_cuts_and_nothing_else(log: PartitionLog) -
     assert log.append_as_leader(batch(2)) == 2
 
 
-def test_a_producer_is_forgotten_with_the_last_of_its_records(log: PartitionLog) -> None:
+def test_a_producer_is_dropped_with_the_last_of_its_records(log: PartitionLog) -> None:
     log.append_as_leader(batch(0))
     log.append_as_leader(batch(0, producer=8))
     log.increment_log_start_offset(1)
@@ -107,7 +107,7 @@ def test_a_producer_is_forgotten_with_the_last_of_its_records(log: PartitionLog)
 
 
 class IdempotentProducersMachine(RuleBasedStateMachine):
-    """Two producers that send what is next or again; a second log replicates, and now and then is cut."""
+    """Two producers send next batches and retries. A second log replicates, and is sometimes truncated."""
 
     def __init__(self) -> None:
         super().__init__()

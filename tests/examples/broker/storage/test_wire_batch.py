@@ -1,4 +1,4 @@
-"""Kafka's batches: what is taken, what is refused, what is written into them."""
+"""Kafka's record batches: parsing, refusals, and the fields that a leader sets."""
 
 import struct
 
@@ -26,14 +26,14 @@ def refusal(data: bytes) -> ErrorCode:
 
 
 def patched(data: bytes, at: int, format: str, value: int) -> bytes:
-    """With another value in one place, and a checksum that fits."""
+    """Return the batch with another value in one field, and a matching checksum."""
     changed = bytearray(data)
     struct.pack_into(format, changed, at, value)
     struct.pack_into(">I", changed, 17, crc32c(bytes(changed[ATTRIBUTES_AT:])))
     return bytes(changed)
 
 
-def test_a_batch_says_what_a_log_has_to_know_of_it() -> None:
+def test_a_parsed_batch_has_the_facts_that_a_log_needs() -> None:
     data = wire_batch(b"one", b"two", b"three", producer=(7, 1, 40), timestamps=(5_000, 9_000, 7_000))
     batch = WireRecordBatch.parse(data)
     assert (batch.record_count, batch.data, batch.max_timestamp) == (3, data, 9_000)
@@ -82,7 +82,7 @@ def test_an_unknown_codec_is_refused(codec: int) -> None:
 @pytest.mark.parametrize(
     ("count", "last"), [(0, -1), (-1, -2), (2, 0), (1, 1), (1_000, 999), (2**31 - 1, 2**31 - 2)]
 )
-def test_a_number_of_records_that_cannot_be_is_refused(count: int, last: int) -> None:
+def test_an_impossible_record_count_is_refused(count: int, last: int) -> None:
     data = patched(wire_batch(b"value"), RECORD_COUNT_AT, ">i", count)
     assert refusal(patched(data, LAST_OFFSET_DELTA_AT, ">i", last)) is ErrorCode.INVALID_RECORD
 
@@ -97,7 +97,7 @@ def test_a_producer_sends_one_batch_at_a_time() -> None:
     assert refusal(wire_batch(b"one") + b"?") is ErrorCode.INVALID_RECORD
 
 
-def test_a_leader_sends_many_and_the_last_may_be_cut_off() -> None:
+def test_a_leader_sends_several_batches_and_the_last_may_be_cut_off() -> None:
     one, two = wire_batch(b"one"), wire_batch(b"two", b"three")
     assert [batch.data for batch in WireRecordBatch.parse_all(one + two)] == [one, two]
     for missing in (1, len(two) - 61, len(two) - 1):
@@ -132,7 +132,7 @@ def log_of(*batches: bytes) -> PartitionLog:
     return log
 
 
-def test_the_first_record_that_late_is_found_inside_its_batch() -> None:
+def test_the_first_record_at_a_timestamp_is_found_inside_its_batch() -> None:
     log = log_of(
         wire_batch(b"a", b"b", timestamps=(1_000, 2_000)),
         wire_batch(b"c", b"d", b"e", timestamps=(5_000, 3_000, 4_000)),
@@ -143,7 +143,7 @@ def test_the_first_record_that_late_is_found_inside_its_batch() -> None:
     assert log.offset_for_timestamp(5_001) is None
 
 
-def test_a_batch_that_cannot_be_looked_into_stands_for_its_records() -> None:
+def test_an_unreadable_batch_stands_for_its_records() -> None:
     plain = wire_batch(b"a", b"b", timestamps=(1_000, 2_000))
     for attributes in (GZIP, LOG_APPEND_TIME):
         log = log_of(plain, patched(plain, ATTRIBUTES_AT, ">h", attributes))
@@ -152,15 +152,15 @@ def test_a_batch_that_cannot_be_looked_into_stands_for_its_records() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"\x01", b"\xff" * 12, b"\x00" * 3 + b"\x80" * 24])
-def test_records_damaged_inside_a_sound_batch_are_not_looked_into(damage: bytes) -> None:
-    """A negative length, a number without end, and one that runs past the end of the batch."""
+def test_damaged_records_in_a_valid_batch_are_not_read(damage: bytes) -> None:
+    """A negative length, an endless varint, and a length past the end of the batch."""
     data = wire_batch(b"a" * 20, b"b", timestamps=(1_000, 1_000))
     for index, byte in enumerate(damage):
         data = patched(data, RECORDS_AT + index, ">B", byte)
     assert log_of(data).offset_for_timestamp(1_000) == TimestampAndOffset(1_000, 0, 3)
 
 
-def test_the_latest_record_and_the_start_of_the_log_have_timestamps_that_ask_for_them() -> None:
+def test_special_timestamps_find_the_latest_record_and_the_log_start() -> None:
     log = log_of(
         wire_batch(b"a", b"b", b"c", timestamps=(1_000, 9_000, 2_000)), wire_batch(b"d", timestamps=(3_000,))
     )

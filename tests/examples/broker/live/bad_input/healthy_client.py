@@ -1,4 +1,4 @@
-"""A client that behaves, while others do not."""
+"""A client that behaves correctly beside clients with bad input."""
 
 import threading
 from collections.abc import Iterator
@@ -9,25 +9,25 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
-# Seconds between a record and the next, lest it keep the machine busy.
+# Seconds between two records, to keep the load low.
 _PAUSE: Final = 0.005
 
 
 class HealthyClient:
     """Produces numbers with acks=all and consumes them, one after the other, on a thread of its own.
 
-    ``complaints`` has whatever it was told that was not as it should be, a lost connection included.
+    ``errors`` has every error that it met, including a lost connection.
     """
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.seen = 0
         self._topic = topic
         self._stop = threading.Event()
         settings = {
             "bootstrap.servers": bootstrap_servers,
-            "error_cb": lambda error: self.complaints.append(str(error)),
-            # Said by way of error_cb already.
+            "error_cb": lambda error: self.errors.append(str(error)),
+            # error_cb has the same messages.
             "log_level": 0,
         }
         self._producer = Producer({**settings, "linger.ms": 0})
@@ -46,15 +46,15 @@ class HealthyClient:
             thread.join()
 
     def assert_undisturbed(self) -> None:
-        """Return once it has seen a few more records. AssertionError if it had any trouble up to then."""
+        """Wait until it has consumed a few more records. Raises AssertionError after any error."""
         enough = self.seen + 3
-        until(lambda: self.seen >= enough or self.complaints, explain=lambda: f"it has seen {self.seen}")
-        assert not self.complaints
+        until(lambda: self.seen >= enough or self.errors, explain=lambda: f"it has seen {self.seen}")
+        assert not self.errors
 
     def _run(self) -> None:
         self._consumer.assign([TopicPartition(self._topic, 0, 0)])
         try:
-            while not self._stop.wait(_PAUSE) and not self.complaints:
+            while not self._stop.wait(_PAUSE) and not self.errors:
                 self._round_trip(str(self.seen).encode())
         finally:
             self._consumer.close()
@@ -64,9 +64,9 @@ class HealthyClient:
         self._producer.flush(PATIENCE)
         message = self._consumer.poll(PATIENCE)
         if message is None or message.error() is not None or message.value() != value:
-            self.complaints.append(f"where {value!r} should be is {message and message.value()!r}")
+            self.errors.append(f"where {value!r} should be is {message and message.value()!r}")
         self.seen += 1
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.complaints.append(f"{message.value()!r} is not delivered: {error}")
+            self.errors.append(f"{message.value()!r} is not delivered: {error}")

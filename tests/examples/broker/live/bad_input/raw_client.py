@@ -1,4 +1,4 @@
-"""A client that speaks bytes, and does not mind being sent away."""
+"""A client that sends raw bytes, and accepts a closed connection."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ from tests.examples.broker.protocol.wire_messages import read_response, request_
 
 
 class RawClient:
-    """A blocking socket. TimeoutError where a broker neither answers nor hangs up."""
+    """A blocking socket. Raises TimeoutError when the broker neither answers nor closes the connection."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -24,25 +24,25 @@ class RawClient:
             yield cls(connected)
 
     def send(self, data: bytes) -> None:
-        """As far as it is taken."""
+        """Send the bytes, as far as the broker accepts them."""
         with suppress(ConnectionError):
             self._socket.sendall(data)
 
     def ask(self, request: Any, *, client_id: str = "raw") -> Any:
-        """The response to a request of kio's, which must be of the newest version served."""
+        """Return the response to a kio request of the newest version that is served."""
         self.send(with_size(request_frame(request, client_id=client_id)))
         return self.response(APIS[request.__api_key__])
 
     def response(self, api: Api[Any, Any]) -> Any:
-        """The next one, of that API's newest version."""
+        """Return the next response, in the API's newest version."""
         return read_response(api, api.max_version, with_size(self.frame()))[1]
 
     def frame(self) -> bytes:
-        """The next response."""
+        """Return the next response as bytes."""
         return self._exactly(int.from_bytes(self._exactly(4), "big"))
 
     def until_closed(self) -> bytes:
-        """What else comes before the broker closes the connection."""
+        """Wait until the broker closes the connection; return the bytes that come before."""
         rest = b""
         with suppress(ConnectionResetError):
             while data := self._socket.recv(1 << 16):
@@ -53,7 +53,7 @@ class RawClient:
         self._socket.close()
 
     def vanish(self) -> None:
-        """Go without a farewell, as a process that is killed may: a reset instead of an end."""
+        """Reset the connection, as a killed process may, instead of closing it."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 

@@ -1,4 +1,4 @@
-"""Clients that vanish in the middle of a wait: what they waited for is given up, whatever it was."""
+"""Clients that disconnect while a request is pending: the operation is cancelled."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -36,22 +36,22 @@ Leave = Callable[[RawClient], None]
 
 
 def waiting(cluster: Cluster, purgatory: str) -> int:
-    """In the purgatories of that name, of all brokers."""
+    """Count the pending operations in the purgatories of that name, of all brokers."""
     return sum(purgatories[purgatory].pending for purgatories in cluster.statistics().values())
 
 
 def cancelled(cluster: Cluster, purgatory: str) -> int:
-    """How many operations have been withdrawn from the purgatories of that name, since the start."""
+    """Count the cancelled operations of the purgatories of that name since the start."""
     return sum(purgatories[purgatory].cancelled for purgatories in cluster.statistics().values())
 
 
 def until_deserted(cluster: LiveCluster, group: str) -> None:
-    """Until the sessions of all its members are over."""
+    """Wait until all members of the group have expired."""
     cluster.until(lambda running: not running.nodes[LEADER].groups.describe_group(group).members)
 
 
 def everybody(stack: ExitStack, address: tuple[str, int], request: Any) -> list[RawClient]:
-    """Many clients that have all sent the same request."""
+    """Connect many clients that send the same request."""
     clients = [stack.enter_context(RawClient.connected(address)) for _ in range(CLIENTS)]
     for client in clients:
         client.send(with_size(request_frame(request)))
@@ -89,7 +89,7 @@ def test_a_disconnect_during_a_produce_cancels_its_wait(
             assert shared_cluster.look(lambda cluster: cancelled(cluster, "produce")) == before + CLIENTS
     finally:
         shared_cluster.resume_follower(FOLLOWER)
-    # What they sent is there all the same, and whoever comes next is served.
+    # Their records are appended nevertheless, and the next client is served.
     with RawClient.connected(address) as client:
         answer = produced(client, wire_batch(b"value"), topic=REPLICATED_TOPIC)
         assert (answer.error_code, answer.base_offset % (CLIENTS + 1)) == (ErrorCode.none, CLIENTS)
@@ -131,7 +131,7 @@ def test_members_that_disconnect_during_a_sync_expire(
             assignments=(),
         )
         follower.send(with_size(request_frame(sync)))
-        # What another one is answered after that says that the broker has had the time to read it.
+        # The answer to a later request shows that the broker has read the earlier one.
         heartbeat = HeartbeatRequest(
             group_id=GroupId(group),
             generation_id=joined[leader].generation_id,

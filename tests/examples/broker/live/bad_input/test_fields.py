@@ -1,4 +1,4 @@
-"""Well-formed requests that ask for the impossible: each has its answer, by the protocol's own error."""
+"""Well-formed requests with impossible values: each is answered with an error of the protocol."""
 
 import struct
 from typing import Any
@@ -46,7 +46,7 @@ LONGEST_NAME = "x" * (2**15 - 1)
 
 
 def patched(at: int, form: str, value: int, *, mended: bool = True) -> bytes:
-    """The batch with another value in one place; unless mended, its checksum gives that away."""
+    """Return the batch with another value in one field; ``mended`` corrects its checksum."""
     batch = bytearray(BATCH)
     struct.pack_into(form, batch, at, value)
     if mended:
@@ -230,7 +230,7 @@ def test_an_absurd_member_is_refused(
 def test_a_client_with_the_longest_name_gets_a_readable_answer(
     client: RawClient,
 ) -> None:
-    """Its member id has its name in it, and before version 6 no text is longer than 32,767 bytes."""
+    """The member id contains the client's name; before version 6 a string has at most 32,767 bytes."""
     protocol = JoinGroupRequestProtocolV5(name="range", metadata=b"")
     request = JoinGroupRequestV5(
         group_id=GroupId("group"),
@@ -246,7 +246,7 @@ def test_a_client_with_the_longest_name_gets_a_readable_answer(
 
 
 def test_a_string_too_long_for_older_versions_closes_the_connection(client: RawClient) -> None:
-    """Others would be told of it in theirs."""
+    """The broker would have to send the string to clients with older versions."""
     client.send(with_size(request_frame(join_request("g" * 2**15))))
     assert client.until_closed() == b""
 

@@ -1,4 +1,4 @@
-"""Bytes that are no requests: each connection is closed, and nobody else is any the worse."""
+"""Bytes that are no request close their connection, and disturb no other client."""
 
 import time
 import tracemalloc
@@ -30,7 +30,7 @@ from tests.examples.broker.wire_batches import wire_batch
 pytestmark = pytest.mark.real_time
 
 HELLO = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
-# One of a version in which lengths are of a fixed size, and those that wait if they are complete.
+# A request of a version with lengths of fixed size, and requests that wait when they are complete.
 WHOLE = {
     "heartbeat": HeartbeatRequestV0(group_id=GroupId("group"), generation_id=i32(1), member_id="member"),
     "produce": produce_request(wire_batch(b"value")),
@@ -38,7 +38,7 @@ WHOLE = {
     "join": join_request("group"),
 }
 MEGABYTE = 1 << 20
-# What the brokers of a whole cluster may come to hold of a few dozen misleading clients.
+# The memory that a whole cluster may use for a few dozen such clients.
 MODEST = 16 * MEGABYTE
 
 
@@ -120,7 +120,7 @@ def test_slow_clients_are_disconnected(address: tuple[str, int]) -> None:
 def test_lengths_in_a_request_reserve_no_memory(
     address: tuple[str, int], shared_cluster: LiveCluster
 ) -> None:
-    # Of the size that is just taken, in which arrays have more elements than any process could hold.
+    # Frames of the largest accepted size, and arrays with more elements than fit into memory.
     claims = {
         "a frame": (100 * MEGABYTE).to_bytes(4, "big") + b"\x00\x01\x00\x0c",
         "topics": with_size(header(3, 1)[:8] + b"\xff\xff" + b"\x7f\xff\xff\xff" + bytes(100)),

@@ -1,4 +1,4 @@
-"""Requests with a few bytes changed: refused, or answered as what they then are; never a surprise."""
+"""Requests with a few changed bytes are refused, or answered as the requests that they have become."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
 
-# What waits, writes or changes something if it is left as it is, and every request of every version.
+# Requests that wait, write or change something, and every request of every version.
 GOOD: Final = [
     fetch_request(max_wait_ms=600_000),
     fetch_request(REPLICATED_TOPIC, max_wait_ms=600_000, replica_id=3),
@@ -35,7 +35,7 @@ changes = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_si
 
 
 def changed(frame: bytes, changes: list[tuple[int, int]]) -> bytes:
-    """With other bytes in some places behind the API key and version, which say how to read the rest."""
+    """Change some bytes after the API key and version, which say how to decode the rest."""
     data = bytearray(frame)
     for place, byte in changes:
         data[4 + place % (len(data) - 4)] = byte

@@ -97,18 +97,18 @@ def join_request(
 
 
 def fetched(client: RawClient, **settings: Any) -> PartitionData:
-    """The answer for the one partition of a ``fetch_request``."""
+    """Return the answer for the one partition of a ``fetch_request``."""
     data: PartitionData = client.ask(fetch_request(**settings)).responses[0].partitions[0]
     return data
 
 
 def produced(client: RawClient, records: bytes | None, **settings: Any) -> PartitionProduceResponse:
-    """The answer for the one partition of a ``produce_request``."""
+    """Return the answer for the one partition of a ``produce_request``."""
     response = client.ask(produce_request(records, **settings))
     answer: PartitionProduceResponse = response.responses[0].partition_responses[0]
     return answer
 
 
 def pending_test_fetches(cluster: Cluster) -> list[object]:
-    """Those that wait. All are clients': it has one replica, so that no follower fetches it."""
+    """Return the pending fetches of TOPIC. All are those of clients, since TOPIC has no follower."""
     return [*cluster.nodes[LEADER].replicas.fetch_purgatory.operations(TopicPartition(TOPIC, 0))]

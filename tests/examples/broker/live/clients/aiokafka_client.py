@@ -1,4 +1,4 @@
-"""aiokafka, on a loop that runs in a thread of its own, so that it can be used like those that block."""
+"""aiokafka, with blocking calls: its event loop runs in a thread."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ class AiokafkaProducer:
         ]
         async with asyncio.timeout(PATIENCE):
             acknowledged = [await future for future in sent]
-        # With acks=0, there is none.
+        # With acks=0 there is no offset.
         return [metadata.offset for metadata in acknowledged if metadata is not None]
 
 
@@ -98,7 +98,7 @@ class AiokafkaConsumer:
 
 
 class AiokafkaAdmin:
-    """What it gives back is Kafka's response, errors included."""
+    """aiokafka's admin client returns Kafka's responses, including errors."""
 
     def __init__(self, admin: Any, portal: BlockingPortal) -> None:
         self._admin = admin

@@ -1,4 +1,4 @@
-"""What the tests want of a client, whichever it is: each has an adapter with this face."""
+"""The interface that the tests use. Each client has an adapter for it."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -7,13 +7,13 @@ from typing import Final, Protocol, runtime_checkable
 
 from examples.broker.errors import ErrorCode
 
-# As Kafka numbers them in the attributes of a batch.
+# The codecs with their numbers in the attributes of a batch.
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
-# Larger than any broker of these tests takes, so that it is the broker that refuses.
+# Larger than the limit of the brokers, so that the broker refuses a request and not the client.
 MAX_REQUEST_SIZE: Final = 4 << 20
 
-# How long a single call of a client may take, in seconds.
+# The longest time in seconds of a single call of a client.
 PATIENCE: Final = 30.0
 
 
@@ -37,7 +37,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """``acks`` as in the protocol: 0, 1, or -1 for all. ``linger``, in seconds, gathers a batch."""
+    """``acks`` is 0, 1, or -1 for all. A producer waits ``linger`` seconds for more records of a batch."""
 
     acks: int = -1
     compression: str = "none"
@@ -47,7 +47,7 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """``fetch_max_wait`` is in seconds. With ``group_id``, topics may be subscribed to."""
+    """``fetch_max_wait`` is in seconds. With a ``group_id`` the consumer may subscribe to topics."""
 
     fetch_min_bytes: int = 1
     fetch_max_wait: float = 0.5
@@ -56,37 +56,37 @@ class ConsumerSettings:
 
 class Producer(Protocol):
     def send(self, topic: str, *records: Record) -> list[int]:
-        """The offsets that partition 0 has given them, once all are acknowledged; Refused with an error.
+        """Send the records to partition 0; return their offsets once all are acknowledged.
 
-        With acks=0 there is nothing to wait for, and the offsets mean nothing.
+        Raises Refused when the broker answers with an error. With acks=0 the offsets have no meaning.
         """
         ...
 
 
 class Consumer(Protocol):
     def read(self, topic: str, offset: int) -> None:
-        """Begin with the record at ``offset`` of partition 0."""
+        """Read partition 0 from ``offset`` on."""
         ...
 
     def subscribe(self, topic: str) -> None:
-        """As a member of the group."""
+        """Subscribe to the topic as a member of the group."""
         ...
 
     def take(self, within: float) -> tuple[int, Record] | None:
-        """The next record and its offset, or None if none comes ``within`` seconds."""
+        """Return the next record and its offset, or None if none comes ``within`` seconds."""
         ...
 
     def offset_for_time(self, topic: str, timestamp: int) -> int | None:
-        """Of the first record of partition 0 that is at least as late."""
+        """Return the offset of the first record of partition 0 at or after the timestamp."""
         ...
 
     def bounds(self, topic: str) -> tuple[int, int]:
-        """The first offset of partition 0, and the one that the next record gets."""
+        """Return the first offset of partition 0, and the offset of the next record."""
         ...
 
 
 class Admin(Protocol):
-    """Refused is raised by every one of these when the broker answers with an error."""
+    """Every method raises Refused when the broker answers with an error."""
 
     def create_topic(
         self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
@@ -99,26 +99,26 @@ class Admin(Protocol):
     def topic_configs(self, topic: str) -> Mapping[str, str]: ...
 
     def delete_records(self, topic: str, before_offset: int) -> int:
-        """Of partition 0; the low watermark afterwards."""
+        """Delete records of partition 0; return its low watermark."""
         ...
 
     def brokers(self) -> set[tuple[int, str, int]]:
-        """Id, host and port of each."""
+        """Return the id, host and port of each broker."""
         ...
 
     def groups(self) -> set[str]: ...
 
     def group(self, group_id: str) -> tuple[str, int]:
-        """The group's state, as the protocol calls it, and how many members it has."""
+        """Return the group's state, with the protocol's name, and the number of its members."""
         ...
 
 
 @runtime_checkable
 class ElectsLeaders(Protocol):
-    """An Admin that can, which not every client's does."""
+    """An Admin that can elect leaders. Not every client can."""
 
     def elect_preferred(self, topic: str) -> None:
-        """Give partition 0 its preferred leader."""
+        """Elect the preferred leader of partition 0."""
         ...
 
 

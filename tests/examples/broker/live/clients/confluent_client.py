@@ -78,7 +78,7 @@ class ConfluentConsumer:
         if error is not None:
             raise _raised(error)
         assert offset is not None
-        # What its types call a string or a dictionary, too, for the sake of those who produce.
+        # Its types also allow a string or a dictionary, which only producers use.
         headers: Any = message.headers() or ()
         _, timestamp = message.timestamp()
         return offset, Record(message.value(), message.key(), tuple(headers), timestamp)
@@ -86,7 +86,7 @@ class ConfluentConsumer:
     def offset_for_time(self, topic: str, timestamp: int) -> int | None:
         asked = TopicPartition(topic, 0, timestamp)
         (found,) = self._consumer.offsets_for_times([asked], timeout=PATIENCE)
-        # Past the last record, it is the special offset of the end.
+        # After the last record it is the special offset of the end.
         return found.offset if found.offset >= 0 else None
 
     def bounds(self, topic: str) -> tuple[int, int]:
@@ -176,7 +176,7 @@ class Confluent:
 
 
 def _raised(error: KafkaError) -> Exception:
-    # What librdkafka has to say of itself is numbered below what brokers say.
+    # librdkafka's own error codes are lower than those of brokers.
     return KafkaException(error) if error.code() < KafkaError.UNKNOWN else Refused(error.code())
 
 

@@ -12,12 +12,12 @@ from tests.examples.broker.live.live_cluster import LiveCluster
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
 def client(request: pytest.FixtureRequest) -> Client:
-    """A test that asks for it is run with every one of them."""
+    """Runs the test with each client in turn."""
     client: Client = request.param
     return client
 
 
 @pytest.fixture
 def topic(shared_cluster: LiveCluster, request: pytest.FixtureRequest) -> LiveTopic:
-    """A new one, named after the test."""
+    """A new topic, named after the test."""
     return LiveTopic.create(shared_cluster, re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name))

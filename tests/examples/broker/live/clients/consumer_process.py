@@ -1,6 +1,6 @@
-"""Reads a topic with one client, and prints when each record came, by the clock that all processes share.
+"""Reads a topic with one client, and prints the arrival of each record by the clock that all processes share.
 
-A process of its own, lest the broker and the consumer wait for each other's interpreter lock.
+It is a process of its own, so that the broker and the consumer do not share an interpreter lock.
 """
 
 import sys
@@ -9,12 +9,12 @@ import time
 from tests.examples.broker.live.clients.client_interface import PATIENCE, ConsumerSettings
 from tests.examples.broker.live.clients.python_clients import CLIENTS
 
-# Longer than any test takes, but less than what clients allow a request.
+# Seconds. Longer than any test, but shorter than the clients' request timeouts.
 MAX_WAIT = 20.0
 
 
 def print_arrival_times(client_name: str, bootstrap_servers: str, topic: str) -> None:
-    """Until standard output is closed, or nothing has come for a while."""
+    """Print the time of each record until standard output is closed or no more records come."""
     (client,) = (client for client in CLIENTS if client.name == client_name)
     with client.consumer(bootstrap_servers, ConsumerSettings(fetch_max_wait=MAX_WAIT)) as consumer:
         consumer.read(topic, 0)

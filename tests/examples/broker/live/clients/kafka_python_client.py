@@ -1,4 +1,4 @@
-"""kafka-python, which blocks."""
+"""kafka-python, whose calls block."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ from tests.examples.broker.live.clients.client_interface import (
 )
 
 with warnings.catch_warnings():
-    # The way it loads its schemas is deprecated in Python 3.11 and 3.12, and not any more in 3.13.
+    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka.admin  # type: ignore[import-untyped]  # has no types
     from kafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
 
 
-# Of leaders, as the protocol numbers the ways to elect one.
+# The protocol's number of a preferred leader election.
 PREFERRED: Final = 0
 
 

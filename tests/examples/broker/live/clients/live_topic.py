@@ -1,4 +1,4 @@
-"""A topic of a running cluster, seen from the inside."""
+"""A topic of a running cluster, and the state of its replicas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from tests.examples.broker.live.live_cluster import LiveCluster
 
 T = TypeVar("T")
 
-# The low byte of a batch's attributes, and what of it says how the batch is compressed.
+# The low byte of a batch's attributes, and its bits for the compression codec.
 _ATTRIBUTES_AT: Final = 22
 _CODEC: Final = 0b111
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """One partition on three brokers."""
+    """A topic with one partition on three brokers."""
 
     cluster: LiveCluster
     name: str
 
     @classmethod
     def create(cls, cluster: LiveCluster, name: str) -> Self:
-        """Return when every broker knows it."""
+        """Create the topic, and wait until every broker knows it."""
         cluster.look(lambda running: running.controller.create_topic(NewTopic(name, 1, 3)))
         cluster.until(
             lambda running: all(name in node.admin.cache.image.topics for node in running.nodes.values())
@@ -45,7 +45,7 @@ class LiveTopic:
         return [replica for replica in state.replicas if replica != state.leader]
 
     def led(self, what: Callable[[Partition], T]) -> T:
-        """Evaluate on the leader's partition."""
+        """Call a function with the leader's partition, on the cluster's thread."""
 
         def look(cluster: Cluster) -> T:
             replicas = cluster.nodes[self._state(cluster).leader].replicas
@@ -57,14 +57,14 @@ class LiveTopic:
         return self.led(lambda partition: list(partition.log.batches()))
 
     def codecs(self) -> list[int]:
-        """Of each batch, as Kafka numbers them."""
+        """Return the codec number of each batch."""
         return [batch.data[_ATTRIBUTES_AT] & _CODEC for batch in self.batches()]
 
     def high_watermark(self) -> int:
         return self.led(lambda partition: partition.high_watermark)
 
     def log_start_offsets(self) -> dict[int, int]:
-        """Of each replica, by broker."""
+        """Return the log start offset of each replica, by broker."""
         name = TopicPartition(self.name, 0)
         return self.cluster.look(
             lambda cluster: {

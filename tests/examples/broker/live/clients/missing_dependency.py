@@ -1,4 +1,4 @@
-"""Clients that are not Python's, and may not be installed."""
+"""Clients outside of Python, which may not be installed."""
 
 import os
 from typing import NoReturn
@@ -7,7 +7,7 @@ import pytest
 
 
 def skip_for_missing(what: str) -> NoReturn:
-    """Skip the test; but where changes are judged (CI is set), everything has to be there."""
+    """Skip the test because of a missing client; in CI (when CI is set), fail it instead."""
     if os.environ.get("CI"):
         pytest.fail(f"{what}: in CI, this test may not be skipped")
     pytest.skip(what)

@@ -1,4 +1,4 @@
-"""The Python clients there are."""
+"""All Python clients."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What acks ask for is waited for, and nothing else."""
+"""A produce waits for its acks, and for nothing else."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ RECORD = Record(b"value")
 
 @contextmanager
 def unfollowed(topic: LiveTopic) -> Iterator[None]:
-    """Nobody replicates the topic, and nobody drops out of its in-sync replicas for it."""
+    """Stop the replication of the topic. Its followers stay in sync."""
     for follower in topic.followers:
         topic.cluster.pause_follower(follower)
     try:

@@ -1,4 +1,4 @@
-"""Each client's administrator has its way with topics, records, leaders and groups."""
+"""Administration by each client: topics, records, leaders and groups."""
 
 from collections.abc import Iterator
 
@@ -67,9 +67,9 @@ def test_deleted_records_are_gone_from_every_replica(client: Client, admin: Admi
     with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
         producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
     assert admin.delete_records(topic.name, 3) == 3
-    # That is what its answer means, so there is nothing to wait for.
+    # The answer means that all replicas have deleted the records, so there is nothing to wait for.
     assert topic.log_start_offsets() == {1: 3, 2: 3, 3: 3}
-    # All that is committed.
+    # Delete all committed records.
     assert admin.delete_records(topic.name, -1) == 5
     with pytest.raises(Refused) as refused:
         admin.delete_records(topic.name, 6)
@@ -88,7 +88,7 @@ def test_a_group_is_listed_and_described(
         assert consumer.take(PATIENCE) == (0, Record(b"value"))
         assert group_id in admin.groups()
         assert admin.group(group_id) == ("Stable", 1)
-    # Closed, the consumer has left.
+    # A closed consumer has left the group.
     until(lambda: admin.group(group_id) == ("Empty", 0))
 
 

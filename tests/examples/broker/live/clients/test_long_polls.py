@@ -1,4 +1,4 @@
-"""A consumer that waits for records gets them when there are enough, when its time is over, and at once."""
+"""Long polls: a pending fetch returns when there are enough bytes, or after its max_wait."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ from tests.examples.broker.live.live_cluster import until
 pytestmark = pytest.mark.real_time
 
 WAKES = 50
-# Longer than any test takes, but less than what clients allow a request.
+# Seconds. Longer than any test, but shorter than the clients' request timeouts.
 ENDLESS = 20.0
 HALF = Record(bytes(1000))
 MIN_BYTES = 1500
@@ -34,7 +34,7 @@ MIN_BYTES = 1500
 
 @pytest.fixture(params=[0.25, 1.0])
 def max_wait(request: pytest.FixtureRequest) -> float:
-    """Two, so that it is this one that a fetch waited for, and not a default."""
+    """Two values, so that a fetch with a default value fails the test."""
     wait: float = request.param
     return wait
 
@@ -70,7 +70,7 @@ def test_records_are_returned_once_there_are_min_bytes(client: Client, topic: Li
 def test_a_record_wakes_a_waiting_consumer(
     client: Client, topic: LiveTopic, acks: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """How fast is printed, and compared by ``python -m benchmarks.broker wake``."""
+    """The latency is printed. ``python -m benchmarks.broker wake`` compares it."""
     with (
         arrivals_at(client, topic) as arrivals,
         Confluent().producer(topic.cluster.bootstrap_servers, ProducerSettings(acks)) as producer,
@@ -79,13 +79,13 @@ def test_a_record_wakes_a_waiting_consumer(
     p50, p99 = median(latencies), quantiles(latencies, n=100)[98]
     with capsys.disabled():
         print(f"\n{client.name}, acks={acks}: {WAKES} wakes, p50 {p50:.1f} ms, p99 {p99:.1f} ms", end=" ")
-    # All of them by the record, none by the end of its wait.
+    # Every fetch was completed by the record, none by its timeout.
     assert max(latencies) < MAX_WAIT * 1000 / 2
 
 
 def wake(producer: Producer, topic: LiveTopic, arrivals: Iterator[float]) -> float:
-    """Seconds from the produce to the consumer that waited for it."""
-    # Both followers and the consumer.
+    """Return the seconds from the produce until the consumer has the record."""
+    # The fetches of both followers and of the consumer.
     until(lambda: topic.cluster.pending().get((topic.state.leader, "fetch")) == 3)
     began = time.monotonic()
     producer.send(topic.name, HALF)
@@ -94,7 +94,7 @@ def wake(producer: Producer, topic: LiveTopic, arrivals: Iterator[float]) -> flo
 
 @contextmanager
 def arrivals_at(client: Client, topic: LiveTopic) -> Iterator[Iterator[float]]:
-    """When each record of the topic came to a process that reads it."""
+    """Yield the times at which each record of the topic arrives at a consumer process."""
     arguments = [client.name, topic.cluster.bootstrap_servers, topic.name]
     with subprocess.Popen(
         [sys.executable, "-m", "tests.examples.broker.live.clients.consumer_process", *arguments],

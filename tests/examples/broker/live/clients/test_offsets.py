@@ -1,4 +1,4 @@
-"""Clients find their way in a log: where it begins and ends, and what came when."""
+"""Offsets of a log: its bounds, and lookups by timestamp."""
 
 import pytest
 

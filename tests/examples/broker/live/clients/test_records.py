@@ -1,4 +1,4 @@
-"""Records come out as they went in, whoever wrote and whoever reads."""
+"""Records survive a round trip between all pairs of clients."""
 
 from itertools import product
 
@@ -31,12 +31,12 @@ RECORDS = (
 )
 ACKS = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 MAX_MESSAGE_BYTES = TopicConfig().max_message_bytes
-# Of a batch of one record without key or headers, whose length and value's length take three bytes each.
+# Bytes of a batch with one record without key and headers, whose two lengths take three bytes each.
 OVERHEAD = 61 + 11
 
 
 def take(consumer: Consumer, count: int) -> dict[int, Record]:
-    """Records by offset; AssertionError when one takes too long."""
+    """Return records by offset. Raises AssertionError when one takes too long."""
     taken: dict[int, Record] = {}
     for _ in range(count):
         entry = consumer.take(PATIENCE)
@@ -46,7 +46,7 @@ def take(consumer: Consumer, count: int) -> dict[int, Record]:
 
 
 def read(client: Client, topic: LiveTopic, count: int) -> dict[int, Record]:
-    """The first of the topic."""
+    """Return the first records of the topic."""
     with client.consumer(topic.cluster.bootstrap_servers, ConsumerSettings()) as consumer:
         consumer.read(topic.name, 0)
         return take(consumer, count)
@@ -107,7 +107,7 @@ def test_the_largest_record_is_accepted_and_one_byte_more_is_refused(
         with pytest.raises(Refused) as refused:
             producer.send(topic.name, Record(bytes(MAX_MESSAGE_BYTES - OVERHEAD + 1)))
         assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
-        # The producer is none the worse for it.
+        # The producer still works.
         assert producer.send(topic.name, Record(b"small")) == [1]
     assert topic.batches()[0].size_in_bytes == MAX_MESSAGE_BYTES
     assert read(client, topic, 2) == {0: largest, 1: Record(b"small")}

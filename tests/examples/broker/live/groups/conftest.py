@@ -1,4 +1,4 @@
-"""A consumer group for each test that asks for one, with each client in turn."""
+"""A consumer group for a test, with each client in turn."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.examples.broker.live.live_cluster import LiveCluster
 
 @pytest.fixture(params=CONSUMERS)
 def client(request: pytest.FixtureRequest) -> str:
-    """The name of one; a test that asks for it is run with every one of them."""
+    """The name of a client. Runs the test with each client in turn."""
     name: str = request.param
     return name
 
@@ -24,6 +24,6 @@ def group_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def group(shared_cluster: LiveCluster, client: str, group_name: str) -> Iterator[LiveGroup]:
-    """Nobody is in it yet. After the test everybody leaves, and nothing may be left waiting."""
+    """A group without members. After the test its members leave, and no operation may stay pending."""
     with LiveGroup.running(shared_cluster, client, group_name) as group:
         yield group

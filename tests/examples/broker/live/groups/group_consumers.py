@@ -1,4 +1,4 @@
-"""Members of consumer groups by three clients, with one face that is polled."""
+"""Members of consumer groups by three clients, with one interface."""
 
 import asyncio
 import warnings
@@ -11,7 +11,7 @@ from aiokafka import ConsumerRebalanceListener as AiokafkaListener
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 with warnings.catch_warnings():
-    # The way it loads its schemas is deprecated in Python 3.11 and 3.12, and not any more in 3.13.
+    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import ConsumerRebalanceListener as KafkaPythonListener  # type: ignore[import-untyped]  # has no types
     from kafka import KafkaConsumer
@@ -22,9 +22,9 @@ with warnings.catch_warnings():
         RangePartitionAssignor,
     )
 
-# Milliseconds. A long poll keeps nobody from hearing what else there is to do.
+# Milliseconds. Short, so that a member soon notices other work.
 POLL_MS: Final = 20
-# kafka-python joins once more when a join is answered between two polls, so that has to be unlikely.
+# kafka-python joins again when a join is answered between two polls, so a poll has to be long.
 KAFKA_PYTHON_POLL_MS: Final = 500
 HEARTBEAT_INTERVAL_MS: Final = 100
 BACKOFF_MS: Final = 50
@@ -34,7 +34,7 @@ REBALANCE_TIMEOUT_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """``session_timeout`` is in seconds. The broker is told ``name`` as the client id."""
+    """The settings of a member. ``session_timeout`` is in seconds, ``name`` is the client id."""
 
     client: str
     bootstrap_servers: str
@@ -51,7 +51,7 @@ class MemberSettings:
 
 
 class Listener(Protocol):
-    """Is told of partitions of the topic before anybody else may have them, and once they are one's own."""
+    """Is called with revoked partitions before others get them, and with newly assigned ones."""
 
     def assigned(self, partitions: frozenset[int]) -> None: ...
 
@@ -59,14 +59,14 @@ class Listener(Protocol):
 
 
 class GroupConsumer(Protocol):
-    """Subscribed from the beginning; it takes part in the group only as long as it is polled."""
+    """A subscribed consumer, which takes part in the group only while it is polled."""
 
     def poll(self) -> list[tuple[int, int]]:
-        """Partition and offset of what there is to read, after a moment if there is nothing."""
+        """Return the partition and offset of the next records; an empty list after a short wait."""
         ...
 
     def commit(self) -> None:
-        """All that was read, in the partitions it still has."""
+        """Commit the offsets of all records read, in the partitions that it still has."""
         ...
 
     def close(self) -> None: ...
@@ -115,7 +115,7 @@ class ConfluentConsumer:
 
 
 class AiokafkaConsumer:
-    """Its loop runs only while it is used, which is all the time."""
+    """Its event loop runs only within the calls, which follow each other at once."""
 
     def __init__(self, settings: MemberSettings, listener: Listener) -> None:
         self._runner = asyncio.Runner()

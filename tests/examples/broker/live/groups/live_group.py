@@ -1,4 +1,4 @@
-"""A consumer group on a running cluster: its members, and how its coordinator sees it."""
+"""A consumer group on a running cluster: its members, and its state at the coordinator."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -22,13 +22,13 @@ from tests.examples.broker.live.groups.member_process import Assigned, Member
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 PARTITIONS: Final = 6
-# Seconds. Longer than anybody waits here, so that who is gone sooner has not expired.
+# Seconds. Longer than any wait, so that a member that is gone earlier has not expired.
 LONG_SESSION: Final = 4 * PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The group at one moment: ids and signs of life by the members' names."""
+    """The group at one moment, with member ids and heartbeat counts by the members' names."""
 
     state: GroupState
     generation_id: int
@@ -38,7 +38,7 @@ class Snapshot:
 
 
 class LiveGroup:
-    """A topic of its own is all it reads. Every member is made by the same client."""
+    """A group that reads a topic of its own. All members use the same client."""
 
     def __init__(self, cluster: LiveCluster, client: str, name: str) -> None:
         self.cluster = cluster
@@ -50,7 +50,7 @@ class LiveGroup:
     @classmethod
     @contextmanager
     def running(cls, cluster: LiveCluster, client: str, name: str) -> Iterator[Self]:
-        """When the block ends its members leave, and then nothing waits in any purgatory any more."""
+        """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         new_topic = NewTopic(group.topic, PARTITIONS, 3)
         cluster.look(lambda running: running.controller.create_topic(new_topic))
@@ -81,7 +81,7 @@ class LiveGroup:
         instance_id: str | None = None,
         cooperative: bool = False,
     ) -> Member:
-        """Start a member; ``settle`` waits until it has its place."""
+        """Start a member. ``settle`` waits until it is in the group."""
         member = Member(
             MemberSettings(
                 self.client,
@@ -98,7 +98,7 @@ class LiveGroup:
         return member
 
     def settle(self, *members: Member) -> Snapshot:
-        """Wait until these, and nobody else, are the group, and have all partitions among them."""
+        """Wait until exactly these members are in the group, and have all partitions among them."""
         names = {member.name for member in members}
 
         def settled() -> Snapshot | None:
@@ -107,7 +107,7 @@ class LiveGroup:
             seen = self.snapshot()
             if seen is None or seen.state is not GroupState.STABLE or seen.member_ids.keys() != names:
                 return None
-            # Who has nothing has not heard yet: there is something for everybody.
+            # Every member gets a partition; one without has not got its assignment yet.
             held = [member.partitions for member in members]
             every = sorted(chain.from_iterable(held))
             return seen if all(held) and every == list(range(PARTITIONS)) else None
@@ -117,11 +117,11 @@ class LiveGroup:
         return found
 
     def snapshot(self) -> Snapshot | None:
-        """None while nobody coordinates it, or it does not exist."""
+        """Return the group's state; None while it has no coordinator or does not exist."""
         return self.cluster.look(self._snapshot)
 
     def seen(self) -> Snapshot:
-        """It exists, and somebody coordinates it."""
+        """Return the state of a group that exists and has a coordinator."""
         snapshot = self.snapshot()
         assert snapshot is not None
         return snapshot
@@ -133,7 +133,7 @@ class LiveGroup:
         return found.broker_id
 
     def offsets(self) -> dict[int, int]:
-        """Those committed, by partition."""
+        """Return the committed offsets by partition."""
 
         def look(cluster: Cluster) -> dict[int, int]:
             coordinator = self._coordinator(cluster)
@@ -144,7 +144,7 @@ class LiveGroup:
         return self.cluster.look(look)
 
     def produce(self, count: int) -> None:
-        """So many records more in each partition."""
+        """Produce this many more records to each partition."""
         producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
         for partition in range(PARTITIONS):
             for number in range(count):
@@ -152,7 +152,7 @@ class LiveGroup:
         assert producer.flush(PATIENCE) == 0
 
     def expel(self, *instance_ids: str) -> None:
-        """Static members, which do not leave by themselves; as an administrator can."""
+        """Remove static members, which do not leave by themselves, as an administrator does."""
 
         def leave(cluster: Cluster) -> None:
             coordinator = self._coordinator(cluster)
@@ -163,7 +163,7 @@ class LiveGroup:
         self.cluster.look(leave)
 
     def shared(self) -> list[tuple[int, str, str]]:
-        """Who has had a partition when somebody else had not given it up yet: partition, first, second."""
+        """Return each partition that two members had at once, with the first and the second member."""
         for member in self.members:
             member.listen()
         moves = sorted(
@@ -181,7 +181,7 @@ class LiveGroup:
         return shared
 
     def waiting(self) -> dict[tuple[int, str], int]:
-        """How many operations wait on behalf of clients, by broker and purgatory."""
+        """Count the pending operations of clients by broker and purgatory."""
         return self.cluster.look(_waiting)
 
     def _coordinator(self, cluster: Cluster) -> Node | None:
@@ -194,7 +194,7 @@ class LiveGroup:
         coordinator = self._coordinator(cluster)
         if coordinator is None:
             return None
-        # It may not have heard yet that it is.
+        # It may not know yet that it is the coordinator.
         groups: dict[str, Group] = {group.group_id: group for group in coordinator.groups._groups}
         group = groups.get(self.group_id)
         if group is None:
@@ -217,7 +217,7 @@ def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
     }
     for broker_id, node in cluster.nodes.items():
         fetches = node.replicas.fetch_purgatory
-        # Followers never stop.
+        # Followers always have a pending fetch.
         waiting[broker_id, fetches.name] -= sum(
             isinstance(fetch, DelayedFetch) and fetch._params.from_follower for fetch in fetches.operations()
         )

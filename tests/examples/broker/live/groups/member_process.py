@@ -1,4 +1,4 @@
-"""A member of a consumer group in a process of its own, so that it can be killed like one."""
+"""A member of a consumer group in its own process, so that it can be killed."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from tests.examples.broker.live.groups.group_consumers import CONSUMERS, MemberSettings
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
-# Where the clients are imported once, and not by each member.
+# The fork server imports the clients once for all members.
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 
@@ -23,7 +23,7 @@ class Command(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``at`` is by the monotonic clock, which is the same for all processes."""
+    """``at`` is the time of the monotonic clock, which all processes share."""
 
     at: float
     partitions: frozenset[int]
@@ -52,16 +52,16 @@ class Failed:
 
 
 class Member:
-    """What the process has told so far, and what it can be made to do."""
+    """A member's process: the events that it has reported, and the commands that it takes."""
 
     def __init__(self, settings: MemberSettings) -> None:
         self.name = settings.name
         self.session_timeout = settings.session_timeout
         self.instance_id = settings.instance_id
         self.moves: list[Assigned | Revoked] = []
-        """In order. A member that is made to end has given up everything by that."""
+        """The changes of its partitions, in order. A member that is ended has no partitions any more."""
         self.reads: list[tuple[int, int]] = []
-        """Partition and offset, in order."""
+        """The partition and offset of each record read, in order."""
         self.failure: str | None = None
         self._commits = 0
         self._connection, theirs = PROCESSES.Pipe()
@@ -74,7 +74,7 @@ class Member:
 
     @property
     def partitions(self) -> frozenset[int]:
-        """Those it has now."""
+        """The partitions that it has now."""
         self.listen()
         held: frozenset[int] = frozenset()
         for move in self.moves:
@@ -86,12 +86,12 @@ class Member:
         return self._process.is_alive()
 
     def listen(self) -> None:
-        """Take in what it has told meanwhile."""
+        """Process the events that it has reported."""
         try:
             while self._connection.poll():
                 self._note(self._connection.recv())
         except (EOFError, ConnectionResetError):
-            # It has ended, and all it said was heard.
+            # It has ended, and all of its events are processed.
             self._process.join(PATIENCE)
 
     def reads_of(self, partition: int) -> list[int]:
@@ -99,19 +99,19 @@ class Member:
         return [offset for index, offset in self.reads if index == partition]
 
     def commit(self) -> None:
-        """All it has read."""
+        """Commit the offsets of all records read."""
         before = self._commits
         self._connection.send(Command.COMMIT)
         until(lambda: self._heard_commits() > before or self.failure, explain=lambda: self)
         assert self.failure is None, self
 
     def close(self) -> None:
-        """As its client does it: a dynamic member leaves its group."""
+        """Close the client. A dynamic member leaves its group by that."""
         self.begin_to_close()
         self.finish_closing()
 
     def begin_to_close(self) -> None:
-        # Not every client tells of what it gives up now.
+        # Not every client reports the partitions that it loses when it closes.
         self._give_up()
         self._connection.send(Command.CLOSE)
 
@@ -126,7 +126,7 @@ class Member:
         self._give_up()
 
     def suspend(self) -> None:
-        """Let it hang, with its connections open."""
+        """Stop the process by SIGSTOP, with its connections open."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -136,7 +136,7 @@ class Member:
         self.moves.append(Revoked(time.monotonic(), self.partitions))
 
     def _end(self) -> None:
-        # What it has to say may be more than the pipe holds.
+        # Its events may be more than the pipe holds.
         until(self._has_ended, explain=lambda: self)
 
     def _has_ended(self) -> bool:
@@ -164,7 +164,7 @@ class Member:
 
 
 class _Teller:
-    """The listener within the process."""
+    """The listener in the member's process."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""What administrators can do to groups, with those clients that offer it."""
+"""Administration of groups, with the clients that support it."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 with warnings.catch_warnings():
-    # The way it loads its schemas is deprecated in Python 3.11 and 3.12, and not any more in 3.13.
+    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka.admin  # type: ignore[import-untyped]  # has no types
 
@@ -100,7 +100,7 @@ def test_static_members_are_removed_by_instance_id_and_leave_an_ordinary_empty_g
     gone, left = group.join("ann", instance_id="a"), group.join("ben", instance_id="b")
     before = group.settle(gone, left)
     gone.close()
-    # Closing is not leaving, for a static member.
+    # A static member does not leave when it closes.
     assert group.seen().member_ids == before.member_ids
     kafka_python_admin.remove_group_members(
         group.group_id, [kafka.admin.MemberToRemove(group_instance_id="a")]
@@ -133,7 +133,7 @@ def alter(admin: AdminClient, group: LiveGroup, offset: int) -> None:
 
 
 def deletion(admin: AdminClient, group: LiveGroup) -> int | None:
-    """The error that is the answer, if it is one."""
+    """Return the error code of the deletion; None without an error."""
     error = admin.delete_consumer_groups([group.group_id])[group.group_id].exception(PATIENCE)
     if error is None:
         return None

@@ -1,4 +1,4 @@
-"""The broker that coordinates a group dies: another goes on with it where it was."""
+"""The coordinator of a group fails, and another broker continues."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
         )
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
 
-        # They find it, and it knows them.
+        # The members find the new coordinator, and it knows them.
         until(
             lambda: all(
                 beats > handed_over.heartbeats[name] for name, beats in group.seen().heartbeats.items()
@@ -43,7 +43,7 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
             member.commit()
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 5)
 
-        # It rebalances as ever, and nobody begins anew.
+        # The group can rebalance, and no member reads from the start.
         members.append(group.join("cid"))
         assert group.settle(*members).generation_id > before.generation_id
         group.produce(1)
@@ -56,8 +56,8 @@ def test_a_member_that_fails_with_its_coordinator_is_removed_by_the_next_one(
     cluster: LiveCluster, client: str, group_name: str
 ) -> None:
     with LiveGroup.running(cluster, client, group_name) as group:
-        victim, other = group.join("victim", session_timeout=2.0), group.join("ann")
-        before = group.settle(victim, other)
-        victim.kill()
+        failing, other = group.join("failing", session_timeout=2.0), group.join("ann")
+        before = group.settle(failing, other)
+        failing.kill()
         cluster.kill(group.coordinator)
         assert group.settle(other).generation_id > before.generation_id

@@ -1,4 +1,4 @@
-"""Members that die or hang are removed after their session timeout, not before; what they committed stays."""
+"""Members that fail or hang are removed at their session timeout; their commits stay."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SESSION = 1.0
 
 
 def beat(group: LiveGroup, name: str) -> float:
-    """Wait for a sign of life; a moment at which it had not been given yet."""
+    """Wait for a heartbeat of the member; return a time shortly before it."""
     first = last = group.seen()
     while True:
         snapshot = group.seen()
@@ -24,21 +24,21 @@ def beat(group: LiveGroup, name: str) -> float:
 
 
 def removed(group: LiveGroup, name: str) -> Snapshot:
-    """The group as soon as it is without the member."""
+    """Wait until the member is removed; return the group's state."""
     found = until(lambda: None if name in (snapshot := group.seen()).member_ids else snapshot)
     assert found is not None
     return found
 
 
 def test_a_killed_member_is_removed_after_its_session_timeout_and_not_before(group: LiveGroup) -> None:
-    victim = group.join("victim", session_timeout=SESSION)
+    failing = group.join("failing", session_timeout=SESSION)
     others = [group.join(name) for name in ("ann", "ben")]
-    before = group.settle(victim, *others)
-    alive = beat(group, "victim")
-    victim.kill()
-    # Its connections are gone, and that changes nothing.
+    before = group.settle(failing, *others)
+    alive = beat(group, "failing")
+    failing.kill()
+    # Its closed connections do not change the group.
     assert group.seen().state is GroupState.STABLE
-    after = removed(group, "victim")
+    after = removed(group, "failing")
     assert SESSION <= after.at - alive < SESSION + PATIENCE
     assert group.settle(*others).generation_id > before.generation_id
     assert [len(member.partitions) for member in others] == [3, 3]
@@ -46,34 +46,34 @@ def test_a_killed_member_is_removed_after_its_session_timeout_and_not_before(gro
 
 
 def test_a_hanging_member_is_removed_and_rejoins_with_another_id(group: LiveGroup) -> None:
-    victim = group.join("victim", session_timeout=SESSION)
+    failing = group.join("failing", session_timeout=SESSION)
     other = group.join("ann")
-    before = group.settle(victim, other)
-    alive = beat(group, "victim")
-    victim.suspend()
-    after = removed(group, "victim")
+    before = group.settle(failing, other)
+    alive = beat(group, "failing")
+    failing.suspend()
+    after = removed(group, "failing")
     assert SESSION <= after.at - alive < SESSION + PATIENCE
     until(lambda: len(other.partitions) == PARTITIONS)
-    victim.resume()
-    again = group.settle(victim, other)
+    failing.resume()
+    again = group.settle(failing, other)
     assert again.member_ids["ann"] == before.member_ids["ann"]
-    assert again.member_ids["victim"] != before.member_ids["victim"]
+    assert again.member_ids["failing"] != before.member_ids["failing"]
 
 
 def test_a_successor_continues_from_the_committed_offsets(group: LiveGroup) -> None:
-    victim, other = group.join("victim", session_timeout=SESSION), group.join("ann")
-    group.settle(victim, other)
-    lost = victim.partitions
+    failing, other = group.join("failing", session_timeout=SESSION), group.join("ann")
+    group.settle(failing, other)
+    lost = failing.partitions
     group.produce(4)
-    until(lambda: all(victim.reads_of(partition) == [0, 1, 2, 3] for partition in lost))
-    victim.commit()
+    until(lambda: all(failing.reads_of(partition) == [0, 1, 2, 3] for partition in lost))
+    failing.commit()
     group.produce(3)
-    until(lambda: all(victim.reads_of(partition)[-1] == 6 for partition in lost))
-    victim.kill()
+    until(lambda: all(failing.reads_of(partition)[-1] == 6 for partition in lost))
+    failing.kill()
     group.produce(2)
     group.settle(other)
     until(lambda: all(other.reads_of(partition)[-1:] == [8] for partition in range(PARTITIONS)))
-    # What was read but not committed is read again, and what was committed is not.
+    # Records that were read but not committed are read again, committed ones are not.
     assert all(other.reads_of(partition) == [4, 5, 6, 7, 8] for partition in lost)
     assert all(set(other.reads_of(partition)) == set(range(9)) for partition in set(range(PARTITIONS)) - lost)
     assert group.offsets() == dict.fromkeys(lost, 4)

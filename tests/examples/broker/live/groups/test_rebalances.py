@@ -1,4 +1,4 @@
-"""Members come and go: every partition is always somebody's, and never two's."""
+"""Members join and leave: every partition always has one member, and never two."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_three_members_share_the_partitions_and_leave_no_pending_operation(group
         for name in ("produce", "delete records", "join", "sync", "heartbeat", "topic", "elect leader")
         if purgatories[name].pending
     ] == []
-    # They were in use.
+    # The purgatories were in use.
     used = {
         name for purgatories in statistics.values() for name in purgatories if purgatories[name].completed
     }
@@ -45,7 +45,7 @@ def test_the_partitions_of_a_leaving_member_go_to_the_others_at_once(group: Live
     before = group.settle(*members)
     for left in (1, 0):
         members.pop(left).close()
-        # Its session would outlast the patience here.
+        # Its session lasts longer than the test waits.
         after = group.settle(*members)
         assert after.generation_id > before.generation_id
         before = after

@@ -1,4 +1,4 @@
-"""Members with a name of their own (KIP-345): who is back in time finds everything as it was."""
+"""Static members (KIP-345): a client that returns in time keeps its assignment."""
 
 import pytest
 
@@ -30,15 +30,14 @@ def test_a_static_member_that_returns_within_its_session_causes_no_rebalance(
     assert after.generation_id == before.generation_id
     assert again.partitions == held
     assert len(second.moves) == moves
-    # It is the same to the group, yet under a new id, so that its predecessor is recognized should it live.
+    # It is the same member with a new id, so that the coordinator can fence the previous client.
     assert after.member_ids["ben"] == before.member_ids["ben"]
     assert after.member_ids["ann"] != before.member_ids["ann"]
     group.produce(1)
     until(lambda: all(again.reads_of(partition) == [2] for partition in held))
 
 
-# Of the others, aiokafka does not tell the coordinator which name it goes by when it sends heartbeats, and
-# kafka-python keeps it to itself that it is fenced.
+# aiokafka sends no group instance id with its heartbeats, and kafka-python does not report that it is fenced.
 @pytest.mark.parametrize("client", ["confluent-kafka"])
 def test_of_two_clients_with_one_instance_id_the_earlier_one_is_fenced(group: LiveGroup) -> None:
     elder = group.join("ann", instance_id="a")

@@ -1,0 +1,49 @@
+"""FindCoordinator: requests and responses."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v6 import FindCoordinatorRequest
+from kio.schema.types import GroupId
+from kio.static.primitive import i8
+
+from examples.broker.errors import ApiError
+from examples.broker.errors import ErrorCode as DomainErrorCode
+from examples.broker.handlers.find_coordinator import find_coordinator
+from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol.apis import FIND_COORDINATOR
+from examples.broker.protocol.codec import RequestContext
+
+READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
+CONTEXT = RequestContext(FIND_COORDINATOR, FIND_COORDINATOR.max_version, 1, "reader", "10.0.0.1")
+
+
+class Directory:
+    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
+        if group_id == ELSEWHERE:
+            raise ApiError(DomainErrorCode.COORDINATOR_NOT_AVAILABLE, "nobody leads it")
+        return BrokerRegistration(2, "10.0.0.2", 9094)
+
+
+async def test_each_group_gets_its_coordinator_or_an_error() -> None:
+    request = FindCoordinatorRequest(coordinator_keys=(READERS, ELSEWHERE))
+    found, missing = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
+    assert (found.key, found.node_id, found.host, found.port, found.error_code) == (
+        READERS,
+        2,
+        "10.0.0.2",
+        9094,
+        ErrorCode.none,
+    )
+    assert (missing.key, missing.node_id, missing.error_code) == (
+        ELSEWHERE,
+        -1,
+        ErrorCode.coordinator_not_available,
+    )
+    assert missing.error_message is not None
+
+
+@pytest.mark.parametrize("key_type", [1, 2])
+async def test_transactions_and_share_groups_have_no_coordinator(key_type: int) -> None:
+    request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=("any",))
+    (coordinator,) = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
+    assert coordinator.error_code is ErrorCode.invalid_request
