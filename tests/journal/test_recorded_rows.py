@@ -65,6 +65,7 @@ async def test_a_checked_key_is_a_row(virtual_time: VirtualTimeLoop, directory: 
         held.check_and_complete("a")
         await asyncio.sleep(1)
         await held.sweep(("nobody", 1))
+    assert (journal.lost_operations, journal.lost_checks) == (0, 0)
     first, second = rows(CHECKS)
     assert second["checked"] - first.pop("checked") == timedelta(seconds=1)
     assert first == {"node": "n1", "purgatory": "fetch", "key": "a", "tried": 2, "completed": 1}

@@ -72,7 +72,7 @@ def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture
      ["generate", "x", "--hot", "1.5"], ["generate", "x", "--zipf", "nan"],
      ["generate", "x", "--start", "noon"], ["generate", "x", "--start", "0001-01-01T00:00+01:00"],
      ["generate", "x", "--kind", "Fetch:1"],
-     ["generate", "x", "--kind", "Fetch:1:1:0"]],
+     ["generate", "x", "--kind", "Fetch:1:1:0"], ["generate", "x", "--kind", "Fetch:0:1:1"]],
     ids=" ".join,
 )  # fmt: skip
 def test_invalid_arguments_are_a_usage_error(arguments: list[str]) -> None:

@@ -464,11 +464,12 @@ def test_a_task_can_add_itself_again_while_it_runs() -> None:
 # Deadlines in the past and beyond all time
 
 
+@pytest.mark.parametrize("now", [7.0, 7.0004], ids=["at the start of a tick", "between two ticks"])
 @pytest.mark.parametrize("delay", [0, 0.0, -0.001, -1e300, -math.inf])
-def test_a_task_that_is_due_already_is_not_kept(delay: float) -> None:
+def test_a_task_that_is_due_already_is_not_kept(delay: float, now: float) -> None:
     clock = Clock(5.0)
     timer = started(clock)
-    clock.now = 7.0
+    clock.now = now
     task = Task(clock)
     assert timer.add(task, delay) is False
     assert not task.scheduled
