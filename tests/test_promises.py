@@ -1074,3 +1074,55 @@ async def test_promise_13_a_key_that_cannot_be_compared_is_refused_whole(purgato
     assert purgatory.operations("other") == []
     assert gate.state.name == "NEW"
     assert purgatory.try_complete_else_watch(gate, ["other"]).state is OperationState.PENDING
+
+
+# 14. Survives
+
+
+class HookedKey:
+    """A key whose comparison runs a user's code."""
+
+    action: Callable[[], object] = staticmethod(lambda: None)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        self.action()
+        return False
+
+
+def test_promise_14_an_operation_is_parked_wholly_or_not_at_all_when_a_comparison_raises() -> None:
+    clock = ManualClock()
+    held = clock.purgatory()
+    key = HookedKey()
+    bystander = held.try_complete_else_watch(Gate(60), [key])
+    key.action = raising(ArithmeticError("not with that"))
+    refused = Gate(5)
+    with pytest.raises(ArithmeticError):
+        held.try_complete_else_watch(refused, ["first", HookedKey()])
+    assert (refused.state, refused.scheduled, refused.keys) == (OperationState.NEW, False, ())
+    assert held.operations() == [bystander]
+    assert len(held.timer) == 1
+    # The refused operation can be offered again, and the others go on.
+    held.try_complete_else_watch(refused, ["second"])
+    clock.advance(5)
+    assert (refused.state, bystander.state) == (OperationState.EXPIRED, OperationState.PENDING)
+
+
+@pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel])
+def test_promise_14_an_operation_that_a_comparison_ends_while_it_is_parked_leaves_every_book(
+    end: Callable[[Gate], bool],
+) -> None:
+    held = ManualClock().purgatory()
+    key = HookedKey()
+    bystander = held.try_complete_else_watch(Gate(60), [key])
+    gate = Gate(5)
+    key.action = lambda: end(gate)
+    held.try_complete_else_watch(gate, ["first", HookedKey(), "last"])
+    assert gate.done
+    assert gate.ran.count("on_complete") == (end is Gate.force_complete)
+    assert held.operations() == [bystander]
+    assert (held.statistics().pending, held.statistics().watched, len(held.timer)) == (1, 1, 1)
+    assert end(bystander)
+    assert (held.statistics().pending, held.statistics().keys, held.timer.armed) == (0, 0, False)
