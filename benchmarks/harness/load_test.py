@@ -72,7 +72,7 @@ class Point:
         return cls(point["target"], {metric: list(point[metric]) for metric in METRICS})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """A design in one build, with a point for each rate that it was measured at."""
 
@@ -139,7 +139,7 @@ class Sweep:
     def from_json(cls, sweep: Mapping[str, Any]) -> Self:
         """The sweep that was recorded."""
         curves = list(map(Curve.from_json, sweep["curves"]))
-        return cls(**sweep | {"curves": curves, "generator": Curve.from_json(sweep["generator"])})
+        return cls(**{**sweep, "curves": curves, "generator": Curve.from_json(sweep["generator"])})
 
 
 @dataclass(frozen=True)
