@@ -149,10 +149,10 @@ class SystemTimer(Timer):
 
     A bucket that is due puts its entries a level down, again and again until they are due themselves.
 
-    As in Kafka, time is cut to whole milliseconds when an entry is added, so that it expires up to a millisecond
-    early. The JVM's reaper is a thread that polls the delay queue, for 200 ms at most each time; here a timer of
-    the loop is armed for the head of the queue. Due entries run on another thread there; here they run once all
-    due buckets have been emptied, and can be cancelled until then.
+    As in Kafka, time is cut to whole milliseconds when an entry is added, so that it expires up to a
+    millisecond early. The JVM's reaper is a thread that polls the delay queue, for 200 ms at most each time;
+    here a timer of the loop is armed for the head of the queue. Due entries run on another thread there;
+    here they run once all due buckets have been emptied, and can be cancelled until then.
     """
 
     def __init__(

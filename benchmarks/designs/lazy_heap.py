@@ -24,8 +24,8 @@ class LazyHeap(Timer):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry, whose
-        # place is that number as long as the item is not a tombstone.
+        # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry,
+        # whose place is that number as long as the item is not a tombstone.
         self._heap: list[tuple[float, int, Entry]] = []
         self._added = 0
         self.tombstones = 0

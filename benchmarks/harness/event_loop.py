@@ -94,9 +94,9 @@ class CollectorPauses:
 class Heartbeat:
     """The worst stalls of the loop: the delay of a beat that is due a millisecond after the last, in seconds.
 
-    `worst` is the stall as other tasks see it. `worst_apart` leaves out the collector's pauses, beat by beat.
-    `worst_busy` is the most processor time that the thread used between two beats, without these pauses: where
-    it is much less than the stall, the machine gave the processor to another process.
+    `worst` is the stall as other tasks see it. `worst_apart` leaves out the collector's pauses, beat by
+    beat. `worst_busy` is the most processor time that the thread used between two beats, without these
+    pauses: where it is much less than the stall, the machine gave the processor to another process.
     """
 
     def __init__(self) -> None:

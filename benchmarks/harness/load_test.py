@@ -12,7 +12,8 @@ from typing import Any, Self
 # The part of the target rate below which a design counts as saturated, and how far behind, in milliseconds.
 ACHIEVED = 0.95
 BEHIND_MS = 100.0
-# A design is not measured further after so many rates in a row that saturate it: one may be the machine's fault.
+# A design is not measured further after so many rates in a row that saturate it: one may be the machine's
+# fault.
 ENOUGH = 2
 METRICS = (
     "achieved", "behind_ms", "sent", "completed", "expired", "cpu_seconds", "late_p50_ms", "late_p99_ms", "held",
@@ -24,8 +25,8 @@ METRICS = (
 class Measurement:
     """The figures of one run under load; None where the design does not tell them."""
 
-    # Requests per second, from the start to the end of the last one; without the time that the plan has between
-    # the last arrival and that end.
+    # Requests per second, from the start to the end of the last one; without the time that the plan has
+    # between the last arrival and that end.
     achieved: float
     # Milliseconds by which the last arrival came later than planned.
     behind_ms: float

@@ -2,7 +2,8 @@
 
 Prints the tables of docs/timeouts.md. The operations are those of ``purgatory-pipeline generate``: waits are
 log-normal, each cut off by its timeout or by a caller that leaves. Seeds are fixed, so the tables are the
-same on each run. With ``--directory DATASET`` it prints the advice for a dataset that ``advise`` has been run on.
+same on each run. With ``--directory DATASET`` it prints the advice for a dataset that ``advise`` has been
+run on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of a view of the dashboard for the loop.
 
-A view is one snapshot, in JSON. However many operations are pending, it looks at a bounded number of them; the
-time depends on whether they are many on one key or on many, and on where in memory they are.
+A view is one snapshot, in JSON. However many operations are pending, it looks at a bounded number of them;
+the time depends on whether they are many on one key or on many, and on where in memory they are.
 """
 
 from __future__ import annotations

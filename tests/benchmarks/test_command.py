@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,22 +41,6 @@ def test_the_default_is_quick_waits_and_full_means_five_repetitions() -> None:
     quick, full = command.parse([]), command.parse(["timers", "timers", "--full"])
     assert (quick.suites, quick.repetitions, quick.full) == (["waits"], 2, False)
     assert (full.suites, full.repetitions) == (["timers"], 5)
-
-
-def test_the_help_names_every_suite(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["--help"])
-    printed = capsys.readouterr().out
-    assert all(f"\n  {suite} " in printed for suite in command.SUITES)
-
-
-def test_uvloop_has_to_be_installed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(SystemExit):
-        command.main(["--loop", "uvloop"])
-    assert "uvloop is not installed" in capsys.readouterr().err
 
 
 @pytest.mark.slow

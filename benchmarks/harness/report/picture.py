@@ -55,7 +55,8 @@ FAMILIAR = ("Kafka 0.8", "Kafka's present design", "Kafka 0.9")
 LEGEND_COLUMNS = 3
 # Inches.
 LEGEND_LINE = 0.2
-# Two groups of cases share a picture if they have at least this part in common: otherwise much of it is empty.
+# Two groups of cases share a picture if they have at least this part in common: otherwise much of it is
+# empty.
 IN_COMMON = 0.75
 
 

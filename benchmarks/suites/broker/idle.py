@@ -14,12 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table, percentile
-from benchmarks.harness.processes import (
-    allow_open_files,
-    processor_seconds,
-    resident_bytes,
-    stat_fields,
-)
+from benchmarks.harness.processes import allow_open_files, processor_seconds, resident_bytes, stat_fields
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.broker.clusters import EXAMPLE, PATIENCE, TOPIC, Cluster, cases, running
 from examples.broker.protocol.apis import FETCH

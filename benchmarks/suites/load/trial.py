@@ -29,8 +29,8 @@ from benchmarks.suites.waits.alternative import RoundTripAlternative, Tally
 from benchmarks.suites.waits.older_designs import CountedOperation, CountedRequest, Kafka08, KafkaToday
 from benchmarks.suites.waits.purgatory_waits import CountedWait, PurgatoryCallback
 
-# Arrivals and completions in one batch: about half a millisecond's work for a fast design. Then the event loop
-# iterates, in which the design's own timers run.
+# Arrivals and completions in one batch: about half a millisecond's work for a fast design. Then the event
+# loop iterates, in which the design's own timers run.
 BATCH = 128
 # Seconds to sleep when nothing is due. The poll of an event loop takes no less.
 PAUSE = 0.001

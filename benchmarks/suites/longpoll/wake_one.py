@@ -14,7 +14,8 @@ from benchmarks.harness.setting import Setting
 from benchmarks.suites.longpoll.clients import PATIENCE, Answer, Clients, Server, connected, running
 from benchmarks.suites.longpoll.ways import cases
 
-# The records of one measurement in a quick and in a full run, and of one that the usual way shows to all clients.
+# The records of one measurement in a quick and in a full run, and of one that the usual way shows to all
+# clients.
 RECORDS = (500, 2000)
 RECORDS_TO_ALL = 50
 
@@ -46,10 +47,7 @@ def wake_client(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 def _table(title: str, records: int) -> Table:
     return Table(
         title,
-        (
-            Column("processor_us", "CPU us/record"),
-            *medians(p50_ms="p50 ms", p99_ms="p99 ms", looks="looks"),
-        ),
+        (Column("processor_us", "CPU us/record"), *medians(p50_ms="p50 ms", p99_ms="p99 ms", looks="looks")),
         f"{records:,} records, one after the other, each with the answer to whom it wakes, who then "
         "asks again: the server's processor time for all of that; from sending the record to the client's "
         "answer; how often polls have looked for news, which the client that is woken does once, and again "

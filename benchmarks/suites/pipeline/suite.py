@@ -29,11 +29,7 @@ MEMORY_AIM = 1.15
 # Spark's overhead no longer matters where it takes less than so many times DuckDB's time.
 OVERHEAD = 2.0
 TOGETHER = "together"
-COLUMNS = (
-    Column("seconds", "seconds"),
-    Column("processor_seconds", "CPU s"),
-    Column("rss_mib", "peak MiB"),
-)
+COLUMNS = (Column("seconds", "seconds"), Column("processor_seconds", "CPU s"), Column("rss_mib", "peak MiB"))
 HEAP = Column("heap_mib", "heap MiB")
 
 Samples = Mapping[tuple[Journal, str], Sample]

@@ -57,8 +57,8 @@ def measured(command: Sequence[str], environment: Mapping[str, str]) -> Usage:
                     os.kill(left, signal.SIGKILL)
             process.wait()
         took = time.perf_counter() - began
-        # The first figure misses the time after the last look at a process, and processes between two looks; the
-        # second one misses those that no process has waited for, such as a JVM that Python has started.
+        # The first figure misses the time after the last look at a process, and processes between two looks;
+        # the second one misses those that no process has waited for, such as a JVM that Python has started.
         spent = max(spent, _reaped() - reaped)
         if process.returncode:
             output.seek(0)

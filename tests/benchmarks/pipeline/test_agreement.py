@@ -87,11 +87,7 @@ def test_pending_is_swept(tables: Path) -> None:
     first, second = rows(tables, "pending")
     # Two for ten seconds, three for twenty, and one from then on.
     mean = (2 * 10 + 3 * 20 + 1 * 30) / 60
-    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (
-        3,
-        pytest.approx(mean),
-        1,
-    )
+    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (3, pytest.approx(mean), 1)
     # The last one ends as this minute begins.
     assert (second["pending_max"], second["pending_mean"], second["pending_last"]) == (0, 0, 0)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -50,19 +48,3 @@ def test_memory_that_a_fork_shares_with_its_parent_counts_once() -> None:
 def test_a_failed_command_is_quoted() -> None:
     with pytest.raises(CommandFailed, match=r"(?s) ended with 3:\n.*so that is why"):
         run("import sys; print('so that is why', file=sys.stderr); sys.exit(3)")
-
-
-def test_nothing_is_left_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = tmp_path / "pid"
-    sleep = time.sleep
-
-    def interrupt(seconds: float) -> None:
-        if told.exists() and told.read_text():
-            raise KeyboardInterrupt
-        sleep(seconds)
-
-    monkeypatch.setattr(time, "sleep", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        run(f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(told.read_text()), 0)

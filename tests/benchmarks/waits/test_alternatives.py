@@ -41,11 +41,7 @@ def random_targets(count: int, keys: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize(
     ("alternative_type", "keys"),
-    [
-        *((each, 1) for each in ONE_KEY),
-        *((each, 3) for each in THREE_KEYS),
-        (DictAndCallAt, 1),
-    ],
+    [*((each, 1) for each in ONE_KEY), *((each, 3) for each in THREE_KEYS), (DictAndCallAt, 1)],
 )
 async def test_every_wait_is_completed_by_a_signal_or_expires_at_its_time(
     alternative_type: type[Alternative], keys: int, virtual_time: VirtualTimeLoop
