@@ -48,13 +48,13 @@ suites:
 """
 EXAMPLES = """\
 examples:
-  python -m benchmarks                                   waits, quickly: some five minutes python -m
-  benchmarks --only one-key memory             two benchmarks of it python -m benchmarks timers --loop uvloop
-  --json timers.json python -m benchmarks waits timers --full --json full.json     up to a million waits, in
-  forty minutes python -m benchmarks waits --only checks --sizes 2000,1000    with a thousand and two
-  thousand waits python -m benchmarks load --full --json load.json      17 minutes; with Kafka's own test, if
-  npm and Java are there python -m benchmarks pipeline --full --directory /big/disk    up to 100 million, two
-  hours and 40 GB
+  python -m benchmarks                                 waits, quickly: some five minutes
+  python -m benchmarks --only one-key memory           two benchmarks of it
+  python -m benchmarks --only checks --sizes 2000,1000      with a thousand and two thousand waits
+  python -m benchmarks timers --loop uvloop --json timers.json
+  python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
+  python -m benchmarks load --full --json load.json    17 minutes; Kafka's own test needs npm and Java
+  python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
 """
 
 

@@ -99,7 +99,7 @@ class RequestPurgatory(Generic[R]):
         return len(self._queue)
 
     def check_and_maybe_watch(self, request: R, keys: Sequence[Hashable]) -> bool:
-        """Check; watch the keys; check again; then start the timeout. Whether the request was satisfied here."""
+        """Check; watch the keys; check again; then start the timeout. Whether it was satisfied here."""
         if not keys or request.check_satisfied():
             return _satisfy(request)
         lists = self._watchers
@@ -122,7 +122,7 @@ class RequestPurgatory(Generic[R]):
         return False
 
     def update(self, key: Hashable) -> list[R]:
-        """Check the requests that watch `key`, and forget the satisfied; those that this call has satisfied."""
+        """Check the requests that watch `key`, and forget the satisfied; returns those of this call."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return []

@@ -93,7 +93,7 @@ class DelayedOperationPurgatory:
         return len(self.timer)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Try; watch the keys; try again; then start the timeout. Whether the operation was completed here."""
+        """Try; watch the keys; try again; then start the timeout. Whether it was completed here."""
         if operation.try_complete():
             return True
         lists = self._watchers

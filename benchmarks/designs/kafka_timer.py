@@ -145,7 +145,7 @@ DelayedBucket = tuple[int, int, TimerTaskList]
 
 
 class SystemTimer(Timer):
-    """Adds and cancels in O(1), and wakes for the next bucket that has been used, even if it is empty by then.
+    """Adds and cancels in O(1), and wakes for the next bucket that has been used, even if it is empty.
 
     A bucket that is due puts its entries a level down, again and again until they are due themselves.
 

@@ -22,7 +22,7 @@ class Entry(ABC):
 
 
 class Timer(ABC):
-    """Calls `expire` of each entry once its delay is over, by the time of `loop`, between `start` and `close`."""
+    """Calls `expire` of each entry when its delay is over, by the time of `loop`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

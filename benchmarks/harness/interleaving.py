@@ -15,7 +15,7 @@ from benchmarks.harness.worker import Measure
 def measure_all(
     benchmarks: Sequence[tuple[str, Benchmark]], repetitions: int, console: Console, measure: Measure
 ) -> Iterator[Result]:
-    """Measure one (suite, benchmark) after the other, with a progress bar, or a line for each without a terminal."""
+    """Measure one (suite, benchmark) after the other, with a progress bar or, without a terminal, a line."""
     if not console.is_terminal:
         for number, (suite, benchmark) in enumerate(benchmarks, 1):
             console.print(f"{number}/{len(benchmarks)} {benchmark.summary}\n")

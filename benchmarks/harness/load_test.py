@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import takewhile
 from typing import Any, Self
 
@@ -15,10 +15,6 @@ BEHIND_MS = 100.0
 # A design is not measured further after so many rates in a row that saturate it: one may be the machine's
 # fault.
 ENOUGH = 2
-METRICS = (
-    "achieved", "behind_ms", "sent", "completed", "expired", "cpu_seconds", "late_p50_ms", "late_p99_ms", "held",
-    "rss_mb",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,12 @@ class Measurement:
     rss_mb: float | None = None
 
 
+METRICS = tuple(each.name for each in fields(Measurement))
+
+
 @dataclass(frozen=True)
 class Point:
-    """A design under one load: each metric in the order of the repetitions, without those that have no figure."""
+    """A design under one load. Each metric has the figures of the repetitions that measured it."""
 
     target: float
     figures: dict[str, list[float]] = field(default_factory=lambda: {metric: [] for metric in METRICS})

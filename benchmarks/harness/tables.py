@@ -32,9 +32,11 @@ def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions:
             width=WIDTH,
         )
     console.print(
-        f"purgatory, {' and '.join(builds)}; {loop}; Python {platform.python_version()}; {os.cpu_count()} cores\n"
-        f"Figures are medians (minimum-maximum) of {repetitions} interleaved repetitions. Less is better, except "
-        "in figures per second. The ratio is that of the column beside it to the first row of its section.\n",
+        f"purgatory, {' and '.join(builds)}; {loop}; Python {platform.python_version()}; "
+        f"{os.cpu_count()} cores\n"
+        f"Figures are medians (minimum-maximum) of {repetitions} interleaved repetitions. Less is better, "
+        "except in figures per second. The ratio is that of the column beside it to the first row of its "
+        "section.\n",
         width=WIDTH,
     )
 
@@ -60,8 +62,8 @@ def show(result: Result, console: Console) -> None:
 def new_grid(title: str) -> Grid:
     """A table with its title and a first column for names."""
     grid = Grid(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0,
-        min_width=80,
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
+        padding=0, min_width=80,
     )  # fmt: skip
     grid.add_column("", no_wrap=True)
     return grid

@@ -119,7 +119,7 @@ BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
 
 
 def measure(loop: str, name: str, size: int, keys: int) -> Sample:
-    """Microseconds of each of so many operations: in the loop, the part that is added, and in other threads."""
+    """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
     samples = [
         [run(loop, _recorded(observed, size, keys)) for observed in (none, OBSERVED[name])]
         for _ in range(ROUNDS)

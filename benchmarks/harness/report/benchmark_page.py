@@ -13,7 +13,7 @@ from benchmarks.harness.report.picture import mostly_same
 from benchmarks.harness.report.ratio_chart import groups, ratio_chart
 
 HOW_TO_READ = (
-    "Medians (minimum-maximum) of interleaved repetitions. Less is better, but in what is counted per "
+    "Medians (minimum-maximum) of interleaved repetitions. Less is better, except in figures per "
     "second. The ratio is that of the column beside it to the first row of its section, within the same "
     "repetition."
 )

@@ -19,7 +19,7 @@ TITLE = "Requests at ever higher rates, until it saturates"
 HOW_TO_READ = (
     "For {seconds:g} s requests come at the target rate, and complete after log-normally distributed times, "
     "or expire. Points are medians of the repetitions, bands reach from minimum to maximum. A point is "
-    "hollow where the design did not keep up with the target; what has fallen behind is not offered the rest."
+    "hollow where the design did not keep up with the target; it then does not get the rest of the requests."
 )
 COLUMNS = {
     "achieved": "achieved/s",

@@ -28,8 +28,8 @@ here are written by `python -m benchmarks report`, from what the runs below have
 ## How to read it
 
 - Figures are medians (minimum-maximum) of interleaved repetitions: each case is measured once, then each
-  a second time, and so on, so that a slow spell of the machine falls on all of them. Less is better, but in
-  what is counted per second.
+  a second time, and so on, so that a slow spell of the machine falls on all of them. Less is better,
+  except in figures per second.
 - Compare ratios, within one run. Each is of two figures from the same repetition. Bare times are this
   machine's, on that day, and drift by a factor of two.
 - Bars are ratios to the first row of the section, which is the line at 1; whiskers reach from minimum to

@@ -102,7 +102,7 @@ class Plan:
         return len(self.completes)
 
     def tail(self, sent: int) -> float:
-        """The time from the arrival of the last of the first `sent` requests to the planned end of all of them."""
+        """The time from the arrival of the last of `sent` requests to the planned end of all of them."""
         last = self.arrivals[sent - 1]
         expiring = self.completes.rfind(0, 0, sent)
         end = self.arrivals[expiring] + self.timeout if expiring >= 0 else last

@@ -34,7 +34,7 @@ RATES_NOTE = (
 )
 COSTS_NOTE = (
     "Processor time per request, and its ratio to the first row's, without the time of the generator alone; "
-    "but with it for Kafka itself, where generator and just-in-time compiler are threads of the same process. "
+    "but with it for Kafka itself, where generator and just-in-time compiler are threads of one process. "
     "Late: after the timeout. Held: entries on the watch lists when the last request had ended. MB: the "
     "growth of the process."
 )

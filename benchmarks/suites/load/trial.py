@@ -43,7 +43,7 @@ Clock = Callable[[], float]
 
 
 class Ends(Tally):
-    """The ends of the requests: each request ends once. No condition ever holds, so no check completes one."""
+    """The ends of the requests, one each. No condition ever holds, so no check completes a request."""
 
     __slots__ = ("arrived_at", "clock", "expired_at", "times")
 
@@ -267,7 +267,7 @@ async def measure_generator(plan: Plan, clock: Clock = time.monotonic) -> Measur
 
 @contextmanager
 def resident_sizes() -> Iterator[list[int]]:
-    """The process's size in memory at first, and then every 20 ms, in bytes. Empty where there is no /proc."""
+    """The process's bytes in memory at first, and then every 20 ms. Empty where there is no /proc."""
     try:
         sizes = [resident_bytes("self")]
     except OSError:

@@ -1,8 +1,8 @@
 """The server: ``python -m benchmarks.suites.longpoll.server WAY LOOP``. Only the way to wait differs.
 
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
-/topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which its
-loop was held since ``POST /figures``, which begins to watch the loop.
+/topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
+its loop was held since ``POST /figures``, which begins to watch the loop.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def wake_all(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     polls = sizes[0]
     return Benchmark(
         name="wake-all",
-        summary=f"what {polls:,} long polls of one topic cost that one record wakes",
+        summary=f"cost of {polls:,} long polls of one topic that one record wakes",
         cases=cases(lambda way: partial(measure, way, setting.loop, polls)),
         tables=(
             Table(

@@ -25,7 +25,7 @@ def wake_topic(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     polls, records = sizes[0], min(RECORDS[setting.full], setting.times)
     return Benchmark(
         name="wake-topic",
-        summary=f"what a record costs that wakes the poll of one topic among {polls:,}",
+        summary=f"cost of a record that wakes the poll of one topic among {polls:,}",
         cases=cases(lambda way: partial(measure, way, setting.loop, polls, records, alone=False)),
         tables=(_table(f"A record to one of {polls:,} topics, with a poll each", records),),
         time_limit=600.0,
@@ -37,7 +37,7 @@ def wake_client(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     polls, records = sizes[0], min(RECORDS_TO_ALL, setting.times)
     return Benchmark(
         name="wake-client",
-        summary=f"what a record costs that is for one of {polls:,} clients of the same topic",
+        summary=f"cost of a record for one of {polls:,} clients of the same topic",
         cases=cases(lambda way: partial(measure, way, setting.loop, polls, records, alone=True)),
         tables=(_table(f"A record for one of {polls:,} clients of a topic", records),),
         time_limit=600.0,
@@ -48,10 +48,10 @@ def _table(title: str, records: int) -> Table:
     return Table(
         title,
         (Column("processor_us", "CPU us/record"), *medians(p50_ms="p50 ms", p99_ms="p99 ms", looks="looks")),
-        f"{records:,} records, one after the other, each with the answer to whom it wakes, who then "
-        "asks again: the server's processor time for all of that; from sending the record to the client's "
-        "answer; how often polls have looked for news, which the client that is woken does once, and again "
-        "when it is back.",
+        f"{records:,} records, one after the other, each with the answer to the client that it wakes, "
+        "which then polls again: the server's processor time for all of that; from sending the record to "
+        "the client's answer; how often polls have looked for news, which the client that is woken does "
+        "once, and again when it is back.",
     )
 
 

@@ -78,7 +78,7 @@ class Way(ABC):
 
     @abstractmethod
     async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
-        """Wait until there is news, or the time is over. False when the client has left and gets no answer."""
+        """Wait until there is news, or the time is over. False when the client has left."""
 
     @abstractmethod
     async def notify(self, topic: Topic, to: str | None) -> None:
@@ -209,8 +209,8 @@ WAYS: dict[str, tuple[str, type[Way]]] = {
     "future": ("a future, no timeout (floor)", OnFuture),
 }
 SECTIONS = {
-    "not told when a client leaves": ("purgatory", "condition", "future"),
-    "withdraws what a client has left": ("purgatory-until-left", "condition-until-left"),
+    "does not notice that a client leaves": ("purgatory", "condition", "future"),
+    "withdraws the poll of a client that leaves": ("purgatory-until-left", "condition-until-left"),
 }
 
 

@@ -39,6 +39,8 @@ Measure = Callable[[str, Journal, Path, str], Sample]
 def run(setting: Setting, repetitions: int, console: Console, measure: Measure = measure) -> Iterator[Result]:
     """Measure each step once, whatever the repetitions. Raises CommandFailed, or Disagreement with DuckDB."""
     operations = (*setting.sizes, OPERATIONS if setting.full else QUICK_OPERATIONS)[0]
+    if operations < 1000:
+        raise RuntimeError(f"the pipeline needs --sizes from 1000 on, not {operations}")
     journals = plan(operations)
     samples: dict[tuple[Journal, str], Sample] = {}
     with tempfile.TemporaryDirectory(dir=setting.directory, prefix="pipeline-") as directory:
@@ -148,6 +150,6 @@ def overhead(samples: Samples) -> str:
         if ratio < OVERHEAD:
             return f"From {journal} operations on Spark takes less than {OVERHEAD:g} times as long as DuckDB."
     return (
-        f"Spark's overhead has not stopped mattering: with {journal} operations it takes {ratio:.1f} times as "
-        "long as DuckDB."
+        f"Spark's overhead has not stopped mattering: with {journal} operations it takes {ratio:.1f} "
+        "times as long as DuckDB."
     )

@@ -61,8 +61,8 @@ def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
                 ),
                 "Lateness against each wait's own deadline; the worst stall of a task that beats each "
                 "millisecond; expired per second from the first deadline until nothing was left. Unless "
-                "it is said to be on, the collector is set as the README advises. The slow ones are measured "
-                "fewer times.",
+                "the section says that it is on, the collector is set as the README advises. Slow cases are "
+                "measured fewer times.",
             ),
         ),
         # Five times the time of the fast alternatives with a million.

@@ -153,8 +153,8 @@ def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
         return lambda: measure(lambda: InContainer(make), sizes, at_least)
 
     note = (
-        "The stand-ins are bare containers: no timer, no states, no hooks. The row with many keys is the "
-        "control: what still grows there is not the watch list, but memory that is not in the cache."
+        "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with many keys "
+        "is the control: what still grows there is not the watch list, but memory that is not in the cache."
     )
     each = "n waits watch one key; completed from the head, one by one: microseconds each"
     return Benchmark(
@@ -171,7 +171,8 @@ def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
             Table(
                 f"n waits watch one key; {FEW} left, one completes with each check: us per check",
                 size_columns("few", sizes),
-                f"A check tries those left, {FEW // 2} on average; a dict walks over those gone, too.",
+                f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
+                "gaps of the others.",
             ),
         ),
         time_limit=20.0,

@@ -72,9 +72,9 @@ def _benchmark(
                 f"{waits}: microseconds each",
                 size_columns("total_us", sizes),
                 f"Processor time; {WAITS_PER_KEY} waits per key, timeout {TIMEOUT:.0f} s. Includes making "
-                "the user's object, waking tasks, leaving all keys, clearing cancelled timers; not what a design "
-                "puts off, such as a purge (see steady-state). Slow ones are measured fewer times. The collector "
-                "as the README advises: raised thresholds, and gc.freeze() after start-up.",
+                "the user's object, waking tasks, leaving all keys, clearing cancelled timers; not what a "
+                "design puts off, such as a purge (see steady-state). Slow cases are measured fewer times. "
+                "The collector as the README advises: raised thresholds, and gc.freeze() after start-up.",
             ),
             Table(
                 f"The two halves, n = {headline:,}: microseconds each",

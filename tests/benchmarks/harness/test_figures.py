@@ -51,7 +51,7 @@ def test_a_row_has_the_median_ratio_the_median_with_its_spread_and_the_repetitio
 
 
 def test_ratios_are_within_a_repetition_and_none_is_to_zero() -> None:
-    purgatory, other, silent = MEASURED.benchmark.cases
+    _, other, silent = MEASURED.benchmark.cases
     assert MEASURED.ratios(other, "us") == [3.0, 1.0, 0.5]
     assert MEASURED.ratios(silent, "us") == []
     zero = result({PURGATORY: [{"us": 0.0}, {"us": 2.0}], OTHER: [{"us": 3.0}, {"us": 3.0}]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.harness.load_test import BEHIND_MS
+from benchmarks.suites.load import trial
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
 from benchmarks.suites.load.trial import BATCH, PAUSE, Ends, Walk, expirations, walk
 from purgatory.testing import VirtualTimeLoop
@@ -88,7 +89,10 @@ async def test_one_that_falls_behind_is_cut_short_and_completes_what_was_sent(
     }
 
 
-async def test_requests_that_never_end_are_counted_in_the_error(virtual_time: VirtualTimeLoop) -> None:
+async def test_requests_that_never_end_are_counted_in_the_error(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "PATIENCE", 1.0)
     plan = drawn(100, 0.1)
     recorded = Recorded(virtual_time, plan)
     walked = await recorded.walk()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.harness.load_test import ACHIEVED, Measurement, Point
+from benchmarks.suites.load import trial
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Load, Plan
 from benchmarks.suites.load.trial import DESIGNS, Ends, PurgatoryRequest, measure, measure_generator
 from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
@@ -57,7 +58,11 @@ async def test_the_designs_that_purge_hold_what_has_ended_but_not_much_of_it(
     assert 0 < measured.held < 2 * 3_000 < measured.sent * 3
 
 
-async def test_a_design_that_loses_a_request_is_refused(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_design_that_loses_a_request_is_refused(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "PATIENCE", 1.0)
+
     def forgotten(timeout: float, number: int, ends: Ends) -> PurgatoryRequest:
         request = PurgatoryRequest(timeout, number, ends)
         if number == 7:
