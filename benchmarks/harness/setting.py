@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from benchmarks.harness.benchmark import Benchmark, Build, Case, Sample
+
+
+class Named(Protocol):
+    """An alternative with the name of its case."""
+
+    name: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,21 @@ class Setting:
         for build in self.builds if interpreted else self.builds[:1]:
             suffix = ", interpreted" if build == "interpreted" else ""
             yield Case(section, f"{name}{suffix}", measure, build)
+
+    def cases_of(
+        self,
+        section: str,
+        alternatives: Iterable[type[Named]],
+        measure: Callable[[Any], Sample],
+        *,
+        interpreted: bool = False,
+    ) -> tuple[Case, ...]:
+        """The cases of a section: `measure` measures one of the alternatives."""
+        return tuple(
+            case
+            for each in alternatives
+            for case in self.cases(section, each.name, partial(measure, each), interpreted=interpreted)
+        )
 
 
 @dataclass(frozen=True)

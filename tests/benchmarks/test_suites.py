@@ -21,7 +21,7 @@ from benchmarks.harness.setting import Setting, benchmarks_of
 from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import sweep as load_sweep
 from benchmarks.suites.load.kafka_jvm import KafkaMissing
-from benchmarks.suites.load.plan import DISTRIBUTIONS
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
 from benchmarks.suites.longpoll import clients
 from benchmarks.suites.pipeline import agreement
 from benchmarks.suites.pipeline import suite as pipeline
@@ -130,7 +130,7 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
     log: list[tuple[str, float]] = []
 
     def fake(name: str, limit: float) -> load_sweep.MeasureDesign:
-        def measure(load: load_sweep.Load, _: Path) -> Measurement:
+        def measure(load: Load, _: Path) -> Measurement:
             log.append((name, load.rate))
             achieved, spent = min(load.rate, limit), load.rate * (5e-6 if name != "generator" else 1e-6)
             return Measurement(achieved, 1.0, load.rate, cpu_seconds=spent, late_p99_ms=12.5)

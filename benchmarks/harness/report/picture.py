@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib.style
@@ -18,32 +19,8 @@ from benchmarks.harness.benchmark import Spread
 WIDTH = 9.0
 INK = "#333333"
 PURGATORY = "#0072b2"
-STYLE: Mapping[str, Any] = {
-    "svg.fonttype": "none",
-    # The ids of shared elements derive from this salt, and not from chance.
-    "svg.hashsalt": "asyncio-purgatory",
-    # The first font comes with matplotlib, so that the layout is the same everywhere; the second is as wide.
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-    "font.size": 9,
-    "text.parse_math": False,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "axes.axisbelow": True,
-    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color"), INK),
-    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": "#d9d9d9",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.handlelength": 3.5,
-    "figure.constrained_layout.h_pad": 0.08,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4.5,
-}
+# "default": not the settings of the user's own matplotlibrc.
+STYLE = ["default", str(Path(__file__).with_name("pictures.mplstyle"))]
 # Okabe and Ito's colours, which any kind of colour vision tells apart; without the yellow, which is lost on
 # white, and the blue, which is purgatory's.
 COLORS = ("#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -81,8 +58,7 @@ class Stroke:
 def draw(height: float, paint: Callable[[Figure], None], alt: str) -> Picture:
     """The picture that `paint` draws on a white figure of so many inches."""
     text = io.StringIO()
-    # "default": not the settings of the user's own matplotlibrc.
-    with matplotlib.style.context(["default", dict(STYLE)]):
+    with matplotlib.style.context(STYLE):
         figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor="white")
         paint(figure)
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

@@ -30,7 +30,7 @@ class _Table:
 
 
 _WAITS = ("wait_p50_us", "wait_p90_us", "wait_p99_us", "wait_p999_us")
-_TABLES = {
+TABLES = {
     "minutes": _Table(
         ("minute", "purgatory", "kind"), (*_WAITS, "lateness_p99_us"), ("tries_per_operation",)
     ),
@@ -48,7 +48,7 @@ def check(summaries: Path, duckdb_tables: Path) -> int:
     """Compare the pipeline's tables with DuckDB's; how many rows they have. Raises Disagreement."""
     rows = 0
     differences: list[str] = []
-    for name, table in _TABLES.items():
+    for name, table in TABLES.items():
         found = _rows(pq.read_table(summaries / name).to_pylist(), table.identity)
         right = _rows(pq.read_table(duckdb_tables / f"{name}.parquet").to_pylist(), table.identity)
         rows += len(right)

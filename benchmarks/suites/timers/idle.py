@@ -6,7 +6,7 @@ import asyncio
 import gc
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.harness.benchmark import Benchmark, Sample, Table, medians
 from benchmarks.harness.event_loop import run, turns
@@ -21,17 +21,15 @@ def idle(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Wake-ups, with the first of `sizes` pending, and with nothing."""
     size = sizes[0]
 
-    def measured(alternative: type[TimerAlternative]) -> Callable[[], Sample]:
-        return lambda: measure(setting.loop, alternative, size, setting.seconds)
+    def measured(alternative: type[TimerAlternative]) -> Sample:
+        return measure(setting.loop, alternative, size, setting.seconds)
 
     wakeups = {at("wakeups", 0): "none pending", at("wakeups", size): f"{size:,} pending"}
     busy = {at("busy_ms", 0): "none: ms", at("busy_ms", size): f"{size:,}: ms"}
     return Benchmark(
         name="idle",
         summary="wake-ups while nothing is due",
-        cases=tuple(
-            case for each in TIMERS for case in setting.cases("nothing due", each.name, measured(each))
-        ),
+        cases=setting.cases_of("nothing due", TIMERS, measured),
         tables=(
             Table(
                 "Nothing is due: wake-ups in a second, and processor time",

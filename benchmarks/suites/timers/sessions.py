@@ -6,7 +6,7 @@ import asyncio
 import gc
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
@@ -120,10 +120,10 @@ ALTERNATIVES: tuple[type[TimerAlternative], ...] = (PurgatoryTimeouts, *TIMERS, 
 def sessions(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Heartbeats of `sizes` of sessions."""
 
-    def measured(alternative: type[TimerAlternative]) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
+    def measured(alternative: type[TimerAlternative]) -> Sample:
+        return measure_sizes(
             sizes,
-            lambda size: measure(setting.loop, alternative, size, setting.times),
+            lambda size: run(setting.loop, measure(alternative, size, setting.times)),
             growing=("us",),
             at_most=MOST_TASKS if alternative is AsyncioTimeouts else None,
         )
@@ -132,11 +132,7 @@ def sessions(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     return Benchmark(
         name="sessions",
         summary="heartbeats of sessions, each of which renews a timeout",
-        cases=tuple(
-            case
-            for each in ALTERNATIVES
-            for case in setting.cases("renewed by heartbeats", each.name, measured(each), interpreted=True)
-        ),
+        cases=setting.cases_of("renewed by heartbeats", ALTERNATIVES, measured, interpreted=True),
         tables=(
             Table(
                 "A heartbeat of one of n sessions renews its timeout: microseconds",
@@ -157,12 +153,9 @@ def sessions(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(loop: str, alternative: type[TimerAlternative], pending: int, times: int) -> Sample:
+async def measure(alternative_type: type[TimerAlternative], pending: int, times: int) -> Sample:
     """Microseconds for each heartbeat of one of so many sessions, and heartbeats per second."""
-    return run(loop, _renewed(alternative, pending, -(-times // BATCH)))
-
-
-async def _renewed(alternative_type: type[TimerAlternative], pending: int, rounds: int) -> Sample:
+    rounds = -(-times // BATCH)
     choice = random.Random(1)
     seconds = 0.0
     tally = Tally()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
@@ -23,20 +23,16 @@ SHORTEST, LONGEST = 60.0, 120.0
 def timers(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Timeouts with `sizes` of others pending."""
 
-    def measured(alternative: type[TimerAlternative]) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
-            sizes, lambda size: measure(setting.loop, alternative, size, setting.times), growing=("us",)
+    def measured(alternative: type[TimerAlternative]) -> Sample:
+        return measure_sizes(
+            sizes, lambda size: run(setting.loop, measure(alternative, size, setting.times)), growing=("us",)
         )
 
     headline = sizes[0]
     return Benchmark(
         name="timers",
         summary="timeouts added and cancelled while others are pending",
-        cases=tuple(
-            case
-            for each in TIMERS
-            for case in setting.cases("timers", each.name, measured(each), interpreted=True)
-        ),
+        cases=setting.cases_of("timers", TIMERS, measured, interpreted=True),
         tables=(
             Table(
                 "A timeout is added and cancelled while n others are pending: microseconds",
@@ -56,12 +52,9 @@ def timers(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(loop: str, alternative: type[TimerAlternative], pending: int, times: int) -> Sample:
+async def measure(alternative_type: type[TimerAlternative], pending: int, times: int) -> Sample:
     """Microseconds to add a timeout and to cancel it, with so many pending."""
-    return run(loop, _added_and_cancelled(alternative, pending, -(-times // BATCH)))
-
-
-async def _added_and_cancelled(alternative_type: type[TimerAlternative], pending: int, rounds: int) -> Sample:
+    rounds = -(-times // BATCH)
     choice = random.Random(1)
     adding = cancelling = 0.0
     tally = Tally()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 
 from benchmarks.harness.benchmark import Benchmark, Sample, Table
@@ -22,22 +22,19 @@ FEW, MANY = 10, 1_000
 def checks(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Checks with `sizes` of waits pending."""
 
-    def measured(alternative: type[Alternative]) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
+    def measured(alternative: type[Alternative]) -> Sample:
+        return measure_sizes(
             sizes,
             lambda size: measure(setting.loop, alternative, size, setting.times),
             growing=("tried_few_us", "tried_many_us", "unwatched_us"),
             at_least=setting.times,
         )
 
-    section = "a condition each, which does not hold"
     return Benchmark(
         name="checks",
         summary="checks that complete nothing",
-        cases=tuple(
-            case
-            for each in ALTERNATIVES
-            for case in setting.cases(section, each.name, measured(each), interpreted=True)
+        cases=setting.cases_of(
+            "a condition each, which does not hold", ALTERNATIVES, measured, interpreted=True
         ),
         tables=(
             Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
 from benchmarks.harness.event_loop import CollectorSetting
@@ -72,15 +72,14 @@ def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 def _cases(
     setting: Setting, alternatives: Sequence[type[Alternative]], size: int, collector: CollectorSetting
-) -> Iterator[Case]:
-    def measured(alternative: type[Alternative]) -> Callable[[], Sample]:
-        return lambda: measure(setting.loop, alternative, size, collector, setting.seconds)
+) -> tuple[Case, ...]:
+    def measured(alternative: type[Alternative]) -> Sample:
+        return measure(setting.loop, alternative, size, collector, setting.seconds)
 
     suffix = "" if collector is CollectorSetting.ADVISED else f", {collector.value}"
-    for each in alternatives:
-        section = f"{each.style.value}{suffix}, n = {size:,}"
-        both = each.style is Style.CALLBACK
-        yield from setting.cases(section, each.name, measured(each), interpreted=both)
+    style = alternatives[0].style
+    section = f"{style.value}{suffix}, n = {size:,}"
+    return setting.cases_of(section, alternatives, measured, interpreted=style is Style.CALLBACK)
 
 
 def measure(

@@ -153,8 +153,9 @@ def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
         return lambda: measure(lambda: InContainer(make), sizes, at_least)
 
     note = (
-        "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with many keys "
-        "is the control: what still grows there is not the watch list, but memory that is not in the cache."
+        "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with "
+        "many keys is the control: what still grows there is not the watch list, but memory that is not in "
+        "the cache."
     )
     each = "n waits watch one key; completed from the head, one by one: microseconds each"
     return Benchmark(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
 from benchmarks.harness.event_loop import CollectorSetting
@@ -41,10 +42,8 @@ def one_instant(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 
 def _cases(setting: Setting, sizes: Sequence[int]) -> Iterator[Case]:
-    def measured(
-        alternative: type[Alternative], size: int, collector: CollectorSetting
-    ) -> Callable[[], Sample]:
-        return lambda: measure(setting.loop, alternative, size, collector)
+    def measured(size: int, collector: CollectorSetting, alternative: type[Alternative]) -> Sample:
+        return measure(setting.loop, alternative, size, collector)
 
     advised = CollectorSetting.ADVISED
     alternatives = {advised: (*FEW, *OLDER_DESIGNS)}
@@ -53,10 +52,8 @@ def _cases(setting: Setting, sizes: Sequence[int]) -> Iterator[Case]:
         alternatives |= {CollectorSetting.DEFAULT: FEW, CollectorSetting.OFF: FEW}
     for size in sizes:
         for collector, measured_with in alternatives.items():
-            section, both = f"{collector.value}, n = {size:,}", collector is advised
-            for each in measured_with:
-                measure_it = measured(each, size, collector)
-                yield from setting.cases(section, each.name, measure_it, interpreted=both)
+            section, measure_it = f"{collector.value}, n = {size:,}", partial(measured, size, collector)
+            yield from setting.cases_of(section, measured_with, measure_it, interpreted=collector is advised)
 
 
 def measure(loop: str, alternative: type[Alternative], size: int, collector: CollectorSetting) -> Sample:

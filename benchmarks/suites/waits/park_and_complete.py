@@ -93,7 +93,7 @@ def _cases(
         return lambda: measure_sizes(
             # With the other settings, one size shows the collector's part.
             sizes if collector is CollectorSetting.ADVISED else sizes[:1],
-            lambda size: measure(setting.loop, alternative, size, keys, collector),
+            lambda size: run(setting.loop, measure(alternative, size, keys, collector)),
             growing=("total_us",),
             at_least=setting.times // 5,
             at_most=MOST_TASKS if limited else None,
@@ -107,19 +107,13 @@ def _cases(
                 yield from setting.cases(section, each.name, measured(each, collector), interpreted=both)
 
 
-def measure(
-    loop: str, alternative: type[Alternative], size: int, keys: int, collector: CollectorSetting
+async def measure(
+    alternative_type: type[Alternative], size: int, keys: int, collector: CollectorSetting
 ) -> Sample:
     """Microseconds for each of `size` waits on so many keys, one of which is signalled.
 
     Of processor time: nothing here sleeps, and the time of other processes is not the alternative's.
     """
-    return run(loop, _parked_and_completed(alternative, size, keys, collector))
-
-
-async def _parked_and_completed(
-    alternative_type: type[Alternative], size: int, keys: int, collector: CollectorSetting
-) -> Sample:
     tally = Tally()
     requests, waited_for, signalled = list(range(size)), targets(size, keys), signals(size, keys)
     async with alternative_type(tally) as alternative:

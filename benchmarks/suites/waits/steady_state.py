@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
@@ -34,10 +35,10 @@ def steady_state(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     # Enough that designs which purge now and then have done so.
     round_trips = 2 * setting.times
 
-    def measured(alternative: type[RoundTripAlternative], checked: int) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
+    def measured(checked: int, alternative: type[RoundTripAlternative]) -> Sample:
+        return measure_sizes(
             sizes,
-            lambda outstanding: measure(setting.loop, alternative, outstanding, checked, round_trips),
+            lambda size: run(setting.loop, measure(alternative, size, checked, round_trips)),
             growing=("us",),
         )
 
@@ -47,8 +48,7 @@ def steady_state(setting: Setting, sizes: Sequence[int]) -> Benchmark:
         cases=tuple(
             case
             for section, checked in CHECKED.items()
-            for each in ALTERNATIVES
-            for case in setting.cases(section, each.name, measured(each, checked), interpreted=True)
+            for case in setting.cases_of(section, ALTERNATIVES, partial(measured, checked), interpreted=True)
         ),
         tables=(
             Table(
@@ -71,16 +71,11 @@ def steady_state(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(
-    loop: str, alternative: type[RoundTripAlternative], outstanding: int, checked: int, round_trips: int
+async def measure(
+    alternative_type: type[RoundTripAlternative], outstanding: int, checked: int, round_trips: int
 ) -> Sample:
     """Microseconds for each round trip, with so many outstanding; round trips per second; entries held."""
-    return run(loop, _turned_over(alternative, outstanding, checked, -(-round_trips // BATCH)))
-
-
-async def _turned_over(
-    alternative_type: type[RoundTripAlternative], outstanding: int, checked: int, rounds: int
-) -> Sample:
+    rounds = -(-round_trips // BATCH)
     # Keys are used again, as most keys are, but not while a wait watches them.
     batches = [_batch(first) for first in range(0, outstanding + 2 * BATCH, BATCH)]
     held = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import anyio
 
@@ -14,15 +15,16 @@ class WaitForEvent(TaskAlternative):
     """The code that most people write."""
 
     name = "asyncio.wait_for(event.wait(), t)"
+    make_event: type[asyncio.Event] | type[anyio.Event] = asyncio.Event
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
-        self._events: dict[Key, asyncio.Event] = {}
+        self._events: dict[Key, Any] = {}
 
-    def event(self, key: Key) -> asyncio.Event:
+    def event(self, key: Key) -> Any:
         event = self._events.get(key)
         if event is None:
-            event = self._events[key] = asyncio.Event()
+            event = self._events[key] = self.make_event()
         return event
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
@@ -57,20 +59,14 @@ class WaitFirstOfEvents(WaitForEvent):
             self.tally.expire(request)
 
 
-class MoveOnAfterEvent(TaskAlternative):
+class MoveOnAfterEvent(WaitForEvent):
     """The code that anyio's users write: an event, and a cancel scope with a deadline."""
 
     name = "anyio.move_on_after + anyio.Event"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._events: dict[Key, anyio.Event] = {}
+    make_event = anyio.Event
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
-        (key,) = target
-        event = self._events.get(key)
-        if event is None:
-            event = self._events[key] = anyio.Event()
+        event = self.event(target[0])
         self.tally.parked += 1
         with anyio.move_on_after(next(timeouts)) as scope:
             await event.wait()
@@ -78,10 +74,6 @@ class MoveOnAfterEvent(TaskAlternative):
             self.tally.expire(request)
         else:
             self.tally.completed += 1
-
-    def signal(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            self._events.pop(key).set()
 
 
 class BareFuture(TaskAlternative):
@@ -166,24 +158,20 @@ class CallLaterFuture(BareFuture):
             future.set_exception(TimeoutError())
 
 
-class SharedFuture(TaskAlternative):
+class SharedFuture(BareFuture):
     """Several keys by hand: one future in the lists of all of them."""
 
     name = "Future in each list + call_later"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
-
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
-        buckets = self._buckets
+        buckets = self.buckets
         future = self.loop.create_future()
         for key in target:
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = []
             bucket.append(future)
-        handle = self.loop.call_later(next(timeouts), self._expire, future)
+        handle = self.loop.call_later(next(timeouts), self._time_out, future)
         self.tally.parked += 1
         try:
             await future
@@ -199,12 +187,12 @@ class SharedFuture(TaskAlternative):
                 if not bucket:
                     del buckets[key]
 
-    def _expire(self, future: asyncio.Future[None]) -> None:
+    def _time_out(self, future: asyncio.Future[None]) -> None:
         if not future.done():
             future.set_exception(TimeoutError())
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for future in self._buckets.get(key, ()):
+            for future in self.buckets.get(key, ()):
                 if not future.done():
                     future.set_result(None)

@@ -139,4 +139,4 @@ def test_each_section_sets_the_usual_way_beside_this_librarys() -> None:
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(WAYS)
     for names in SECTIONS.values():
         assert [issubclass(WAYS[name][1], InPurgatory) for name in names[:2]] == [True, False]
-    assert "future" in SECTIONS["not told when a client leaves"]
+    assert "future" in SECTIONS["does not notice that a client leaves"]

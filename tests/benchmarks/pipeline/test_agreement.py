@@ -121,7 +121,7 @@ def test_fan_out_is_what_checks_tried(tables: Path) -> None:
 
 def as_of_the_pipeline(tables: Path, summaries: Path, **changed: Any) -> Path:
     """The same, with timestamps for minutes, marks for gaps, and something changed in the first minute."""
-    for name in duckdb_tables.TABLES:
+    for name in agreement.TABLES:
         found = rows(tables, name)
         for row in found:
             if "minute" in row:
