@@ -11,14 +11,11 @@ from benchmarks.designs.timer import Entry, Timer
 class Waiter(Entry):
     """Waits for `ready`, or for its timeout. Subclasses have a field or property `ready`, and the hooks."""
 
-    __slots__ = ("keys", "owner", "timeout")
+    __slots__ = ("keys", "owner")
 
     # While it waits.
     keys: Sequence[Hashable]
     owner: CallbackDict
-
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
 
     @property
     @abstractmethod
@@ -59,7 +56,7 @@ class CallbackDict:
         """The number of entries in the dicts."""
         return sum(map(len, self._buckets.values()))
 
-    def watch(self, waiter: Waiter, keys: Sequence[Hashable]) -> None:
+    def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
         """Have `waiter` wait for a check of any of `keys`, each given once, that finds it ready."""
         buckets = self._buckets
         waiter.owner = self
@@ -69,7 +66,7 @@ class CallbackDict:
             if bucket is None:
                 bucket = buckets[key] = {}
             bucket[waiter] = None
-        self.timer.add(waiter, waiter.timeout)
+        self.timer.add(waiter, timeout)
 
     def check(self, key: Hashable) -> None:
         """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""

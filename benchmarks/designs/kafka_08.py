@@ -25,10 +25,13 @@ TOLERANCE = 1e-8
 class DelayedRequest(ABC):
     """Waits for `delay` seconds at most. Subclasses have fields of their own, and the two methods.
 
-    In Kafka the purgatory has both methods, and the request its keys.
+    In Kafka the purgatory has both methods, and the request its keys from the beginning.
     """
 
-    __slots__ = ("delay", "satisfied")
+    __slots__ = ("delay", "keys", "satisfied")
+
+    # While it waits.
+    keys: Sequence[Hashable]
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
@@ -102,6 +105,7 @@ class RequestPurgatory(Generic[R]):
         """Check; watch the keys; check again; then start the timeout. Whether it was satisfied here."""
         if not keys or request.check_satisfied():
             return _satisfy(request)
+        request.keys = keys
         lists = self._watchers
         for key in keys:
             # By another thread, in Kafka.

@@ -9,18 +9,17 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.suites.waits.alternative import Alternative, Key, RoundTripAlternative, Tally, Targets
+from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
 
 
 class Callback:
     """A user's callback: something to call at the end, with two fields of its own."""
 
-    __slots__ = ("handle", "request", "tally", "timeout")
+    __slots__ = ("handle", "request", "tally")
 
     handle: asyncio.TimerHandle
 
-    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
-        self.timeout = timeout
+    def __init__(self, request: int, tally: Tally) -> None:
         self.request = request
         self.tally = tally
 
@@ -42,12 +41,11 @@ class Callback:
 class FlaggedCallback:
     """A wait with a condition of its own, and nothing to do at the end."""
 
-    __slots__ = ("handle", "ready", "timeout")
+    __slots__ = ("handle", "ready")
 
     handle: asyncio.TimerHandle
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
+    def __init__(self) -> None:
         self.ready = False
 
 
@@ -62,11 +60,11 @@ class BareCallback(Alternative):
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         tally, buckets = self.tally, self._buckets
-        for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
+        for request, (key,), _ in zip(requests, targets, timeouts, strict=False):
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = {}
-            bucket[Callback(timeout, request, tally)] = None
+            bucket[Callback(request, tally)] = None
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
@@ -82,7 +80,7 @@ class TimedCallback(BareCallback):
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
-            callback = Callback(timeout, request, tally)
+            callback = Callback(request, tally)
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = {}
@@ -115,7 +113,7 @@ class FutureCallback(Alternative):
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         tally, buckets, loop, expire = self.tally, self._buckets, self.loop, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
-            callback = Callback(timeout, request, tally)
+            callback = Callback(request, tally)
             future = loop.create_future()
             future.add_done_callback(callback.resolved)
             bucket = buckets.get(key)
@@ -139,7 +137,7 @@ class FutureCallback(Alternative):
             future.set_exception(TimeoutError())
 
 
-class SeveralKeysTimedCallback(RoundTripAlternative):
+class SeveralKeysTimedCallback(HandWrittenAlternative):
     """A callback in the dicts of several keys, and a timer each."""
 
     name = "plain callback + call_later"
@@ -152,14 +150,14 @@ class SeveralKeysTimedCallback(RoundTripAlternative):
         self.watch = self._watch
         self.check = self._check
 
-    def _watch(self, callback: Any, keys: tuple[Key, ...]) -> None:
+    def _watch(self, callback: Any, keys: tuple[Key, ...], timeout: float) -> None:
         buckets = self._buckets
         for key in keys:
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = {}
             bucket[callback] = keys
-        callback.handle = self.loop.call_later(callback.timeout, self._expire, keys, callback)
+        callback.handle = self.loop.call_later(timeout, self._expire, keys, callback)
 
     def _check(self, key: Key) -> None:
         """Complete the waits on one key whose own condition holds."""

@@ -12,7 +12,7 @@ from benchmarks.designs.kafka_purgatory import DelayedOperation, DelayedOperatio
 from benchmarks.designs.lazy_heap import LazyHeap
 from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import Timer
-from benchmarks.suites.waits.alternative import Key, RoundTripAlternative, Tally
+from benchmarks.suites.waits.alternative import HandWrittenAlternative, Key, RoundTripAlternative, Tally
 
 
 class CountedOperation(DelayedOperation):
@@ -151,8 +151,7 @@ class CountedWaiter(Waiter):
 
     __slots__ = ("request", "tally")
 
-    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
-        super().__init__(timeout)
+    def __init__(self, request: int, tally: Tally) -> None:
         self.request = request
         self.tally = tally
 
@@ -174,8 +173,7 @@ class FlaggedWaiter(Waiter):
 
     ready: bool
 
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
+    def __init__(self) -> None:
         self.ready = False
 
     def complete(self) -> None:
@@ -185,7 +183,7 @@ class FlaggedWaiter(Waiter):
         pass
 
 
-class DictAlternative(RoundTripAlternative):
+class DictAlternative(HandWrittenAlternative):
     """Code by hand: waiters in a dict for each key, and the timer that a subclass names."""
 
     counted = CountedWaiter

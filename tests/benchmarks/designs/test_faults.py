@@ -67,7 +67,6 @@ class Recorder(Waiter):
     ready: bool
 
     def __init__(self) -> None:
-        super().__init__(1.0)
         self.ready = False
         self.outcomes: list[str] = []
 
@@ -84,7 +83,7 @@ async def test_whatever_ends_a_wait_in_a_callback_dict_takes_it_off_all_its_keys
     with opened(CallbackDict(CallAt(virtual_time))) as callbacks:
         waiters = [Recorder() for _ in range(3)]
         for waiter in waiters:
-            callbacks.watch(waiter, ("a", "b"))
+            callbacks.watch(waiter, ("a", "b"), 1.0)
         waiters[1].ready = True
         callbacks.check("b")
         callbacks.check("nobody watches it")
