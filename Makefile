@@ -116,27 +116,26 @@ dist: $(VENV)/.core-test ## Build the source archive and the wheel without compi
 	rm -rf dist
 	PURGATORY_PURE_PYTHON=1 $(BIN)/python -m build --no-isolation
 
-bench: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure against what people use instead, in some minutes (ARGS='--json run.json')
+bench: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure against the alternatives, in some minutes (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m benchmarks $(ARGS)
 
 RUNS := docs/benchmarks/runs
 
-bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Everything, up to a million waits and on both loops, in two hours, into docs/benchmarks
+bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure all, up to a million waits and on both loops, in two hours, into docs/benchmarks
 	rm -rf docs/benchmarks
 	mkdir -p $(RUNS)
-	$(COMPILED) $(BIN)/python -m benchmarks --full --json $(RUNS)/asyncio.json
-	$(COMPILED) $(BIN)/python -m benchmarks --full --loop uvloop --json $(RUNS)/uvloop.json
-	$(COMPILED) $(BIN)/python -m benchmarks.load --json $(RUNS)/load.json
-	$(COMPILED) $(BIN)/python -m benchmarks.broker --json $(RUNS)/broker.json
-	$(COMPILED) $(BIN)/python -m benchmarks.longpoll --json $(RUNS)/longpoll.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers journal --full --json $(RUNS)/asyncio.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers journal --full --loop uvloop --json $(RUNS)/uvloop.json
+	$(COMPILED) $(BIN)/python -m benchmarks load --full --json $(RUNS)/load.json
+	$(COMPILED) $(BIN)/python -m benchmarks broker longpoll --full --loop uvloop --json $(RUNS)/servers.json
 	$(MAKE) bench-report
 
-# With what DuckDB takes beside it; up to a hundred million operations, in two hours, and 40 GB.
-bench-pipeline: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure the Spark pipeline at scale, in hours (ARGS='--operations 100_000' in 20 minutes)
-	$(COMPILED) $(BIN)/python -m benchmarks.pipeline $(ARGS)
+# Beside DuckDB; up to a hundred million operations, in two hours, and 40 GB.
+bench-pipeline: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure the Spark pipeline at scale, in hours (ARGS='--sizes 100_000' in 20 minutes)
+	$(COMPILED) $(BIN)/python -m benchmarks pipeline --full $(ARGS)
 
 bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
-	$(COMPILED) $(BIN)/python -m benchmarks.report $(wildcard $(RUNS)/*.json)
+	$(COMPILED) $(BIN)/python -m benchmarks report $(wildcard $(RUNS)/*.json)
 
 clean: ## Remove the environments and what was built
 	rm -rf .venv* build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -10,7 +10,7 @@ from benchmarks.designs.timer import Entry, Timer
 class CallAt(Timer):
     """`loop.call_at` for each entry: asyncio keeps them in a lazy heap of its own, uvloop in libuv's.
 
-    It keeps no list of what is pending, so before `close` its owner cancels what it still holds.
+    It keeps no list of what is pending: before `close` its owner cancels all entries that it still holds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -22,11 +22,11 @@ class CallAt(Timer):
         return self._added - self._cancelled - self.wakeups
 
     def close(self) -> None:
-        """Nothing is armed but for the entries that have not been cancelled."""
+        pass
 
     def add(self, entry: Entry, delay: float) -> None:
         loop = self.loop
-        entry.place = loop.call_at(loop.time() + delay, self._ring, entry)
+        entry.place = loop.call_at(loop.time() + delay, self._wake, entry)
         self._added += 1
 
     def cancel(self, entry: Entry) -> None:
@@ -36,7 +36,7 @@ class CallAt(Timer):
             handle.cancel()
             self._cancelled += 1
 
-    def _ring(self, entry: Entry) -> None:
+    def _wake(self, entry: Entry) -> None:
         self.wakeups += 1
         entry.place = None
         entry.expire()

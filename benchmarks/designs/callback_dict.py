@@ -1,4 +1,4 @@
-"""What is written by hand: a dict of waiters for each key, and a timer of any design for their timeouts."""
+"""Code by hand: a dict of waiters for each key, and a timer of any design for their timeouts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.designs.timer import Entry, Timer
 
 
 class Waiter(Entry):
-    """Waits for `ready`, or for its timeout: subclass it, with a field or property `ready`, and the hooks."""
+    """Waits for `ready`, or for its timeout. Subclasses have a field or property `ready`, and the hooks."""
 
     __slots__ = ("keys", "owner")
 
@@ -22,16 +22,13 @@ class Waiter(Entry):
     def ready(self) -> bool:
         """Whether the condition holds."""
 
-    @abstractmethod
     def complete(self) -> None:
-        """Called once, when it is found ready."""
+        """Called once, when a check finds the waiter ready."""
 
-    @abstractmethod
     def time_out(self) -> None:
-        """Called once, instead of that, when the time is over."""
+        """Called once, instead of `complete`, when the time is over."""
 
     def expire(self) -> None:
-        """For the timer."""
         self.owner.forget(self)
         self.time_out()
 
@@ -48,7 +45,7 @@ class CallbackDict:
         self.timer.start()
 
     def close(self) -> None:
-        """Cancel what is pending, and leave nothing armed."""
+        """Cancel all waiters, and leave nothing armed."""
         for bucket in self._buckets.values():
             for waiter in bucket:
                 self.timer.cancel(waiter)
@@ -56,7 +53,7 @@ class CallbackDict:
         self.timer.close()
 
     def watched(self) -> int:
-        """How many entries are in the dicts."""
+        """The number of entries in the dicts."""
         return sum(map(len, self._buckets.values()))
 
     def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
@@ -72,7 +69,7 @@ class CallbackDict:
         self.timer.add(waiter, timeout)
 
     def check(self, key: Hashable) -> None:
-        """Complete those on `key` that are ready. Their hooks must not check in turn."""
+        """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""
         bucket = self._buckets.get(key)
         if bucket is not None:
             for waiter in list(bucket):
@@ -82,7 +79,7 @@ class CallbackDict:
                     waiter.complete()
 
     def forget(self, waiter: Waiter) -> None:
-        """Take it off all its keys."""
+        """Take the waiter off all its keys."""
         buckets = self._buckets
         for key in waiter.keys:
             bucket = buckets[key]

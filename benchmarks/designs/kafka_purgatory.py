@@ -8,20 +8,17 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
-from types import TracebackType
-from typing import Self
 
 from benchmarks.designs.kafka_timer import SystemTimer, cancel
 from benchmarks.designs.timer import Entry
 
 PURGE_INTERVAL = 1000
-
-# Seconds for which the JVM's reaper polls its timer before it sees whether to purge.
+# Seconds for which the JVM's reaper polls its timer before it looks whether to purge.
 POLL = 0.2
 
 
 class DelayedOperation(Entry):
-    """Waits for its condition, or for `delay` seconds: subclass it and override the hooks."""
+    """Waits for its condition, or for `delay` seconds. Subclasses override the hooks."""
 
     __slots__ = ("completed", "delay")
 
@@ -34,16 +31,14 @@ class DelayedOperation(Entry):
     def try_complete(self) -> bool:
         """Look at the condition; when it holds, return `force_complete()`."""
 
-    @abstractmethod
     def on_complete(self) -> None:
-        """Called once, when it is completed or has expired."""
+        """Called once, when the operation is completed or has expired."""
 
-    @abstractmethod
     def on_expiration(self) -> None:
-        """Called after that if it has expired."""
+        """Called after `on_complete` if the operation has expired."""
 
     def force_complete(self) -> bool:
-        """Complete it, unless it is; whether this call did."""
+        """Complete the operation, unless it is completed; whether this call did."""
         if self.completed:
             return False
         self.completed = True
@@ -52,21 +47,20 @@ class DelayedOperation(Entry):
         return True
 
     def expire(self) -> None:
-        """For the timer."""
         if self.force_complete():
             self.on_expiration()
 
 
 class DelayedOperationPurgatory:
-    """Operations by the keys they watch, and a timer: between `start` and `close`, which ``with`` does, too.
+    """Operations by the keys they watch, and a timer, between `start` and `close`.
 
-    A completed operation leaves the timer at once. The watch lists it leaves only when somebody checks
-    the key, or when a purge finds it: once more than `purge_interval` are estimated to have completed
-    since the last one. Whether they have is looked at when the timer has advanced, and every 200 ms. (The
-    JVM's reaper does both in one thread, which polls the timer for so long.)
+    A completed operation leaves the timer at once. It leaves the watch lists only when a check of the key, or
+    a purge, finds it: a purge comes once more than `purge_interval` are estimated to have completed since the
+    last one. The estimate is compared when the timer has advanced, and every 200 ms. (The JVM's reaper does
+    both in one thread, which polls the timer for so long.)
 
-    Without the locks of the original, on one event loop: an operation's own, and those of the 512 shards
-    of the table of watch lists, which is one dict here.
+    On one event loop there are no locks: neither those of the operations, nor those of the 512 shards of the
+    table of watch lists, which is one dict here.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, purge_interval: int = PURGE_INTERVAL) -> None:
@@ -75,21 +69,9 @@ class DelayedOperationPurgatory:
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         # Those pending at the last purge, and all that have been watched since.
         self.estimated_total_operations = 0
-        self.purges = 0
         # How many entries the purges have looked at.
         self.walked = 0
-        # How often the loop has called, other than the timer.
-        self.polls = 0
         self._handle: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Start the reaper."""
@@ -103,15 +85,15 @@ class DelayedOperationPurgatory:
             self._handle = None
 
     def watched(self) -> int:
-        """How many entries are on the watch lists, those of completed operations included."""
+        """The number of entries on the watch lists, those of completed operations included."""
         return sum(map(len, self._watchers.values()))
 
     def delayed(self) -> int:
-        """How many operations are pending."""
+        """The number of pending operations."""
         return len(self.timer)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Try; watch the keys; try again; then start the timeout. Whether it has been completed here."""
+        """Try; watch the keys; try again; then start the timeout. Whether it was completed here."""
         if operation.try_complete():
             return True
         lists = self._watchers
@@ -131,7 +113,7 @@ class DelayedOperationPurgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try those that watch `key`, and forget those that have completed; how many did so here."""
+        """Try the operations that watch `key`, and forget the completed; how many completed here."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
@@ -155,7 +137,6 @@ class DelayedOperationPurgatory:
             self._watchers.pop(key, None)
 
     def _poll(self) -> None:
-        self.polls += 1
         self._purge_if_worthwhile()
         self.start()
 
@@ -163,7 +144,6 @@ class DelayedOperationPurgatory:
         pending = len(self.timer)
         if self.estimated_total_operations - pending > self._purge_interval:
             self.estimated_total_operations = pending
-            self.purges += 1
             for key, watchers in list(self._watchers.items()):
                 self.walked += len(watchers)
                 self._purge_completed(key, watchers)

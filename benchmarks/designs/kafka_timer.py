@@ -21,7 +21,7 @@ TOLERANCE = 1e-5
 
 
 class TimerTaskEntry:
-    """One task in a bucket. It has been cancelled when it is no longer its task's place."""
+    """One task in a bucket. An entry that is no longer its task's place has been cancelled."""
 
     __slots__ = ("bucket", "expiration", "following", "previous", "task")
 
@@ -49,7 +49,7 @@ class TimerTaskList:
         root.previous = root.following = root
 
     def add(self, entry: TimerTaskEntry) -> None:
-        """At the end."""
+        """Add the entry at the end."""
         root = self.root
         last = root.previous
         entry.bucket = self
@@ -59,7 +59,7 @@ class TimerTaskList:
         self.count.tasks += 1
 
     def remove(self, entry: TimerTaskEntry) -> None:
-        """O(1); the bucket stays in the delay queue, even when this was the last one in it."""
+        """Remove the entry in O(1). The bucket stays in the delay queue, even when it is empty."""
         previous, following = entry.previous, entry.following
         previous.following = following
         following.previous = previous
@@ -68,7 +68,7 @@ class TimerTaskList:
         self.count.tasks -= 1
 
     def flush(self) -> list[TimerTaskEntry]:
-        """Take all of them out, in order."""
+        """Take all entries out, in order."""
         entries = []
         root = self.root
         entry = root.following
@@ -85,7 +85,7 @@ class TimerTaskList:
 
 
 class TaskCount:
-    """What all the buckets of a timer count together."""
+    """The counts that all buckets of a timer share."""
 
     __slots__ = ("buckets", "tasks")
 
@@ -95,7 +95,7 @@ class TaskCount:
 
 
 class TimingWheel:
-    """One level of the hierarchy, with a clock of its own, which moves in steps of its tick."""
+    """One level of the hierarchy, with a clock of its own, which moves in steps of the level's tick."""
 
     __slots__ = ("buckets", "count", "current", "interval", "overflow", "queue", "tick", "wheel_size")
 
@@ -113,13 +113,16 @@ class TimingWheel:
         self.overflow: TimingWheel | None = None
 
     def add(self, entry: TimerTaskEntry) -> bool:
-        """Put it into its bucket, here or on a level above; False when it is due already."""
+        """Put the entry into its bucket, here or on a level above; False when it is due already."""
         expiration = entry.expiration
         wheel = self
         if expiration < wheel.current + wheel.tick:
             return False
         while expiration >= wheel.current + wheel.interval:
-            wheel = wheel.overflow or wheel._add_overflow()
+            if wheel.overflow is None:
+                interval, count = wheel.interval, wheel.count
+                wheel.overflow = TimingWheel(interval, wheel.wheel_size, wheel.current, wheel.queue, count)
+            wheel = wheel.overflow
         number = expiration // wheel.tick
         bucket = wheel.buckets[number % wheel.wheel_size]
         bucket.add(entry)
@@ -129,12 +132,8 @@ class TimingWheel:
             heappush(wheel.queue, (due, bucket.number, bucket))
         return True
 
-    def _add_overflow(self) -> TimingWheel:
-        self.overflow = TimingWheel(self.interval, self.wheel_size, self.current, self.queue, self.count)
-        return self.overflow
-
     def advance_clock(self, now: int) -> None:
-        """Let time pass, on the levels above, too."""
+        """Let time pass, also on the levels above."""
         if now >= self.current + self.tick:
             self.current = now - now % self.tick
             if self.overflow is not None:
@@ -146,14 +145,14 @@ DelayedBucket = tuple[int, int, TimerTaskList]
 
 
 class SystemTimer(Timer):
-    """Adds and cancels in O(1), and wakes for the next bucket that has been used, empty or not by then.
+    """Adds and cancels in O(1), and wakes for the next bucket that has been used, even if it is empty.
 
     A bucket that is due puts its entries a level down, again and again until they are due themselves.
 
-    As in Kafka, time is cut to whole milliseconds when an entry is added, so that it expires up to one
-    early. The JVM's reaper is a thread that polls the delay queue, for 200 ms at most each time; here a
-    timer of the loop is armed for the head of the queue. What is due runs on another thread there; here,
-    once all the buckets that are due have been emptied, which also lets it be cancelled until then.
+    As in Kafka, time is cut to whole milliseconds when an entry is added, so that it expires up to a
+    millisecond early. The JVM's reaper is a thread that polls the delay queue, for 200 ms at most each time;
+    here a timer of the loop is armed for the head of the queue. Due entries run on another thread there;
+    here they run once all due buckets have been emptied, and can be cancelled until then.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class SystemTimer(Timer):
         self._queue: list[DelayedBucket] = []
         self._count = TaskCount()
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._milliseconds(), self._queue, self._count)
-        # What would be in the executor's queue.
+        # The entries that are in the executor's queue, in Kafka.
         self._due: list[TimerTaskEntry] = []
         self._handle: asyncio.TimerHandle | None = None
         # The millisecond for which the handle is armed.
@@ -202,10 +201,15 @@ class SystemTimer(Timer):
 
     def _wake(self) -> None:
         self.wakeups += 1
-        # Awake: whatever is added while tasks run, nothing needs arming before the end.
+        # Awake: entries that are added while tasks run arm nothing before the end.
         self._armed = -math.inf
         self._handle = None
-        self._advance_clock()
+        queue, wheel = self._queue, self._wheel
+        now = self._milliseconds()
+        while queue and queue[0][0] <= now:
+            expiration, _, bucket = heappop(queue)
+            wheel.advance_clock(expiration)
+            self._due += [entry for entry in bucket.flush() if not wheel.add(entry)]
         due, self._due = self._due, []
         for entry in due:
             task = entry.task
@@ -220,20 +224,9 @@ class SystemTimer(Timer):
         elif self._queue:
             self._arm(self._queue[0][0])
 
-    def _advance_clock(self) -> None:
-        """Empty the buckets that are due, in order."""
-        queue, wheel, due = self._queue, self._wheel, self._due
-        now = self._milliseconds()
-        while queue and queue[0][0] <= now:
-            expiration, _, bucket = heappop(queue)
-            wheel.advance_clock(expiration)
-            for entry in bucket.flush():
-                if not wheel.add(entry):
-                    due.append(entry)
-
 
 def cancel(task: Entry) -> None:
-    """Take `task` out of its bucket. That needs no timer, because its entry knows the bucket."""
+    """Take `task` out of its bucket. This needs no timer, because the entry knows the bucket."""
     entry = task.place
     if entry is not None:
         task.place = None

@@ -8,30 +8,27 @@ from heapq import heapify, heappop, heappush
 
 from benchmarks.designs.timer import Entry, Timer, whole_milliseconds
 
-# Below this many it is not worth it; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
+# A smaller heap is not rebuilt; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
 LEAST_TO_COMPACT = 100
-
-# By how much the loop may ring early: the resolution of its clock, and rounding errors.
+# By how much the loop may wake early: the resolution of its clock, and rounding errors.
 TOLERANCE = 1e-8
 
 
 class LazyHeap(Timer):
-    """What asyncio itself does with its timers, under a single timer of the event loop.
+    """asyncio's own way to keep timers, under a single timer of the event loop.
 
     Adding costs O(log n). Cancelling leaves a tombstone: the item stays in the heap, and keeps its entry
-    alive, until its deadline. With `compact`, as in asyncio, the heap is rebuilt without the tombstones as
-    soon as they are more than half of it, which holds the loop for as long as that takes.
+    alive, until its deadline. As in asyncio, the heap is rebuilt without the tombstones as soon as they are
+    more than half of it, which holds the loop for as long as that takes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, compact: bool = True) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._compact = compact
         # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry,
-        # whose place is that number as long as this is the item that counts.
+        # whose place is that number as long as the item is not a tombstone.
         self._heap: list[tuple[float, int, Entry]] = []
         self._added = 0
         self.tombstones = 0
-        self.compactions = 0
         self._handle: asyncio.TimerHandle | None = None
         # The deadline for which the handle is armed.
         self._armed = math.inf
@@ -57,15 +54,11 @@ class LazyHeap(Timer):
         if entry.place is not None:
             entry.place = None
             self.tombstones += 1
-            if self._compact and self.tombstones * 2 > len(self._heap) > LEAST_TO_COMPACT:
-                self._rebuild()
-
-    def _rebuild(self) -> None:
-        heap = self._heap
-        heap[:] = [item for item in heap if item[2].place == item[1]]
-        heapify(heap)
-        self.tombstones = 0
-        self.compactions += 1
+            heap = self._heap
+            if self.tombstones * 2 > len(heap) > LEAST_TO_COMPACT:
+                heap[:] = [item for item in heap if item[2].place == item[1]]
+                heapify(heap)
+                self.tombstones = 0
 
     def _arm(self, deadline: float) -> None:
         if self._handle is not None:
@@ -75,7 +68,7 @@ class LazyHeap(Timer):
 
     def _wake(self) -> None:
         self.wakeups += 1
-        # Awake: whatever is added while entries expire, nothing needs arming before the end.
+        # Awake: entries that are added while others expire arm nothing before the end.
         self._armed = -math.inf
         self._handle = None
         heap = self._heap

@@ -7,28 +7,25 @@ import math
 
 from benchmarks.designs.timer import Entry, Timer
 
-# The least fraction of a tick by which a loop that rings early, or a rounding error, is told from a tick.
+# The least fraction of a tick by which a loop that wakes early, or a rounding error, differs from a tick.
 TOLERANCE = 1e-5
 
 
 class TickerWheel(Timer):
     """The hashed timing wheel with unsorted lists (scheme 6) of Varghese and Lauck, 1987.
 
-    In the manner of Netty's `HashedWheelTimer`, whose size it has; its tick, though, is 100 ms. An entry
-    goes to the slot of its tick, modulo the size, together with the round in which it is due. (Netty
-    counts down the rounds that are left; an absolute number need not be written when it is passed by.)
+    It follows Netty's `HashedWheelTimer`, whose size it has; but Netty's tick is 100 ms. An entry goes to
+    the slot of its tick, modulo the size, together with the round in which it is due. (Netty counts down the
+    rounds that are left; an absolute number need not be written when the wheel passes the entry.)
 
-    Adding and cancelling cost O(1). But the ticker rings at every tick, whether anything is due or pending
-    or not; and each time it looks at all the entries of a slot, however many rounds away they are.
+    Adding and cancelling cost O(1). But the ticker wakes at every tick, whether an entry is due or pending or
+    not; and each time it looks at all the entries of a slot, however many rounds away they are.
     """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, tick: float = 0.001, wheel_size: int = 512
     ) -> None:
         super().__init__(loop)
-        # How many wake-ups found nothing due, and how many entries all of them have looked at.
-        self.idle_wakeups = 0
-        self.visited = 0
         self._tick = tick
         self._wheel_size = wheel_size
         self._slots: list[dict[Entry, int]] = [{} for _ in range(wheel_size)]
@@ -36,13 +33,15 @@ class TickerWheel(Timer):
         # The tick whose slot has been scanned last.
         self._now = 0
         self._handle: asyncio.TimerHandle | None = None
+        # How many entries the scans have looked at.
+        self.visited = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._slots))
 
     def start(self) -> None:
-        """Set the ticker going."""
-        self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._ring)
+        """Start the ticker."""
+        self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._wake)
 
     def close(self) -> None:
         if self._handle is not None:
@@ -65,28 +64,24 @@ class TickerWheel(Timer):
             entry.place = None
             del slot[entry]
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self.wakeups += 1
-        expired = 0
         reached = int((self.loop.time() - self._origin) / self._tick + TOLERANCE)
-        # More than one when something else has held the loop.
+        # More than one tick when something else has held the loop.
         while self._now < reached:
             self._now += 1
             slot = self._slots[self._now % self._wheel_size]
             if slot:
-                expired += self._scan(slot, self._now // self._wheel_size)
-        if not expired:
-            self.idle_wakeups += 1
+                self._scan(slot, self._now // self._wheel_size)
         self.start()
 
-    def _scan(self, slot: dict[Entry, int], current: int) -> int:
-        """Expire what is due in the `current` round; how many those were."""
+    def _scan(self, slot: dict[Entry, int], current: int) -> None:
+        """Expire the entries that are due in the `current` round."""
         self.visited += len(slot)
         due = [entry for entry, round_due in slot.items() if round_due <= current]
         for entry in due:
-            # Unless one before it has cancelled it, or added it anew for a later round.
+            # Unless an entry before it has cancelled it, or added it anew for a later round.
             if slot.get(entry, math.inf) <= current:
                 del slot[entry]
                 entry.place = None
                 entry.expire()
-        return len(due)

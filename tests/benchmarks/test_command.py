@@ -1,90 +1,67 @@
-"""The command: what it is asked, and what it refuses."""
+"""The command refuses bad options at once, and records what it measures."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks.catalogue import CATALOGUE
-from benchmarks.question import Contender, Question, Sample
-from benchmarks.setting import Setting
-
-
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Nothing is measured, but noted: the question and the contender's name."""
-    noted: list[tuple[str, str]] = []
-
-    def in_a_fresh_process(_: Setting) -> Callable[[Question, Contender], Sample]:
-        def measure(question: Question, contender: Contender) -> Sample:
-            noted.append((question.name, contender.name))
-            metrics = [column.metric for table in question.tables for column in table.columns]
-            return {metric: 654321.0 if "per_s" in metric else 12.3 for metric in metrics}
-
-        return measure
-
-    monkeypatch.setattr(command, "in_a_fresh_process", in_a_fresh_process)
-    monkeypatch.setattr(command, "builds_at_hand", lambda: ("compiled", "interpreted"))
-    return noted
-
-
-def test_what_is_named_is_measured_in_that_order_and_once(
-    measured: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    command.main(["--repetitions", "2", "idle", "checks", "idle"])
-    assert list(dict.fromkeys(name for name, _ in measured)) == ["idle", "checks"]
-    assert measured.count(("checks", "purgatory, interpreted")) == 2
-    printed = capsys.readouterr().out
-    assert printed.index("1/2 wake-ups") < printed.index("2/2 checks")
-    assert max(map(len, printed.splitlines())) <= 100
-
-
-def test_all_questions_are_asked_when_none_is_named(measured: list[tuple[str, str]]) -> None:
-    command.main(["--quick"])
-    assert list(dict.fromkeys(name for name, _ in measured)) == list(CATALOGUE)
-
-
-def test_tables_fit_a_hundred_columns_in_a_full_run_too(
-    measured: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    command.main(["--quick", "--full"])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if "…" in line or len(line) > 100] == []
-
-
-def test_samples_are_written_question_by_question(measured: list[tuple[str, str]], tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    command.main(["--quick", "--json", str(file), "idle", "checks"])
-    written = json.loads(file.read_text())
-    assert [question["name"] for question in written["questions"]] == ["idle", "checks"]
-    assert written["repetitions"] == 2
+from benchmarks import command
+from benchmarks.harness import record
+from benchmarks.harness.builds import imported_build
+from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.harness.worker import in_fresh_process
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "error"),
     [
-        (["two-keys"], "no such question: 'two-keys' (there are one-key, three-keys,"),
+        (["sleep"], "there is no suite 'sleep', but waits, timers"),
+        (["timers", "--only", "memory"], "the suites have no benchmark 'memory', but timers, sessions, idle"),
         (["--repetitions", "0"], "must be a whole number from 1 on, not '0'"),
-        (["--sizes", "20,9", "checks"], "must be a whole number from 10 on, not '9'"),
-        (["--quick", "--repetitions", "3"], "not allowed with argument --quick"),
+        (["--sizes", "100,9"], "must be a whole number from 10 on, not '9'"),
+        (["--seconds", "soon"], "must be a number of seconds from 0.1 to 600, not 'soon'"),
+        (["--memory", "4"], "must be like 512m or 4g, not '4'"),
+        (["--directory", "/no/such/place"], "there is no directory /no/such/place"),
+        (["--json", "/no/such/place/run.json"], "there is no directory /no/such/place"),
+        (["--loop", "trio"], "invalid choice: 'trio'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_plain_words(
-    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+def test_bad_options_are_refused_before_anything_is_measured(
+    arguments: Sequence[str], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        command.main(arguments)
-    assert exit_.value.code == 2
-    assert complaint in capsys.readouterr().err
-
-
-def test_help_has_examples_and_names_the_questions(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.main(["--help"])
+        command.main(arguments)
+    assert error in capsys.readouterr().err
+
+
+def test_the_default_is_quick_waits_and_full_means_five_repetitions() -> None:
+    quick, full = command.parse([]), command.parse(["timers", "timers", "--full"])
+    assert (quick.suites, quick.repetitions, quick.full) == (["waits"], 2, False)
+    assert (full.suites, full.repetitions) == (["timers"], 5)
+
+
+@pytest.mark.slow
+def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.json"
+    arguments = ["--only", "idle", "--sizes", "20", "--seconds", "0.1", "--json", str(file)]
+    command.main(["timers", *arguments])
     printed = capsys.readouterr().out
-    assert "python -m benchmarks --quick one-key memory" in printed
-    assert all(name in printed for name in CATALOGUE)
+    assert "Nothing is due: wake-ups in a second, and processor time" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    run = record.read(file)
+    assert [result.benchmark.name for result in run.results] == ["idle"]
+    assert all(len(samples) == 1 for samples in run.results[0].samples.values())
+
+
+@pytest.mark.slow
+def test_a_worker_measures_one_case_of_the_build_that_it_imports_or_says_what_is_wrong() -> None:
+    setting = Setting(builds=(imported_build(),), sizes=(20, 10), times=100)
+    benchmark = benchmarks_of("waits")["checks"].benchmark(setting)
+    measure = in_fresh_process(setting)
+    assert min(measure("waits", "checks", benchmark.cases[0]).values()) > 0
+    other = in_fresh_process(Setting(builds=("interpreted",), sizes=(20, 10)))
+    with pytest.raises(RuntimeError, match=r"(?s)checks, .*: purgatory failed:.* has no case 'purgatory' in"):
+        other("waits", "checks", next(Setting().cases("nowhere", "purgatory", sys.exit)))

@@ -1,15 +1,38 @@
-"""An entry that writes down when it expired."""
+"""Entries that record when they expired, and designs that are open for a block."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from benchmarks.designs.timer import Entry
 
 
+class Design(Protocol):
+    """Something that is started and closed."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+D = TypeVar("D", bound=Design)
+
+
+@contextmanager
+def opened(design: D) -> Iterator[D]:
+    """The design, started, until the end of the block."""
+    design.start()
+    try:
+        yield design
+    finally:
+        design.close()
+
+
 class Recorded(Entry):
-    """Appends itself to a log, with the loop's time, and then does what it was made for."""
+    """Appends itself to a log, with the loop's time, and then runs its action."""
 
     __slots__ = ("action", "expired_at", "log", "loop")
 

@@ -1,4 +1,4 @@
-"""Kafka's present purgatory: what it does, and what it holds on to."""
+"""Kafka's present purgatory: its behaviour, and the entries that it keeps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import partial
 
 from benchmarks.designs.kafka_purgatory import DelayedOperation, DelayedOperationPurgatory
 from purgatory.testing import VirtualTimeLoop
+from tests.benchmarks.designs.recorded import opened
 
 
 class Operation(DelayedOperation):
-    """Completes once it is `ready`, or at the `ready_at`-th try; writes down the hooks that ran."""
+    """Completes once it is `ready`, or at the `ready_at`-th try; records the hooks that ran."""
 
     __slots__ = ("hooks", "ready", "ready_at", "then", "tries")
 
@@ -53,38 +54,14 @@ def ready(operations: Sequence[Operation]) -> None:
 
 
 async def test_an_operation_that_completes_at_once_is_not_watched(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         operation = Operation(ready_at=1)
         assert purgatory.try_complete_else_watch(operation, ["a"])
         assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
 
 
-async def test_it_is_tried_again_once_it_is_watched(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
-        operation = Operation(ready_at=2)
-        assert purgatory.try_complete_else_watch(operation, ["a", "b"])
-        # It stays on the lists, but has no timeout.
-        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (2, 0, ["completed"])
-
-
-async def test_an_operation_completed_by_another_while_it_is_tried_is_not_watched(
-    virtual_time: VirtualTimeLoop,
-) -> None:
-    class Raced(Operation):
-        __slots__ = ()
-
-        def try_complete(self) -> bool:
-            self.force_complete()
-            return False
-
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
-        operation = Raced()
-        assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
-        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
-
-
 async def test_a_check_completes_those_that_can_in_order(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         order: list[int] = []
         operations = [Operation(then=partial(order.append, number)) for number in range(3)]
         for operation in operations:
@@ -99,7 +76,7 @@ async def test_a_check_completes_those_that_can_in_order(virtual_time: VirtualTi
 
 
 async def test_an_operation_completes_or_expires_once(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         (expired,) = parked(purgatory, 1, ["a"], 5.0)
         (completed,) = parked(purgatory, 1, ["b"], 5.0)
         ready([completed])
@@ -117,53 +94,40 @@ async def test_an_operation_completes_or_expires_once(virtual_time: VirtualTimeL
 async def test_a_completed_operation_leaves_the_timer_but_not_its_other_lists(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         ready(parked(purgatory, 100, ["a", "b", "c"]))
         assert purgatory.check_and_complete("a") == 100
         assert (purgatory.watched(), purgatory.delayed()) == (200, 0)
-        # Until somebody happens to walk over them.
+        # Until a check walks over them.
         assert purgatory.check_and_complete("b") == 0
         assert purgatory.watched() == 100
         await asyncio.sleep(100.0)
-        assert (purgatory.watched(), purgatory.purges) == (100, 0)
+        assert (purgatory.watched(), purgatory.walked) == (100, 0)
 
 
 async def test_the_purge_comes_when_more_than_the_interval_have_completed_and_walks_over_every_list(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         alive = parked(purgatory, 5_000, ["d", "e"])
         ready(parked(purgatory, 1_000, ["a", "b", "c"]))
         purgatory.check_and_complete("a")
         await asyncio.sleep(1.0)
-        assert (purgatory.purges, purgatory.watched()) == (0, 12_000)
+        assert (purgatory.walked, purgatory.watched()) == (0, 12_000)
         assert purgatory.estimated_total_operations == 6_000
         ready(parked(purgatory, 1, ["a"]))
         purgatory.check_and_complete("a")
         await asyncio.sleep(0.2)
-        assert (purgatory.purges, purgatory.watched(), purgatory.walked) == (1, 10_000, 12_000)
+        assert (purgatory.watched(), purgatory.walked) == (10_000, 12_000)
         assert purgatory.estimated_total_operations == 5_000
         await asyncio.sleep(1.0)
-        assert purgatory.purges == 1
+        assert purgatory.walked == 12_000
         ready(alive)
         assert purgatory.check_and_complete("d") == 5_000
 
 
-async def test_the_purge_also_comes_when_the_timer_has_advanced(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time, purge_interval=10) as purgatory:
-        parked(purgatory, 11, ["a", "b"], 0.05)
-        await asyncio.sleep(0.051)
-        assert (purgatory.purges, purgatory.watched(), purgatory.polls) == (1, 0, 0)
-
-
-async def test_it_wakes_five_times_a_second_with_nothing_to_do(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
-        await asyncio.sleep(10.1)
-        assert (purgatory.polls, purgatory.timer.wakeups) == (50, 0)
-
-
 async def test_a_hook_may_check_and_watch_the_key_it_is_completed_from(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
+    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
         added = Operation()
 
         def interfere() -> None:
@@ -180,25 +144,3 @@ async def test_a_hook_may_check_and_watch_the_key_it_is_completed_from(virtual_t
         ready([added])
         assert purgatory.check_and_complete("a") == 1
         assert purgatory.watched() == 0
-
-
-async def test_nothing_is_armed_after_close(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time) as purgatory:
-        (operation,) = parked(purgatory, 1, ["a"], 0.01)
-    await asyncio.sleep(0)
-    assert virtual_time.idle_for() is None
-    assert operation.hooks == []
-
-
-async def test_keys_without_watchers_are_forgotten(virtual_time: VirtualTimeLoop) -> None:
-    with DelayedOperationPurgatory(virtual_time, purge_interval=1) as purgatory:
-        freed: list[bool] = []
-
-        class Key:
-            def __del__(self) -> None:
-                freed.append(True)
-
-        ready(parked(purgatory, 2, [Key(), Key()]))
-        assert freed == []
-        await asyncio.sleep(31.0)
-        assert len(freed) == 2

@@ -1,4 +1,4 @@
-"""What every design of a timer promises, against a plain list, in random histories and by example."""
+"""The promises of every design of a timer, against a plain list, in random histories and by example."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from benchmarks.designs.lazy_heap import LazyHeap
 from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import Timer
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import Recorded
+from tests.benchmarks.designs.recorded import Recorded, opened
 
 MakeTimer: TypeAlias = Callable[[asyncio.AbstractEventLoop], Timer]
 
 DESIGNS: dict[str, MakeTimer] = {
     "call_at": CallAt,
     "lazy heap": LazyHeap,
-    "lazy heap that is never compacted": lambda loop: LazyHeap(loop, compact=False),
     # So small that most entries have to wait for many rounds.
     "ticker wheel": lambda loop: TickerWheel(loop, wheel_size=7),
     "Kafka": SystemTimer,
@@ -50,16 +49,16 @@ def make(request: pytest.FixtureRequest) -> MakeTimer:
 
 @dataclass
 class Expected:
-    """What is known of an entry without any timer."""
+    """The outcome that an entry must have."""
 
     entry: Recorded
     deadline: float
     cancelled: bool = False
 
 
-# Tenths of milliseconds to let pass; then a delay in them, with which to add an entry, or which of the
-# entries to cancel or renew, or for how long to hold the loop. Small numbers, so that deadlines meet; and
-# the edges of Kafka's levels.
+# Tenths of milliseconds to let pass; an action; and, also in tenths, the delay of an entry to add or the
+# time to hold the loop, or the number of the entry to cancel or renew. Small numbers, so that deadlines
+# meet; and the edges of Kafka's levels.
 Step: TypeAlias = tuple[int, str, int]
 DELAYS = st.one_of(
     st.integers(1, 50), st.sampled_from([199, 200, 201, 3990, 4000, 4010]), st.integers(1, 9_000)
@@ -72,7 +71,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=st.lists(STEPS, min_size=1, max_size=40))
 def test_entries_expire_once_in_order_not_early_and_never_after_they_are_cancelled(
     name: str, steps: list[Step]
@@ -87,7 +86,7 @@ async def _compare_with_a_list(make: MakeTimer, steps: list[Step]) -> None:
     log: list[Recorded] = []
     every: list[Expected] = []
     holds: list[tuple[float, float]] = []
-    with make(loop) as timer:
+    with opened(make(loop)) as timer:
         for tenths, action, number in steps:
             await asyncio.sleep(tenths / 10_000)
             seconds = number / 10_000
@@ -126,33 +125,10 @@ async def _compare_with_a_list(make: MakeTimer, steps: list[Step]) -> None:
     assert all(b >= a - RESOLUTION - early(make) - ROUNDING for a, b in pairwise(order))
 
 
-async def test_far_deadlines_are_met(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
-    delays = [0.02, 0.4, 7.999, 8.0, 8.001, 59.5]
-    entries = [Recorded(virtual_time) for _ in delays]
-    with make(virtual_time) as timer:
-        for entry, delay in zip(entries, delays, strict=True):
-            timer.add(entry, delay)
-        await asyncio.sleep(60.0)
-    assert [entry.expired_at for entry in entries] == [[pytest.approx(delay)] for delay in delays]
-
-
-async def test_the_earlier_deadline_is_met_although_it_was_added_later(
-    make: MakeTimer, virtual_time: VirtualTimeLoop
-) -> None:
-    late, soon = Recorded(virtual_time), Recorded(virtual_time)
-    with make(virtual_time) as timer:
-        timer.add(late, 5.0)
-        timer.add(soon, 0.01)
-        await asyncio.sleep(1.0)
-        assert soon.expired_at == [pytest.approx(0.01)]
-        assert late.expired_at == []
-        timer.cancel(late)
-
-
 async def test_an_entry_may_add_cancel_and_renew_others_when_it_expires(
     make: MakeTimer, virtual_time: VirtualTimeLoop
 ) -> None:
-    with make(virtual_time) as timer:
+    with opened(make(virtual_time)) as timer:
         added, cancelled, renewed = (Recorded(virtual_time) for _ in range(3))
 
         def interfere() -> None:
@@ -171,39 +147,14 @@ async def test_an_entry_may_add_cancel_and_renew_others_when_it_expires(
         assert renewed.expired_at == [pytest.approx(0.06)]
 
 
-async def test_a_delay_of_nothing_expires_at_once(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
-    entry = Recorded(virtual_time)
-    with make(virtual_time) as timer:
-        await asyncio.sleep(0.0105)
-        timer.add(entry, 0.0)
-        await asyncio.sleep(0.01)
-    assert entry.expired_at == [pytest.approx(0.0105, abs=RESOLUTION)]
-
-
-async def test_cancelling_again_or_after_expiry_changes_nothing(
-    make: MakeTimer, virtual_time: VirtualTimeLoop
-) -> None:
-    cancelled, expired = Recorded(virtual_time), Recorded(virtual_time)
-    with make(virtual_time) as timer:
-        timer.add(cancelled, 0.02)
-        timer.add(expired, 0.01)
-        await asyncio.sleep(0.015)
-        for _ in range(2):
-            timer.cancel(cancelled)
-            timer.cancel(expired)
-        assert len(timer) == 0
-        await asyncio.sleep(1.0)
-    assert (cancelled.expired_at, len(expired.expired_at)) == ([], 1)
-
-
 async def test_nothing_is_armed_after_close(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
     entries = [Recorded(virtual_time) for _ in range(10)]
-    with make(virtual_time) as timer:
+    with opened(make(virtual_time)) as timer:
         for number, entry in enumerate(entries):
             timer.add(entry, 0.1 + number)
         await asyncio.sleep(0.5)
         if make is CallAt:
-            # It knows of nothing that it could cancel.
+            # It does not know its entries.
             for entry in entries:
                 timer.cancel(entry)
     await asyncio.sleep(0)
@@ -211,12 +162,12 @@ async def test_nothing_is_armed_after_close(make: MakeTimer, virtual_time: Virtu
     assert [len(entry.expired_at) for entry in entries] == [1] + [0] * 9
 
 
-async def test_a_loop_that_was_held_finds_all_that_has_become_due_in_order(
+async def test_after_a_stall_all_due_entries_expire_in_order(
     make: MakeTimer, virtual_time: VirtualTimeLoop
 ) -> None:
     log: list[Recorded] = []
     entries = [Recorded(virtual_time, log) for _ in range(100)]
-    with make(virtual_time) as timer:
+    with opened(make(virtual_time)) as timer:
         # The latest first, and 10 of them in each bucket of Kafka's second level.
         for number, entry in reversed(list(enumerate(entries))):
             timer.add(entry, 0.1 + number * 0.002)
@@ -224,20 +175,3 @@ async def test_a_loop_that_was_held_finds_all_that_has_become_due_in_order(
         await asyncio.sleep(0.001)
         assert log == entries
         assert len(timer) == 0
-
-
-async def test_it_works_on_a_real_loop(make: MakeTimer) -> None:
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    log: list[Recorded] = []
-    last = Recorded(loop, log, over.set)
-    with make(loop) as timer:
-        entries = [Recorded(loop, log) for _ in range(20)]
-        for number, entry in enumerate(entries):
-            timer.add(entry, number / 1000)
-        timer.add(last, 0.03)
-        timer.cancel(entries.pop())
-        await over.wait()
-        assert set(log) == {*entries, last}
-        # At most one a millisecond: none has woken again and again until a time came.
-        assert timer.wakeups <= 60

@@ -1,29 +1,33 @@
-"""Walking along a plan."""
+"""The generator follows its plan."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.load.distribution import DISTRIBUTIONS, Load
-from benchmarks.load.generator import BATCH, BEHIND, PAUSE, expirations, walk
-from benchmarks.load.plan import Plan
-from benchmarks.load.subject import Ends, Subject
+from benchmarks.harness.load_test import BEHIND_MS
+from benchmarks.suites.load import trial
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
+from benchmarks.suites.load.trial import BATCH, PAUSE, Ends, Walk, expirations, walk
 from purgatory.testing import VirtualTimeLoop
 
 
-class Recorded(Subject[int]):
-    """Keeps what is asked of it, with the time; every request takes a while."""
+class Recorded:
+    """A design that records its calls, with the time; every request takes a while."""
 
     seconds = 0.0
 
     def __init__(self, loop: VirtualTimeLoop, plan: Plan) -> None:
-        super().__init__(Ends(len(plan), loop.time), plan.timeout, plan.keys)
         self.loop = loop
+        self.plan = plan
+        self.ends = Ends(len(plan), loop.time)
         self.offered: list[tuple[float, int]] = []
         self.completed: list[tuple[float, int]] = []
         self.log: list[tuple[str, int]] = []
-        # How many had been offered whenever the loop got its turn after some more.
+        # The number of requests offered at each turn of the loop.
         self.turns: list[int] = []
+
+    async def walk(self) -> Walk:
+        return await walk(self.plan, self.ends, self.offer, self.complete, self.loop.time)
 
     def offer(self, number: int) -> int:
         if not self.offered or self.turns[-1:] == [len(self.offered)]:
@@ -38,10 +42,6 @@ class Recorded(Subject[int]):
         self.completed.append((self.loop.time(), request))
         self.log.append(("complete", request))
 
-    @property
-    def held(self) -> int:
-        return 0
-
 
 def drawn(rate: int, seconds: float) -> Plan:
     return Plan.draw(Load(DISTRIBUTIONS[1], rate, seconds), seed=1)
@@ -53,7 +53,7 @@ async def test_everything_happens_in_order_and_within_two_pauses_of_its_time(
     plan = drawn(2_000, 0.5)
     recorded = Recorded(virtual_time, plan)
     started = virtual_time.time()
-    walked = await walk(plan, recorded, virtual_time.time)
+    walked = await recorded.walk()
     assert [number for _, number in recorded.offered] == list(range(len(plan)))
     assert [number for _, number in recorded.completed] == list(plan.completing)
     for happened, planned in ((recorded.offered, plan.arrivals), (recorded.completed, plan.completions)):
@@ -69,7 +69,7 @@ async def test_more_than_a_batch_at_once_gives_the_loop_its_turn_in_between(
 ) -> None:
     plan = drawn(1_000_000, 0.001)
     recorded = Recorded(virtual_time, plan)
-    await walk(plan, recorded, virtual_time.time)
+    await recorded.walk()
     assert len(plan) > 5 * BATCH
     assert recorded.turns[:5] == [BATCH * turn for turn in range(1, 6)]
 
@@ -80,8 +80,8 @@ async def test_one_that_falls_behind_is_cut_short_and_completes_what_was_sent(
     plan = drawn(2_000, 0.5)
     recorded = Recorded(virtual_time, plan)
     recorded.seconds = 0.001
-    walked = await walk(plan, recorded, virtual_time.time)
-    assert walked.behind > BEHIND
+    walked = await recorded.walk()
+    assert walked.behind > BEHIND_MS / 1e3
     # 0.6 s at a millisecond each.
     assert len(recorded.offered) == walked.sent == pytest.approx(600, abs=BATCH)
     assert {number for _, number in recorded.completed} == {
@@ -89,36 +89,14 @@ async def test_one_that_falls_behind_is_cut_short_and_completes_what_was_sent(
     }
 
 
-async def test_one_that_falls_behind_has_as_much_pending_as_planned(virtual_time: VirtualTimeLoop) -> None:
-    plan = drawn(2_000, 0.5)
-    recorded = Recorded(virtual_time, plan)
-    recorded.seconds = 0.001
-    walked = await walk(plan, recorded, virtual_time.time)
-    last = plan.arrivals[walked.sent - 1]
-    planned = sorted(
-        [(when, "offer", number) for number, when in enumerate(plan.arrivals[: walked.sent])]
-        + [
-            (when, "complete", n)
-            for when, n in zip(plan.completions, plan.completing, strict=False)
-            if when < last
-        ]
-    )
-    assert recorded.log[: len(planned)] == [(what, number) for _, what, number in planned]
-
-
-async def test_what_never_ends_is_given_up_with_a_count(virtual_time: VirtualTimeLoop) -> None:
+async def test_requests_that_never_end_are_counted_in_the_error(
+    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "PATIENCE", 1.0)
     plan = drawn(100, 0.1)
     recorded = Recorded(virtual_time, plan)
-    walked = await walk(plan, recorded, virtual_time.time)
+    walked = await recorded.walk()
     for number in range(1, walked.sent):
         recorded.ends.end(number)
     with pytest.raises(AssertionError, match=f"of {walked.sent} requests 1 never ended and 0 more than once"):
-        await expirations(plan, recorded, walked.sent, virtual_time.time)
-
-
-async def test_what_ends_twice_is_found_though_the_number_is_right(virtual_time: VirtualTimeLoop) -> None:
-    ends = Ends(3, virtual_time.time)
-    for request in (0, 1, 1):
-        ends.end(request)
-    with pytest.raises(AssertionError, match="of 3 requests 1 never ended and 1 more than once"):
-        ends.check(3)
+        await expirations(plan, recorded.ends, walked.sent, virtual_time.time)

@@ -1,25 +1,23 @@
-"""What is drawn before a run: when requests arrive, and when they complete."""
+"""The plan of a run: when requests arrive, and when they complete."""
 
 from __future__ import annotations
 
 import statistics
 from itertools import pairwise
-from math import inf
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.load.distribution import DISTRIBUTIONS, Distribution, Load
-from benchmarks.load.plan import Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Load, Plan
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distribution: Distribution) -> None:
     random = Random(1)
-    _, median, third = statistics.quantiles((distribution.draw(random) for _ in range(50_000)), n=4)
-    assert median == pytest.approx(distribution.p50_ms / 1e3, rel=0.03)
-    assert third == pytest.approx(distribution.p75_ms / 1e3, rel=0.03)
+    _, median, third = statistics.quantiles((distribution.draw(random) for _ in range(20_000)), n=4)
+    assert median == pytest.approx(distribution.p50_ms / 1e3, rel=0.05)
+    assert third == pytest.approx(distribution.p75_ms / 1e3, rel=0.05)
 
 
 @pytest.mark.parametrize(("distribution", "part"), list(zip(DISTRIBUTIONS, (0.92, 0.5), strict=True)))
@@ -42,31 +40,6 @@ def test_requests_arrive_at_the_rate_whatever_the_time_since_the_last() -> None:
     assert statistics.stdev(gaps) == pytest.approx(1e-4, rel=0.03)
 
 
-def test_each_completion_lies_between_the_arrival_of_its_request_and_the_timeout() -> None:
-    plan = Plan.draw(Load(DISTRIBUTIONS[1], 5_000, 0.5), seed=1)
-    completions = plan.completions[:-1]
-    assert list(completions) == sorted(completions)
-    for when, request in zip(completions, plan.completing, strict=True):
-        assert plan.completes[request]
-        assert 0 < when - plan.arrivals[request] < plan.timeout == 0.2
-
-
-def test_the_times_end_with_infinity() -> None:
-    plan = Plan.draw(Load(DISTRIBUTIONS[0], 100, 0.1), seed=1)
-    assert plan.arrivals[len(plan)] == plan.completions[len(plan.completing)] == inf
-
-
-def test_a_seed_gives_the_same_plan_again_and_another_seed_another() -> None:
-    load = Load(DISTRIBUTIONS[0], 1_000, 0.1)
-    assert Plan.draw(load, seed=1) == Plan.draw(load, seed=1) != Plan.draw(load, seed=2)
-
-
-def test_a_plan_is_the_same_when_it_has_been_written_and_read(tmp_path: Path) -> None:
-    plan = Plan.draw(Load(DISTRIBUTIONS[0], 1_000, 0.1), seed=1)
-    plan.write(tmp_path / "plan")
-    assert Plan.read(tmp_path / "plan") == plan
-
-
 @pytest.mark.parametrize("sent", [1, 17, 500])
 def test_the_tail_lasts_from_the_last_arrival_to_the_last_end(sent: int) -> None:
     plan = Plan.draw(Load(DISTRIBUTIONS[1], 5_000, 0.2), seed=1)
@@ -75,6 +48,9 @@ def test_the_tail_lasts_from_the_last_arrival_to_the_last_end(sent: int) -> None
     assert plan.tail(sent) == max(ends.values()) - plan.arrivals[sent - 1]
 
 
-def test_a_plan_without_requests_is_refused() -> None:
-    with pytest.raises(ValueError, match="no request arrives: p50/p75 20/60 ms, 1 requests/s for 1e-09 s"):
-        Plan.draw(Load(DISTRIBUTIONS[0], 1, 1e-9), seed=1)
+def test_a_file_has_the_same_plan_and_only_the_last_one_is_kept(tmp_path: Path) -> None:
+    first, second = (Load(distribution, 1_000, 0.1) for distribution in DISTRIBUTIONS)
+    Plan.file(first, tmp_path)
+    file = Plan.file(second, tmp_path)
+    assert list(tmp_path.iterdir()) == [file] == [Plan.file(second, tmp_path)]
+    assert Plan.read(file) == Plan.draw(second)

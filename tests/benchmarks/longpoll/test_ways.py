@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from benchmarks.longpoll.topic import Tally, Topic
-from benchmarks.longpoll.ways import SECTIONS, WAYS, InPurgatory, OnFuture, Way
+from benchmarks.suites.longpoll.ways import SECTIONS, WAYS, Counts, InPurgatory, OnFuture, Topic, Way
 from purgatory.testing import VirtualTimeLoop
 from tests.operations import a_few_turns
 
@@ -23,8 +23,17 @@ ways_that_notice = pytest.mark.parametrize(
 MakeWay = Callable[[], Way]
 
 
+@asynccontextmanager
+async def opened(way: Way) -> AsyncIterator[Way]:
+    await way.start()
+    try:
+        yield way
+    finally:
+        await way.close()
+
+
 class Connection:
-    """A client, as the server's protocol tells of it."""
+    """A client's connection, as ASGI presents it."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
@@ -43,22 +52,22 @@ class Polls:
 
     def __init__(self, way: Way) -> None:
         self.way = way
-        self.tally = Tally()
-        self.topic = Topic("news", self.tally)
+        self.counts = Counts()
+        self.topic = Topic("news", self.counts)
 
     async def poll(self, client: str, offset: int = 0, connection: Connection | None = None) -> bool:
         return await self.way.wait(self.topic, client, offset, 60.0, (connection or Connection()).receive)
 
     async def append(self, value: str, to: str | None = None) -> None:
         self.topic.append(value, to)
-        await self.way.tell(self.topic, to)
+        await self.way.notify(self.topic, to)
 
 
 @every_way
 async def test_a_record_for_everybody_wakes_everybody(
     way_type: MakeWay, virtual_time: VirtualTimeLoop
 ) -> None:
-    async with way_type() as way:
+    async with opened(way_type()) as way:
         polls = Polls(way)
         waiting = [asyncio.create_task(polls.poll(str(number))) for number in range(5)]
         await a_few_turns()
@@ -73,18 +82,18 @@ async def test_a_record_for_everybody_wakes_everybody(
 async def test_a_record_for_one_client_is_answered_to_that_alone(
     way_type: MakeWay, virtual_time: VirtualTimeLoop
 ) -> None:
-    async with way_type() as way:
+    async with opened(way_type()) as way:
         polls = Polls(way)
         waiting = [asyncio.create_task(polls.poll(str(number))) for number in range(5)]
         await a_few_turns()
-        looks = polls.tally.looks
+        looks = polls.counts.looks
         await polls.append("record", to="3")
         await waiting[3]
         await a_few_turns()
         assert [task.done() for task in waiting] == [False, False, False, True, False]
-        # What is counted: who looks whether it is for them.
+        # The polls that look whether the record is for them.
         expected = 1 if isinstance(way, InPurgatory) else 0 if isinstance(way, OnFuture) else 5
-        assert polls.tally.looks - looks == expected
+        assert polls.counts.looks - looks == expected
         assert [polls.topic.news(client, 0) for client in ("2", "3")] == [[], ["record"]]
         for task in waiting:
             task.cancel()
@@ -93,10 +102,10 @@ async def test_a_record_for_one_client_is_answered_to_that_alone(
 
 
 @ways_that_time_out
-async def test_who_is_behind_need_not_wait_and_who_is_not_does(
+async def test_a_poll_waits_only_when_it_has_all_records(
     way_type: MakeWay, virtual_time: VirtualTimeLoop
 ) -> None:
-    async with way_type() as way:
+    async with opened(way_type()) as way:
         polls = Polls(way)
         await polls.append("first")
         await polls.append("second", to="3")
@@ -111,7 +120,7 @@ async def test_who_is_behind_need_not_wait_and_who_is_not_does(
 async def test_a_client_that_leaves_leaves_nothing_behind(
     way_type: MakeWay, virtual_time: VirtualTimeLoop
 ) -> None:
-    async with way_type() as way:
+    async with opened(way_type()) as way:
         polls = Polls(way)
         connection = Connection()
         tasks = asyncio.all_tasks()
@@ -130,4 +139,4 @@ def test_each_section_sets_the_usual_way_beside_this_librarys() -> None:
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(WAYS)
     for names in SECTIONS.values():
         assert [issubclass(WAYS[name][1], InPurgatory) for name in names[:2]] == [True, False]
-    assert "future" in SECTIONS["not told when a client leaves"]
+    assert "future" in SECTIONS["does not notice that a client leaves"]

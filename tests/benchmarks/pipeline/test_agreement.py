@@ -1,4 +1,4 @@
-"""What DuckDB makes of a dataset, and what counts as the same."""
+"""DuckDB's tables of a dataset, and the comparison with the pipeline's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.pipeline import agreement, yardstick
-from benchmarks.pipeline.agreement import Disagreement, check
+from benchmarks.suites.pipeline import agreement, duckdb_tables
+from benchmarks.suites.pipeline.agreement import Disagreement, check
 from purgatory.journal import schema
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,7 +53,7 @@ def write(dataset: Path, name: str, rows: Rows, partitions: list[str]) -> None:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """DuckDB's, of three operations and two checks."""
-    directory = tmp_path_factory.mktemp("yardstick")
+    directory = tmp_path_factory.mktemp("duckdb")
     operations = [
         operation(1, 0, 30, keys=["k", "other", "k"]),
         operation(2, 0, 60, outcome="expired", tries=5),
@@ -67,9 +67,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}],
         ["date"],
     )
-    yardstick.main(
-        [str(directory / "dataset"), str(directory / "tables"), f"--spill={directory}", "--memory=100m"]
-    )
+    duckdb_tables.main(str(directory / "dataset"), str(directory / "tables"), str(directory), "100m")
     return directory / "tables"
 
 
@@ -89,11 +87,7 @@ def test_pending_is_swept(tables: Path) -> None:
     first, second = rows(tables, "pending")
     # Two for ten seconds, three for twenty, and one from then on.
     mean = (2 * 10 + 3 * 20 + 1 * 30) / 60
-    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (
-        3,
-        pytest.approx(mean),
-        1,
-    )
+    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (3, pytest.approx(mean), 1)
     # The last one ends as this minute begins.
     assert (second["pending_max"], second["pending_mean"], second["pending_last"]) == (0, 0, 0)
 
@@ -127,7 +121,7 @@ def test_fan_out_is_what_checks_tried(tables: Path) -> None:
 
 def as_of_the_pipeline(tables: Path, summaries: Path, **changed: Any) -> Path:
     """The same, with timestamps for minutes, marks for gaps, and something changed in the first minute."""
-    for name in yardstick.TABLES:
+    for name in agreement.TABLES:
         found = rows(tables, name)
         for row in found:
             if "minute" in row:

@@ -1,21 +1,21 @@
-"""What a command takes: all of its processes, until the last has ended."""
+"""The usage of a command: all of its processes, until the last has ended."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from benchmarks.pipeline import usage
-from benchmarks.pipeline.usage import CommandFailed, measured
+from benchmarks.harness import processes
+from benchmarks.suites.pipeline import usage
+from benchmarks.suites.pipeline.usage import CommandFailed, measured
 
 pytestmark = [
     pytest.mark.real_time,
-    pytest.mark.skipif(not usage.AVAILABLE, reason="there is no /proc"),
+    pytest.mark.slow,
+    pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /proc"),
 ]
 
 BUSY = "import time; until = time.process_time() + 0.5\nwhile time.process_time() < until: pass\n"
@@ -32,7 +32,7 @@ def test_time_and_memory_of_a_command_are_its_own() -> None:
     assert 100 << 20 < found.peak_rss < 200 << 20
 
 
-def test_what_it_leaves_behind_is_waited_for_and_counted() -> None:
+def test_processes_that_it_leaves_behind_are_waited_for_and_counted() -> None:
     # As Spark's Python leaves the JVM, and the JVM the workers: in process groups of their own.
     child = f"import os; os.setpgid(0, 0)\n{BUSY}{BUSY}"
     found = run(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}])")
@@ -45,22 +45,6 @@ def test_memory_that_a_fork_shares_with_its_parent_counts_once() -> None:
     assert 100 << 20 < found.peak_rss < 200 << 20
 
 
-def test_a_command_that_fails_tells_what_it_said() -> None:
+def test_a_failed_command_is_quoted() -> None:
     with pytest.raises(CommandFailed, match=r"(?s) ended with 3:\n.*so that is why"):
         run("import sys; print('so that is why', file=sys.stderr); sys.exit(3)")
-
-
-def test_nothing_is_left_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = tmp_path / "pid"
-    sleep = time.sleep
-
-    def interrupt(seconds: float) -> None:
-        if told.exists() and told.read_text():
-            raise KeyboardInterrupt
-        sleep(seconds)
-
-    monkeypatch.setattr(time, "sleep", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        run(f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(told.read_text()), 0)

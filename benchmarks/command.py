@@ -1,0 +1,164 @@
+"""The command: ``python -m benchmarks [SUITE ...]``, or ``python -m benchmarks report RUN.json ...``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+
+from rich.console import Console
+
+from benchmarks.harness import arguments as types
+from benchmarks.harness import processes, record, tables
+from benchmarks.harness.benchmark import Benchmark, Result
+from benchmarks.harness.builds import available_builds
+from benchmarks.harness.event_loop import LOOPS
+from benchmarks.harness.interleaving import measure_all
+from benchmarks.harness.load_test import LoadTest
+from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.harness.worker import in_fresh_process
+
+QUICK_REPETITIONS, REPETITIONS = 2, 5
+REPORT = "report"
+SUITES = {
+    "waits": "park, complete and expire waits for keys (the default)",
+    "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
+    "load": "requests at ever higher rates until each design saturates; sizes are rates",
+    "broker": "the example broker beside librdkafka's mock cluster",
+    "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
+    "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
+    "journal": "the cost of a journal, and of metrics",
+    "dashboard": "the cost of a view of the dashboard",
+    "collector": "the garbage collector's part of parking",
+    "wheel-size": "which wheel size is the fastest",
+    "watch-lists": "which length of a watch list's chunks is the best",
+    "advised-timeouts": "how well the pipeline finds timeouts; prints the tables of docs/timeouts.md",
+}
+# Suites that need to see what other processes use.
+NEED_LINUX = ("broker", "longpoll", "pipeline")
+
+DESCRIPTION = """\
+Measures purgatory beside its alternatives: all in one run, each measurement in a process of its own,
+repetitions interleaved, the alternatives that win included. Quick by default.
+
+suites:
+{suites}
+
+`python -m benchmarks report RUN.json ...` draws the pages of docs/benchmarks from recorded runs.
+"""
+EXAMPLES = """\
+examples:
+  python -m benchmarks                                 waits, quickly: some five minutes
+  python -m benchmarks --only one-key memory           two benchmarks of it
+  python -m benchmarks --only checks --sizes 2000,1000      with a thousand and two thousand waits
+  python -m benchmarks timers --loop uvloop --json timers.json
+  python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
+  python -m benchmarks load --full --json load.json    17 minutes; Kafka's own test needs npm and Java
+  python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the suites named on the command line. Tables are printed, and recorded, one by one."""
+    if arguments[:1] == [REPORT]:
+        from benchmarks.harness.report.site import main as report
+
+        return report(arguments[1:])
+    options = parse(arguments)
+    setting = Setting(
+        loop=options.loop,
+        builds=available_builds(),
+        full=options.full,
+        sizes=options.sizes,
+        seconds=options.seconds,
+        memory=options.memory,
+        directory=options.directory,
+    )
+    console = tables.new_console()
+    tables.introduce(console, setting.loop, setting.builds, options.repetitions)
+    results: list[Result] = []
+    load: LoadTest | None = None
+    try:
+        for measured in _run(options, setting, console):
+            if isinstance(measured, LoadTest):
+                load = measured
+            else:
+                results.append(measured)
+            if options.json is not None:
+                record.write(options.json, results, load, setting, options.repetitions)
+    except (RuntimeError, OSError) as error:
+        raise SystemExit(str(error) or repr(error)) from None
+
+
+def _run(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result | LoadTest]:
+    benchmarks: list[tuple[str, Benchmark]] = []
+    special = []
+    for suite in options.suites:
+        entries = benchmarks_of(suite)
+        names = [name for name in entries if name in options.only or not options.only]
+        benchmarks += [(suite, entries[name].benchmark(setting)) for name in names]
+        if not entries:
+            special.append(import_module(f"benchmarks.suites.{suite.replace('-', '_')}"))
+    for result in measure_all(benchmarks, options.repetitions, console, in_fresh_process(setting)):
+        tables.show(result, console)
+        yield result
+    for module in special:
+        yield from module.run(setting, options.repetitions, console)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options. Ends the program, with the reason, when one of them makes no sense."""
+    suites = "\n".join(f"  {name:17} {summary}" for name, summary in SUITES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=DESCRIPTION.format(suites=suites),
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("suites", nargs="*", metavar="SUITE", help="what to measure (default: waits)")
+    add("--only", nargs="+", default=[], metavar="BENCHMARK", help="these benchmarks of the suites")
+    add("--full", action="store_true", help="all sizes and cases, several times as long")
+    add("--repetitions", type=types.whole, metavar="N", help=f"not {QUICK_REPETITIONS} (full: {REPETITIONS})")
+    add(
+        "--sizes",
+        type=types.sizes,
+        default=(),
+        metavar="N,...",
+        help="so many waits, in place of the usual ones",
+    )
+    add(
+        "--seconds",
+        type=types.seconds,
+        default=1.0,
+        metavar="S",
+        help="how long requests arrive or timeouts fall due",
+    )
+    add("--loop", choices=LOOPS, type=types.installed_loop, default="asyncio", help="default: %(default)s")
+    add("--json", type=types.new_file, metavar="FILE", help="also write all figures to FILE")
+    add(
+        "--memory",
+        type=types.memory,
+        default="4g",
+        metavar="SIZE",
+        help="pipeline: Spark's heap, DuckDB's limit",
+    )
+    add(
+        "--directory",
+        type=types.existing_directory,
+        metavar="DIR",
+        help="pipeline: for its files, up to 40 GB",
+    )
+    options = parser.parse_args(arguments)
+    options.suites = list(dict.fromkeys(options.suites)) or ["waits"]
+    options.repetitions = options.repetitions or (REPETITIONS if options.full else QUICK_REPETITIONS)
+    for suite in options.suites:
+        if suite not in SUITES:
+            parser.error(f"there is no suite {suite!r}, but {', '.join(SUITES)}")
+        if suite in NEED_LINUX and not processes.AVAILABLE:
+            parser.error(f"{suite} needs Linux, which tells what another process uses")
+    known = [name for suite in options.suites for name in benchmarks_of(suite)] if options.only else []
+    for name in options.only:
+        if name not in known:
+            parser.error(f"the suites have no benchmark {name!r}, but {', '.join(known)}")
+    return options

@@ -1,0 +1,74 @@
+"""Other processes: servers to measure, and what Linux says they use."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.harness.builds import ROOT
+
+AVAILABLE = Path("/proc/self/stat").exists()
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+
+def stat_fields(process_id: int | str) -> list[str]:
+    """The fields of /proc/PID/stat from the third one on, behind the name, which may have spaces: proc(5)."""
+    return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+
+
+def processor_seconds(fields: Sequence[str]) -> float:
+    """User and system time of all threads, from `stat_fields`, mostly in steps of 10 ms."""
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+def resident_bytes(process_id: int | str) -> int:
+    """The bytes of the process that are in memory. OSError where there is no /proc, as on macOS."""
+    return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE_SIZE
+
+
+@contextmanager
+def started(module: str, *arguments: str, kill: bool = False) -> Iterator[tuple[str, int]]:
+    """The first line that a server prints, and its process id. The server ends with the block.
+
+    It is terminated; or killed, where it would first wait for its clients.
+
+    Raises RuntimeError, with what the server wrote to stderr, when it ends without a line.
+    """
+    with (
+        tempfile.TemporaryFile("w+") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline().strip()
+            if not line:
+                stderr.seek(0)
+                raise RuntimeError(f"{module} {' '.join(arguments)} did not start:\n{stderr.read()}")
+            yield line, process.pid
+        finally:
+            process.kill() if kill else process.terminate()
+
+
+def allow_open_files(needed: int) -> None:
+    """Raise the limit of open files for this process and those it starts. OSError where that is forbidden."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < needed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        except ValueError as error:
+            raise OSError(f"{needed} open files are needed, and {hard} allowed") from error

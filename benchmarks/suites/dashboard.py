@@ -1,0 +1,89 @@
+"""The cost of a view of the dashboard for the loop.
+
+A view is one snapshot, in JSON. However many operations are pending, it looks at a bounded number of them;
+the time depends on whether they are many on one key or on many, and on where in memory they are.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+
+from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.setting import Entry, Setting
+from purgatory import DelayedOperation
+from purgatory.testing import ManualClock
+from purgatory.web.dashboard.recorder import WINDOW, Recorder
+from purgatory.web.dashboard.snapshot import take_snapshot
+
+VIEWS = 50
+TIMEOUTS = (1.0, 5.0, 30.0, 30.0, 60.0, 600.0)
+# The key of each operation, by its number.
+SHAPES: dict[str, Callable[[random.Random, int], Hashable]] = {
+    "each on a key of its own": lambda choice, number: number,
+    "a hundred on each key": lambda choice, number: number // 100,
+    "a few keys with most of them": lambda choice, number: int(choice.paretovariate(0.5)),
+    "all on one key": lambda choice, number: "key",
+}
+
+
+class Waiting(DelayedOperation[None]):
+    """The smallest operation that a user can write."""
+
+    __slots__ = ()
+
+    def try_complete(self) -> bool:
+        return False
+
+
+def dashboard(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """The first of `sizes` is the number of pending operations."""
+    pending, build = sizes[0], setting.builds[0]
+    columns = (
+        Column("median_ms", "ms"),
+        Column("worst_ms", f"worst of {VIEWS}, ms"),
+        Column("bytes", "bytes"),
+    )
+    return Benchmark(
+        name="dashboard",
+        summary="cost of a view",
+        cases=tuple(
+            Case("operations", shape, partial(measure, keys, pending), build)
+            for shape, keys in SHAPES.items()
+        ),
+        tables=(
+            Table(
+                f"A view of {pending:,} pending operations", columns, "Processor time of the loop's thread."
+            ),
+        ),
+        time_limit=120.0,
+    )
+
+
+BENCHMARKS = {"dashboard": Entry(dashboard, (1_000_000,), (1_000_000,))}
+
+
+def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sample:
+    """Milliseconds for each of VIEWS."""
+    choice, clock, recorder = random.Random(1), ManualClock(), Recorder()
+    purgatory = clock.purgatory(observers=[recorder])
+    for number in range(pending):
+        operation = Waiting(choice.choice(TIMEOUTS))
+        purgatory.try_complete_else_watch(operation, (keys(choice, number),))
+    gc.collect()
+    views = []
+    size = 0
+    for _ in range(VIEWS):
+        # Nothing becomes due by this.
+        clock.advance(0.9 / VIEWS)
+        start = time.thread_time()
+        snapshot = take_snapshot(1, clock.time(), (purgatory,), purgatory, recorder, [0.0] * WINDOW)
+        size = len(snapshot.encoded())
+        views.append((time.thread_time() - start) * 1e3)
+    for left in purgatory.operations():
+        left.cancel()
+    views.sort()
+    return {"median_ms": views[VIEWS // 2], "worst_ms": views[-1], "bytes": size}

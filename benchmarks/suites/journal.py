@@ -1,0 +1,153 @@
+"""The cost to record or count an operation: for the loop, and for the thread of the journal's writer."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.event_loop import CollectorSetting, run, turns
+from benchmarks.harness.setting import Entry, Setting
+from benchmarks.harness.sizes import at, measure_sizes, size_columns
+from benchmarks.suites.waits.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
+from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
+from purgatory import DelayedOperation
+from purgatory.journal import JournalWriter
+from purgatory.journal.schema import GAPS
+from purgatory.metrics import HistogramObserver
+from purgatory.observer import Observer, Timing
+
+# So many are parked, then completed, then the loop iterates.
+AT_A_TIME = 1_000
+# Rounds with and without the observer, in turns, so that a slow spell falls on both.
+ROUNDS = 3
+
+
+class EmptyObserver:
+    """The least cost of an observer: it does nothing."""
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+        pass
+
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        pass
+
+
+@asynccontextmanager
+async def none() -> AsyncIterator[tuple[Observer, ...]]:
+    yield ()
+
+
+@asynccontextmanager
+async def empty() -> AsyncIterator[tuple[Observer, ...]]:
+    yield (EmptyObserver(),)
+
+
+@asynccontextmanager
+async def metrics() -> AsyncIterator[tuple[Observer, ...]]:
+    """The observer of a `PurgatoryCollector`."""
+    yield (HistogramObserver(),)
+
+
+@asynccontextmanager
+async def written() -> AsyncIterator[tuple[Observer, ...]]:
+    """A journal in a temporary directory. Raises AssertionError when rows were lost."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with JournalWriter(directory) as writer:
+            yield (writer,)
+        gaps = pq.read_table(Path(directory) / GAPS).to_pylist()
+        if gaps:
+            raise AssertionError(f"the disk is too slow for this: {gaps}")
+
+
+OBSERVED = {
+    "purgatory, not observed": none,
+    "purgatory, observer that does nothing": empty,
+    "purgatory, metrics": metrics,
+    "purgatory, journal": written,
+}
+
+
+def journal(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """`sizes` of operations, with one key and with three."""
+
+    def measured(name: str, keys: int) -> Callable[[], Sample]:
+        return lambda: measure_sizes(
+            sizes, lambda size: measure(setting.loop, name, size, keys), growing=("loop_us",)
+        )
+
+    headline = sizes[0]
+    return Benchmark(
+        name="journal",
+        summary="cost of a journal, and of metrics",
+        cases=tuple(
+            Case(f"{build}, {section}", name, measured(name, keys), build)
+            for build in setting.builds
+            for section, keys in (("one key", 1), ("three keys", 3))
+            for name in OBSERVED
+        ),
+        tables=(
+            Table(
+                "n operations parked, completed and recorded: microseconds of the loop's thread each",
+                size_columns("loop_us", sizes),
+                f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
+                "with ten rows of operations goes one of checks.",
+            ),
+            Table(
+                f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
+                (
+                    Column(at("added_us", headline), "added"),
+                    Column(at("thread_us", headline), "writer's thread"),
+                ),
+                "Added: to the same without observers, measured in turns. The writer's thread: until "
+                "all is on the disk.",
+            ),
+        ),
+        time_limit=40.0,
+    )
+
+
+BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
+
+
+def measure(loop: str, name: str, size: int, keys: int) -> Sample:
+    """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
+    samples = [
+        [run(loop, _recorded(observed, size, keys)) for observed in (none, OBSERVED[name])]
+        for _ in range(ROUNDS)
+    ]
+    return {
+        "loop_us": statistics.median(own[0] for _, own in samples),
+        "added_us": statistics.median(own[0] - base[0] for base, own in samples),
+        "thread_us": statistics.median(own[1] for _, own in samples),
+    }
+
+
+async def _recorded(observed: Callable[[], Any], size: int, keys: int) -> tuple[float, float]:
+    tally = Tally()
+    at_a_time = min(size, AT_A_TIME)
+    waited_for, signalled = targets(at_a_time, keys), signals(at_a_time, keys)
+    requests = range(at_a_time)
+    busy = 0.0
+    with CollectorSetting.ADVISED.applied():
+        async with observed() as observers, PurgatoryCallback(tally, observers) as alternative:
+            begun, begun_here = time.process_time(), time.thread_time()
+            for _ in range(size // at_a_time):
+                start = time.thread_time()
+                tally.ready = False
+                alternative.park(requests, waited_for, repeat(TIMEOUT))
+                tally.ready = True
+                alternative.signal(signalled)
+                busy += time.thread_time() - start
+                await turns(1)
+        others = time.process_time() - begun - (time.thread_time() - begun_here)
+    tally.expect(alternative, completed=size // at_a_time * at_a_time)
+    return busy / tally.completed * 1e6, max(others, 0.0) / tally.completed * 1e6

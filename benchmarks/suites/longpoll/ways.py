@@ -1,0 +1,221 @@
+"""The ways in which a request can wait for news: this library's, and the usual ones."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.harness.benchmark import Case, Sample
+from purgatory import DelayedOperation, Purgatory
+from purgatory.web import ClientDisconnected, poll
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+# Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
+# as long as the completion.
+SLICE = 0.0005
+
+
+@dataclass(slots=True)
+class Counts:
+    """The server's counts, of all topics together."""
+
+    # How often a poll has looked whether there are records for it.
+    looks: int = 0
+    # The polls that wait now.
+    waiting: int = 0
+
+
+class Topic:
+    """A log of records, each for all clients or for one. `has_news` is O(1)."""
+
+    __slots__ = ("_counts", "_newest", "_newest_for", "_records", "name")
+
+    def __init__(self, name: str, counts: Counts) -> None:
+        self.name = name
+        self._counts = counts
+        self._records: list[tuple[str | None, str]] = []
+        # The ends of the log behind the last record for all clients, and behind the last for each client.
+        self._newest = 0
+        self._newest_for: dict[str, int] = {}
+
+    @property
+    def end(self) -> int:
+        """The offset of the next record."""
+        return len(self._records)
+
+    def append(self, value: str, to: str | None) -> None:
+        """Add a record, for one client or, without, for all."""
+        self._records.append((to, value))
+        if to is None:
+            self._newest = self.end
+        else:
+            self._newest_for[to] = self.end
+
+    def has_news(self, client: str, offset: int) -> bool:
+        """Whether there is a record for this client from `offset` on."""
+        self._counts.looks += 1
+        return self._newest > offset or self._newest_for.get(client, 0) > offset
+
+    def news(self, client: str, offset: int) -> list[str]:
+        """The records for this client from `offset` on."""
+        return [value for to, value in self._records[offset:] if to is None or to == client]
+
+
+class Way(ABC):
+    """One way to wait, for all requests of a server."""
+
+    async def start(self) -> None:  # noqa: B027  # nothing to start, by default
+        """Start what the way needs."""
+
+    async def close(self) -> None:  # noqa: B027  # nothing to end, by default
+        """End it."""
+
+    @abstractmethod
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        """Wait until there is news, or the time is over. False when the client has left."""
+
+    @abstractmethod
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        """Wake the polls that one more record is for: those of one client, or all."""
+
+
+class DelayedPoll(DelayedOperation[None]):
+    """Completes when there is news for its client."""
+
+    __slots__ = ("_client", "_offset", "_topic")
+
+    def __init__(self, topic: Topic, client: str, offset: int, timeout: float) -> None:
+        super().__init__(timeout)
+        self._topic = topic
+        self._client = client
+        self._offset = offset
+
+    def try_complete(self) -> bool:
+        return self._topic.has_news(self._client, self._offset) and self.force_complete()
+
+    @property
+    def watched(self) -> tuple[Hashable, ...]:
+        """The topic's key, and the key of the records for this client alone."""
+        return self._topic.name, (self._topic.name, self._client)
+
+
+class InPurgatory(Way):
+    """An awaited operation for each poll."""
+
+    def __init__(self) -> None:
+        self.polls = Purgatory("polls", slice_seconds=SLICE)
+
+    async def start(self) -> None:
+        self.polls.start()
+
+    async def close(self) -> None:
+        await self.polls.aclose()
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        await self.polls.try_complete_else_watch(delayed, delayed.watched)
+        return True
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        if to is None:
+            await self.polls.sweep(topic.name)
+        else:
+            self.polls.check_and_complete((topic.name, to))
+
+
+class InPurgatoryUntilLeft(InPurgatory):
+    """The same with `purgatory.web.poll`, which withdraws the operation when the client leaves."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        try:
+            await poll(receive, self.polls, delayed, delayed.watched)
+        except ClientDisconnected:
+            return False
+        return True
+
+
+class OnCondition(Way):
+    """The usual way: a condition for each topic, and a timeout around it."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, asyncio.Condition] = defaultdict(asyncio.Condition)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news(topic, client, offset), seconds)
+        return True
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            changed.notify_all()
+
+    async def _news(self, topic: Topic, client: str, offset: int) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            await changed.wait_for(lambda: topic.has_news(client, offset))
+
+
+class OnConditionUntilLeft(OnCondition):
+    """The same, with a second task that listens to the client."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        waiting = asyncio.ensure_future(super().wait(topic, client, offset, seconds, receive))
+        leaving = asyncio.ensure_future(_left(receive))
+        done, others = await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            task.cancel()
+        return waiting in done
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class OnFuture(Way):
+    """The floor: a future, and nothing that ever times out. A poll does not look whether there is news."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+        if not topic.has_news(client, offset):
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[topic.name].append(future)
+            self._waiting[topic.name, client].append(future)
+            await future
+        return True
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        for future in self._waiting.pop(topic.name if to is None else (topic.name, to), ()):
+            if not future.done():
+                future.set_result(None)
+
+
+# By the names on the server's command line, with the names in the tables.
+WAYS: dict[str, tuple[str, type[Way]]] = {
+    "purgatory": ("purgatory", InPurgatory),
+    "condition": ("Condition + wait_for", OnCondition),
+    "purgatory-until-left": ("purgatory.web.poll", InPurgatoryUntilLeft),
+    "condition-until-left": ("Condition + wait_for + task", OnConditionUntilLeft),
+    "future": ("a future, no timeout (floor)", OnFuture),
+}
+SECTIONS = {
+    "does not notice that a client leaves": ("purgatory", "condition", "future"),
+    "withdraws the poll of a client that leaves": ("purgatory-until-left", "condition-until-left"),
+}
+
+
+def cases(measured: Callable[[str], Callable[[], Sample]]) -> tuple[Case, ...]:
+    """All ways, in sections by what they do when a client leaves."""
+    return tuple(
+        Case(section, WAYS[way][0], measured(way)) for section, ways in SECTIONS.items() for way in ways
+    )

@@ -1,0 +1,92 @@
+-- The pipeline's summaries in SQL: one table for each COPY. duckdb_tables.py fills in the names in braces.
+-- Minutes are numbers, since 1970; quantiles are exact, where the pipeline's are binned.
+
+CREATE VIEW operations AS
+SELECT *, epoch_us(started) AS started_us, started_us + waited_us AS ended_us
+FROM read_parquet('{dataset}/operations/*/*/*/*.parquet', hive_partitioning = true);
+
+CREATE VIEW checks AS
+SELECT * FROM read_parquet('{dataset}/checks/*/*/*.parquet', hive_partitioning = true);
+
+COPY (
+    SELECT
+        * EXCLUDE (waits),
+        waits[1] AS wait_p50_us,
+        waits[2] AS wait_p90_us,
+        waits[3] AS wait_p99_us,
+        waits[4] AS wait_p999_us
+    FROM (
+        SELECT
+            ended_us // 60_000_000 AS minute,
+            purgatory,
+            kind,
+            count(*) AS operations,
+            count(*) FILTER (outcome = 'completed') AS completed,
+            count(*) FILTER (outcome = 'expired') AS expired,
+            count(*) FILTER (outcome = 'cancelled') AS cancelled,
+            count(*) FILTER (outcome = 'failed') AS failed,
+            -- Together, since each would keep all waits.
+            quantile_cont(waited_us, [0.5, 0.9, 0.99, 0.999]) AS waits,
+            quantile_cont(lateness_us, 0.99) AS lateness_p99_us,
+            sum(tries) / count(*) AS tries_per_operation
+        FROM operations GROUP BY ALL
+    )
+) TO '{tables}/minutes.parquet' (FORMAT parquet);
+
+COPY (
+    WITH changes AS (
+        SELECT purgatory, kind, started_us // 1000 AS ms, 1 AS change FROM operations
+        UNION ALL
+        SELECT purgatory, kind, ended_us // 1000 AS ms, -1 AS change FROM operations
+    ),
+    net AS (
+        SELECT purgatory, kind, ms, sum(change)::BIGINT AS change
+        FROM changes GROUP BY ALL HAVING sum(change) != 0
+    ),
+    swept AS (
+        SELECT *, sum(change) OVER (PARTITION BY purgatory, kind ORDER BY ms)::BIGINT AS pending FROM net
+    )
+    SELECT
+        ms // 60_000 AS minute,
+        purgatory,
+        kind,
+        max(greatest(pending, CASE WHEN ms % 60_000 > 0 THEN pending - change END)) AS pending_max,
+        arg_min(pending - change, ms) + sum(change * (60_000 - ms % 60_000)) / 60_000 AS pending_mean,
+        arg_max(pending, ms) AS pending_last
+    FROM swept GROUP BY ALL
+) TO '{tables}/pending.parquet' (FORMAT parquet);
+
+COPY (
+    WITH by_key AS (
+        SELECT
+            purgatory,
+            key,
+            count(*) AS operations,
+            sum(waited_us)::BIGINT AS waited_us,
+            sum(tries - (outcome = 'completed')::INT)::BIGINT AS wasted_tries
+        FROM (SELECT *, unnest(list_distinct(keys)) AS key FROM operations) GROUP BY ALL
+    ),
+    measured AS (
+        SELECT *, unnest(['operations', 'waited_us', 'wasted_tries']) AS measure,
+            unnest([operations, waited_us, wasted_tries]) AS amount
+        FROM by_key
+    )
+    SELECT purgatory, measure AS "by", row_number() OVER ranking AS rank,
+        key, operations, waited_us, wasted_tries
+    FROM measured WHERE amount > 0
+    WINDOW ranking AS (PARTITION BY purgatory, measure ORDER BY amount DESC, key)
+    QUALIFY rank <= {hottest}
+) TO '{tables}/hottest_keys.parquet' (FORMAT parquet);
+
+COPY (
+    SELECT
+        epoch_us(checked) // 60_000_000 AS minute,
+        purgatory,
+        count(*) AS checks,
+        sum(tried)::BIGINT AS tried,
+        sum(completed)::BIGINT AS completed,
+        quantile_cont(tried, 0.5) AS tried_p50,
+        quantile_cont(tried, 0.99) AS tried_p99,
+        max(tried) AS tried_max
+    FROM checks GROUP BY ALL
+) TO '{tables}/fan_out.parquet' (FORMAT parquet);

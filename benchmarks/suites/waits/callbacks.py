@@ -1,0 +1,190 @@
+"""Callback style by hand: waits in a bucket for each key, with a timer of the event loop each, or none.
+
+Whatever ends a wait also takes it out of all its buckets and cancels its timer, as purgatory does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
+
+
+class Callback:
+    """A user's callback: something to call at the end, with two fields of its own."""
+
+    __slots__ = ("handle", "request", "tally")
+
+    handle: asyncio.TimerHandle
+
+    def __init__(self, request: int, tally: Tally) -> None:
+        self.request = request
+        self.tally = tally
+
+    def complete(self) -> None:
+        self.tally.completed += 1
+
+    def expire(self) -> None:
+        self.tally.expire(self.request)
+
+    def resolved(self, future: asyncio.Future[None]) -> None:
+        """The same as the callback of a future, whose exception says that it timed out."""
+        self.handle.cancel()
+        if future.exception() is None:
+            self.complete()
+        else:
+            self.expire()
+
+
+class FlaggedCallback:
+    """A wait with a condition of its own, and nothing to do at the end."""
+
+    __slots__ = ("handle", "ready")
+
+    handle: asyncio.TimerHandle
+
+    def __init__(self) -> None:
+        self.ready = False
+
+
+class BareCallback(Alternative):
+    """The floor: a callback in a dict for each key, and nothing that ever times out."""
+
+    name = "plain callback, no timer"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, dict[Callback, None]] = {}
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        tally, buckets = self.tally, self._buckets
+        for request, (key,), _ in zip(requests, targets, timeouts, strict=False):
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = {}
+            bucket[Callback(request, tally)] = None
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for callback in self._buckets.pop(key, ()):
+                callback.complete()
+
+
+class TimedCallback(BareCallback):
+    """A callback in a dict for each key, and a timer each."""
+
+    name = "plain callback + call_later"
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
+        for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
+            callback = Callback(request, tally)
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = {}
+            bucket[callback] = None
+            callback.handle = call_later(timeout, expire, key, callback)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for callback in self._buckets.pop(key, ()):
+                callback.handle.cancel()
+                callback.complete()
+
+    def _expire(self, key: Key, callback: Callback) -> None:
+        bucket = self._buckets[key]
+        del bucket[callback]
+        if not bucket:
+            del self._buckets[key]
+        callback.expire()
+
+
+class FutureCallback(Alternative):
+    """A future in a list for each key, with a callback, and a timer each."""
+
+    name = "Future + call_later"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        tally, buckets, loop, expire = self.tally, self._buckets, self.loop, self._expire
+        for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
+            callback = Callback(request, tally)
+            future = loop.create_future()
+            future.add_done_callback(callback.resolved)
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = []
+            bucket.append(future)
+            callback.handle = loop.call_later(timeout, expire, key, future)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for future in self._buckets.pop(key, ()):
+                future.set_result(None)
+
+    def _expire(self, key: Key, future: asyncio.Future[None]) -> None:
+        bucket = self._buckets.get(key)
+        # None when the key has been signalled, and the callbacks run later in this turn of the loop.
+        if bucket is not None:
+            bucket.remove(future)
+            if not bucket:
+                del self._buckets[key]
+            future.set_exception(TimeoutError())
+
+
+class SeveralKeysTimedCallback(HandWrittenAlternative):
+    """A callback in the dicts of several keys, and a timer each."""
+
+    name = "plain callback + call_later"
+    counted = Callback
+    flagged = FlaggedCallback
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, dict[Any, tuple[Key, ...]]] = {}
+        self.watch = self._watch
+        self.check = self._check
+
+    def _watch(self, callback: Any, keys: tuple[Key, ...], timeout: float) -> None:
+        buckets = self._buckets
+        for key in keys:
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = {}
+            bucket[callback] = keys
+        callback.handle = self.loop.call_later(timeout, self._expire, keys, callback)
+
+    def _check(self, key: Key) -> None:
+        """Complete the waits on one key whose own condition holds."""
+        for callback, keys in list(self._buckets.get(key, {}).items()):
+            if callback.ready:
+                callback.handle.cancel()
+                self._forget(callback, keys)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for callback, watched in list(self._buckets.get(key, {}).items()):
+                callback.handle.cancel()
+                self._forget(callback, watched)
+                callback.complete()
+
+    def _expire(self, keys: tuple[Key, ...], callback: Any) -> None:
+        self._forget(callback, keys)
+        callback.expire()
+
+    def _forget(self, callback: Any, keys: tuple[Key, ...]) -> None:
+        """Take the callback out of the buckets of all its keys."""
+        for key in keys:
+            bucket = self._buckets[key]
+            del bucket[callback]
+            if not bucket:
+                del self._buckets[key]
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self._buckets.values()))

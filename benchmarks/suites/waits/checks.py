@@ -1,0 +1,84 @@
+"""Checks that complete nothing: of a key without watchers, and of waits that are not satisfied yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import repeat
+
+from benchmarks.harness.benchmark import Benchmark, Sample, Table
+from benchmarks.harness.event_loop import CollectorSetting, run, turns
+from benchmarks.harness.setting import Setting
+from benchmarks.harness.sizes import measure_sizes, size_columns
+from benchmarks.suites.waits.alternative import TIMEOUT, Alternative, Tally, signals, targets
+from benchmarks.suites.waits.older_designs import KAFKAS, DictAndCallAt
+from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
+
+# The designs that look at a condition before they complete anything.
+ALTERNATIVES: tuple[type[Alternative], ...] = (PurgatoryCallback, *KAFKAS, DictAndCallAt)
+FEW, MANY = 10, 1_000
+
+
+def checks(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """Checks with `sizes` of waits pending."""
+
+    def measured(alternative: type[Alternative]) -> Sample:
+        return measure_sizes(
+            sizes,
+            lambda size: measure(setting.loop, alternative, size, setting.times),
+            growing=("tried_few_us", "tried_many_us", "unwatched_us"),
+            at_least=setting.times,
+        )
+
+    return Benchmark(
+        name="checks",
+        summary="checks that complete nothing",
+        cases=setting.cases_of(
+            "a condition each, which does not hold", ALTERNATIVES, measured, interpreted=True
+        ),
+        tables=(
+            Table(
+                f"A key with {FEW} of n waits is checked: microseconds for each that is tried",
+                size_columns("tried_few_us", sizes),
+                "Processor time; every key is checked once. Collector as the README advises.",
+            ),
+            Table(
+                f"A key with {MANY:,} of n waits is checked: microseconds for each that is tried",
+                size_columns("tried_many_us", sizes),
+            ),
+            Table(
+                "A key that nobody watches is checked, with n pending on others: microseconds",
+                size_columns("unwatched_us", sizes),
+            ),
+        ),
+        time_limit=20.0,
+    )
+
+
+def measure(loop: str, alternative: type[Alternative], pending: int, times: int) -> Sample:
+    """Microseconds to try a wait in vain, few and many to a key; and to check a key without watchers."""
+    few, unwatched = run(loop, _checked(alternative, pending, FEW, times))
+    many, _ = run(loop, _checked(alternative, pending, MANY, times))
+    return {"tried_few_us": few, "tried_many_us": many, "unwatched_us": unwatched}
+
+
+async def _checked(
+    alternative_type: type[Alternative], pending: int, per_key: int, times: int
+) -> tuple[float, float]:
+    """Microseconds for each wait that is tried, and for each key without watchers."""
+    watched = signals(pending, 1, per_key)
+    tally = Tally()
+    async with alternative_type(tally) as alternative:
+        with CollectorSetting.ADVISED.applied():
+            alternative.park(range(pending), targets(pending, 1, per_key), repeat(TIMEOUT))
+            start = time.process_time()
+            alternative.signal(watched)
+            tried = time.process_time()
+            alternative.signal(range(-times, 0))
+            checked = time.process_time()
+        tally.expect(alternative, completed=0)
+        tally.ready = True
+        alternative.signal(watched)
+        await turns(1)
+    tally.expect(alternative, completed=pending)
+    return (tried - start) / pending * 1e6, (checked - tried) / times * 1e6

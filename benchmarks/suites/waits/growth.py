@@ -1,0 +1,228 @@
+"""One key that ever more waits watch: the cost to take one out, or to try the waits that are left.
+
+Purgatory's watch list beside the containers that come to mind first: a dict, an OrderedDict and a list.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
+from benchmarks.harness.event_loop import CollectorSetting, run
+from benchmarks.harness.setting import Setting
+from benchmarks.harness.sizes import measure_sizes, size_columns
+from purgatory import DelayedOperation, Purgatory
+
+# The waits on each key of the control.
+SHORT = 1_000
+TIMEOUT = 30.0
+# The waits that are left at the end, to be checked.
+FEW = 32
+# The waits that are taken out in random order: all of them would take a list minutes.
+SOME = 1_000
+
+
+class Satisfied:
+    """The condition of all waits on a key: how many of them, counted from the first, are satisfied."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Completable(Protocol):
+    """A purgatory's operation, or the wait of a bare container."""
+
+    def force_complete(self) -> bool: ...
+
+
+class WatchList(Protocol):
+    """One key, and the waits that watch it."""
+
+    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
+        """Have so many waits watch the key, in that order."""
+        ...
+
+    def check(self) -> int:
+        """Try the waits on the (last) key; how many completed."""
+        ...
+
+    def clear(self) -> int:
+        """Take out the waits that are left; how many those were."""
+        ...
+
+
+class GrowthWait(DelayedOperation[None]):
+    """The operation that watches the key."""
+
+    __slots__ = ("number", "satisfied")
+
+    def __init__(self, number: int, satisfied: Satisfied) -> None:
+        super().__init__(TIMEOUT)
+        self.number = number
+        self.satisfied = satisfied
+
+    def try_complete(self) -> bool:
+        return self.number < self.satisfied.count and self.force_complete()
+
+
+class InPurgatory:
+    """One key of a purgatory; or as many keys as it takes for at most so many operations on each."""
+
+    def __init__(self, purgatory: Purgatory, most: int) -> None:
+        self._purgatory = purgatory
+        self._most = most
+        self._keys = range(0)
+
+    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
+        watch, most = self._purgatory.try_complete_else_watch, self._most
+        self._keys = range((length + most - 1) // most)
+        return [watch(GrowthWait(number, satisfied), (number // most,)) for number in range(length)]
+
+    def check(self) -> int:
+        return self._purgatory.check_and_complete(self._keys[-1])
+
+    def clear(self) -> int:
+        return sum([len(self._purgatory.cancel_for_key(key)) for key in self._keys])
+
+
+class ContainerWait:
+    """A wait that does nothing but leave its container when it is completed."""
+
+    __slots__ = ("number", "remove", "satisfied")
+
+    def __init__(self, number: int, satisfied: Satisfied, remove: Callable[[ContainerWait], object]) -> None:
+        self.number = number
+        self.satisfied = satisfied
+        self.remove = remove
+
+    def try_complete(self) -> bool:
+        return self.number < self.satisfied.count and self.force_complete()
+
+    def force_complete(self) -> bool:
+        self.remove(self)
+        return True
+
+
+class InContainer:
+    """The waits of one key in a bare container, without all the rest of a purgatory.
+
+    A list shifts everything behind the wait that it removes, and first has to find that. A dict removes in
+    O(1), but leaves a gap that every walk steps over until the dict happens to be rebuilt. An OrderedDict
+    leaves no gap, at the price of about 100 bytes a wait.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._waits = make()
+
+    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
+        held = self._waits
+        remove = held.remove if isinstance(held, list) else held.__delitem__
+        waits = [ContainerWait(number, satisfied, remove) for number in range(length)]
+        held.extend(waits) if isinstance(held, list) else held.update(dict.fromkeys(waits))
+        return waits
+
+    def check(self) -> int:
+        return sum([wait.try_complete() for wait in list(self._waits)])
+
+    def clear(self) -> int:
+        return len(self._waits)
+
+
+CONTAINERS: dict[str, Callable[[], Any]] = {"a dict": dict, "an OrderedDict": OrderedDict, "a list": list}
+
+
+def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """A key that so many waits watch."""
+    at_least = setting.times // 5
+
+    def purgatory(most: int) -> Callable[[], Sample]:
+        async def measured() -> Sample:
+            async with Purgatory() as purgatory:
+                return measure(lambda: InPurgatory(purgatory, most), sizes, at_least)
+
+        return lambda: run(setting.loop, measured())
+
+    def container(make: Callable[[], Any]) -> Callable[[], Sample]:
+        return lambda: measure(lambda: InContainer(make), sizes, at_least)
+
+    note = (
+        "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with "
+        "many keys is the control: what still grows there is not the watch list, but memory that is not in "
+        "the cache."
+    )
+    each = "n waits watch one key; completed from the head, one by one: microseconds each"
+    return Benchmark(
+        name="growth",
+        summary="one key that ever more waits watch",
+        cases=(
+            *setting.cases("n waits", "purgatory", purgatory(max(sizes))),
+            *setting.cases("n waits", f"purgatory, n / {SHORT:,} keys", purgatory(SHORT)),
+            *(Case("n waits", name, container(make)) for name, make in CONTAINERS.items()),
+        ),
+        tables=(
+            Table(each, size_columns("head", sizes), note),
+            Table(each.replace("from the head", "in random order"), size_columns("random", sizes), note),
+            Table(
+                f"n waits watch one key; {FEW} left, one completes with each check: us per check",
+                size_columns("few", sizes),
+                f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
+                "gaps of the others.",
+            ),
+        ),
+        time_limit=20.0,
+    )
+
+
+def measure(watch_list: Callable[[], WatchList], sizes: Sequence[int], at_least: int) -> Sample:
+    """Microseconds each, at each size, and the growth from the smallest to the largest."""
+
+    def once(length: int) -> Sample:
+        head, few = _from_the_head(watch_list(), length)
+        return {"head": head, "few": few, "random": _in_random_order(watch_list(), length)}
+
+    # The collector's work grows with the number of waits, too, and would be taken for the container's.
+    with CollectorSetting.OFF.applied():
+        return measure_sizes(sizes, once, growing=("head", "random", "few"), at_least=at_least)
+
+
+def _from_the_head(watch_list: WatchList, length: int) -> tuple[float, float]:
+    satisfied = Satisfied()
+    waits = watch_list.fill(length, satisfied)
+    few = min(FEW, length // 2)
+    head = _complete(waits[:-few])
+    checks = []
+    for number in range(length - few, length):
+        satisfied.count = number + 1
+        start = time.perf_counter()
+        completed = watch_list.check()
+        checks.append(time.perf_counter() - start)
+        if completed != 1:
+            raise AssertionError(f"a check that one wait satisfied has completed {completed}")
+    # There are few checks: a mean would depend on what else ran on the machine.
+    return head, statistics.median(checks) * 1e6
+
+
+def _in_random_order(watch_list: WatchList, length: int) -> float:
+    waits = watch_list.fill(length, Satisfied())
+    microseconds = _complete(random.Random(length).sample(waits, min(SOME, length)))
+    left = watch_list.clear()
+    if left != max(0, length - SOME):
+        raise AssertionError(f"{left} waits were left of {length}")
+    return microseconds
+
+
+def _complete(waits: Iterable[Completable]) -> float:
+    """Microseconds for each."""
+    completed = 0
+    start = time.process_time()
+    for wait in waits:
+        if wait.force_complete():
+            completed += 1
+    return (time.process_time() - start) / completed * 1e6

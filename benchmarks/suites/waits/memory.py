@@ -1,0 +1,128 @@
+"""The bytes that a pending wait holds.
+
+There are two methods:
+
+- ``allocated``: tracemalloc hooks Python's allocators, so it sees every allocation made through them with
+  its exact size: objects with the collector's header, dict tables, and the allocations of extensions, among
+  them the compiled core, asyncio's C futures and tasks and uvloop's timers. The result is the same each time,
+  so it is the one to quote. (`sys.getsizeof` would miss the objects that an object refers to.)
+- ``resident``: the growth of the process's resident set. It has everything that the first method cannot see,
+  such as rounding up to 16 bytes, pages used in part, and plain malloc; and some noise. A cross-check.
+
+Each has a process of its own: a second count would miss the memory that the first has left to be used again.
+
+The requests, keys and targets that waits refer to are made before the count begins. Dicts and lists grow in
+steps, so the figures hold for this number of waits.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import tracemalloc
+from collections.abc import Callable, Sequence
+from itertools import repeat
+
+from benchmarks.harness import processes
+from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
+from benchmarks.harness.event_loop import run, turns
+from benchmarks.harness.setting import Setting
+from benchmarks.suites.waits.alternative import (
+    TIMEOUT,
+    TURNS_TO_COMPLETE,
+    TURNS_TO_PARK,
+    WAITS_PER_KEY,
+    Alternative,
+    Style,
+    Tally,
+    signals,
+    targets,
+)
+from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
+
+# Enough that every dict that the interpreter and the loop keep for themselves exists before the count begins.
+REHEARSAL = 100
+SECTIONS = {"one key": (1, ONE_KEY), "three keys": (3, THREE_KEYS)}
+
+
+def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """Bytes, with the first of `sizes` pending."""
+    size = sizes[0]
+
+    def measured(alternative: type[Alternative], keys: int) -> Callable[[], Sample]:
+        return lambda: measure(setting.loop, alternative, size, keys)
+
+    return Benchmark(
+        name="memory",
+        summary="bytes per pending wait",
+        cases=tuple(
+            case
+            for section, (keys, alternatives) in SECTIONS.items()
+            for each in alternatives
+            for case in setting.cases(
+                f"{section}, {each.style.value}",
+                each.name,
+                measured(each, keys),
+                interpreted=each.style is Style.CALLBACK,
+            )
+        ),
+        tables=(
+            Table(
+                "Bytes per pending wait, the user's own object included",
+                (Column("allocated", "allocated"), Column("resident", "resident set")),
+                f"{size:,} waits, {WAITS_PER_KEY} per key. Allocated: what tracemalloc counts; always "
+                "the same. Resident set: what the process grows by, as a cross-check.",
+            ),
+        ),
+        # One repetition: the count that matters does not vary.
+        time_limit=0.0,
+    )
+
+
+def measure(loop: str, alternative: type[Alternative], size: int, keys: int) -> Sample:
+    """Bytes of each of so many waits, by both methods; by the second one where there is a /proc."""
+    sample = {"allocated": count(loop, alternative, size, keys, allocated)}
+    if processes.AVAILABLE:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            sample["resident"] = pool.apply(count, (loop, alternative, size, keys, resident))
+    return sample
+
+
+def allocated() -> int:
+    """Bytes that Python's allocators have given out since tracemalloc was started."""
+    return tracemalloc.get_traced_memory()[0]
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return processes.resident_bytes("self")
+
+
+def count(
+    loop: str, alternative: type[Alternative], size: int, keys: int, method: Callable[[], int]
+) -> float:
+    """Bytes of each of so many waits by one method, which is the first to count in this process."""
+    if method is allocated:
+        tracemalloc.start()
+    try:
+        run(loop, _bytes(alternative, REHEARSAL, keys, method))
+        return run(loop, _bytes(alternative, size, keys, method)) / size
+    finally:
+        tracemalloc.stop()
+
+
+async def _bytes(alternative_type: type[Alternative], size: int, keys: int, method: Callable[[], int]) -> int:
+    tally = Tally()
+    requests, watched, signalled = list(range(size)), targets(size, keys), signals(size, keys)
+    async with alternative_type(tally) as alternative:
+        gc.collect()
+        before = method()
+        alternative.park(requests, watched, repeat(TIMEOUT))
+        await turns(TURNS_TO_PARK)
+        gc.collect()
+        used = method() - before
+        tally.ready = True
+        alternative.signal(signalled)
+        await turns(TURNS_TO_COMPLETE)
+    tally.expect(alternative, completed=size)
+    return used

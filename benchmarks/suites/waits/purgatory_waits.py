@@ -1,0 +1,137 @@
+"""Purgatory, in both styles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from benchmarks.suites.waits.alternative import (
+    Alternative,
+    Key,
+    RoundTripAlternative,
+    Tally,
+    Targets,
+    TaskAlternative,
+)
+from purgatory import DelayedOperation, Purgatory
+from purgatory.observer import Observer
+
+
+class Wait(DelayedOperation[None]):
+    """A user's operation: a condition, and two fields of its own."""
+
+    __slots__ = ("request", "tally")
+
+    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
+        super().__init__(timeout)
+        self.request = request
+        self.tally = tally
+
+    def try_complete(self) -> bool:
+        return self.tally.ready and self.force_complete()
+
+
+class CountedWait(Wait):
+    """The same in callback style: its hooks count the outcome."""
+
+    __slots__ = ()
+
+    def on_complete(self) -> None:
+        self.tally.completed += 1
+
+    def on_expiration(self) -> None:
+        # on_complete has run before.
+        self.tally.completed -= 1
+        self.tally.expire(self.request)
+
+
+class FlaggedWait(DelayedOperation[None]):
+    """An operation with a condition of its own."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(timeout)
+        self.ready = False
+
+    def try_complete(self) -> bool:
+        return self.ready and self.force_complete()
+
+
+class PurgatoryCallback(RoundTripAlternative):
+    """Fire and forget: the operation's own hooks are the callback."""
+
+    name = "purgatory"
+    counted = CountedWait
+    flagged = FlaggedWait
+
+    def __init__(self, tally: Tally, observers: Iterable[Observer] = ()) -> None:
+        super().__init__(tally)
+        self.purgatory = Purgatory("benchmark", observers=observers)
+        self.watch = self.purgatory.try_complete_else_watch
+        self.check = self.purgatory.check_and_complete
+
+    def start(self) -> None:
+        self.purgatory.start()
+
+    async def close(self) -> None:
+        await self.purgatory.aclose(cancel_pending=True)
+
+    @property
+    def held(self) -> int:
+        return self.purgatory.statistics().watched
+
+
+class OperationsAlone(Alternative):
+    """The floor: the same operations, made, tried and completed, but kept in plain lists and never timed."""
+
+    name = "purgatory's hooks"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self._buckets: dict[Key, list[CountedWait]] = {}
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        tally, buckets = self.tally, self._buckets
+        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
+            wait = CountedWait(timeout, request, tally)
+            if not wait.try_complete():
+                bucket = buckets.get(keys[0])
+                if bucket is None:
+                    bucket = buckets[keys[0]] = []
+                bucket.append(wait)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for wait in self._buckets.pop(key, ()):
+                wait.try_complete()
+
+
+class PurgatoryTask(TaskAlternative):
+    """A task awaits the operation."""
+
+    name = "purgatory"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.purgatory = Purgatory("benchmark")
+
+    def start(self) -> None:
+        self.purgatory.start()
+
+    async def close(self) -> None:
+        await self.purgatory.aclose(cancel_pending=True)
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        operation = Wait(next(timeouts), request, self.tally)
+        self.purgatory.try_complete_else_watch(operation, target)
+        self.tally.parked += 1
+        await operation
+        if operation.expired:
+            self.tally.expire(request)
+        else:
+            self.tally.completed += 1
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        check_and_complete = self.purgatory.check_and_complete
+        for key in keys:
+            check_and_complete(key)

@@ -1,0 +1,185 @@
+"""Medians, ratios, spreads and growth are computed right, from samples that are taken in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from rich.console import Console
+
+from benchmarks.harness import interleaving, tables
+from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Spread, Table, percentile
+from benchmarks.harness.interleaving import interleave
+from benchmarks.harness.report.growth_chart import over_columns, over_sections, ratios, split_size
+from benchmarks.harness.report.ratio_chart import rows
+from benchmarks.harness.setting import Setting
+from benchmarks.harness.sizes import measure_sizes, size_columns
+
+
+def never() -> Sample:
+    raise NotImplementedError
+
+
+def result(figures: Mapping[tuple[str, str], Sequence[Sample]], *columns: Column) -> Result:
+    """A result of cases (section, name), with one table."""
+    samples = {Case(*names, never): list(measured) for names, measured in figures.items()}
+    table = Table(
+        "Microseconds", columns or (Column("us", "n = 10"), Column("held", "entries", spread=False)), "n."
+    )
+    return Result("suite", Benchmark("cost", "the cost", tuple(samples), (table,), 60.0), samples)
+
+
+PURGATORY, OTHER, SILENT = ("callbacks", "purgatory"), ("callbacks", "other"), ("callbacks", "silent")
+MEASURED = result(
+    {
+        PURGATORY: [{"us": 1.0, "held": 7.0}, {"us": 2.0, "held": 8.0}, {"us": 4.0, "held": 9.0}],
+        OTHER: [{"us": 3.0}, {"us": 2.0}, {"us": 2.0}],
+        SILENT: [{"else": 1.0}],
+    }
+)
+
+
+def test_a_row_has_the_median_ratio_the_median_with_its_spread_and_the_repetitions() -> None:
+    console = Console(width=tables.WIDTH, highlight=False)
+    with console.capture() as capture:
+        tables.show(MEASURED, console)
+    shown = {line.split()[0]: line.split()[1:] for line in capture.get().splitlines() if line.split()}
+    assert shown["purgatory"] == ["1", "2.00", "(1.00-4.00)", "8.00", "3"]
+    assert shown["other"] == ["1.00", "2.00", "(2.00-3.00)", "-", "3"]
+    # The case has no figure for this table.
+    assert "silent" not in shown
+
+
+def test_ratios_are_within_a_repetition_and_none_is_to_zero() -> None:
+    _, other, silent = MEASURED.benchmark.cases
+    assert MEASURED.ratios(other, "us") == [3.0, 1.0, 0.5]
+    assert MEASURED.ratios(silent, "us") == []
+    zero = result({PURGATORY: [{"us": 0.0}, {"us": 2.0}], OTHER: [{"us": 3.0}, {"us": 3.0}]})
+    assert zero.ratios(zero.benchmark.cases[1], "us") == [1.5]
+
+
+def test_a_spread_is_median_minimum_and_maximum_and_percentiles_are_measured_figures() -> None:
+    assert Spread.of([3.0, 1.0, 2.0, 10.0]) == Spread(2.5, 1.0, 10.0)
+    ascending = [float(n) for n in range(1, 101)]
+    assert (percentile(ascending, 50), percentile(ascending, 99)) == (50, 99)
+    assert percentile([3.0], 50) == percentile([3.0], 99) == 3
+
+
+def test_figures_have_three_digits_or_all_before_the_point() -> None:
+    figures = (0.126, 9.996, 12.34, 123.4, 1234567.0)
+    assert list(map(tables.figure, figures)) == ["0.13", "10.00", "12.3", "123", "1,234,567"]
+
+
+def test_growth_is_from_the_smallest_to_the_largest_size_and_small_sizes_count_with_their_mean() -> None:
+    measured: list[int] = []
+
+    def measure(size: int) -> Sample:
+        measured.append(size)
+        return {"us": size / 10 + (len(measured) - 1) * (size == 20)}
+
+    sample = measure_sizes((40, 20, 80), measure, growing=("us",), at_least=60)
+    assert measured == [20, 20, 20, 40, 80]
+    assert sample == {"us_20": 3.0, "us_40": 4.0, "us_80": 8.0, "us_growth": pytest.approx(8 / 3)}
+    assert measure_sizes((40, 80), measure, growing=("us",), at_most=40) == {"us_40": 4.0}
+
+
+def test_the_first_size_is_the_first_column_and_the_others_ascend() -> None:
+    columns = size_columns("us", (1_000, 100_000, 10))
+    assert [column.metric for column in columns] == ["us_1000", "us_10", "us_100000", "us_growth"]
+    assert [column.spread for column in columns] == [True, False, False, False]
+    assert len(size_columns("us", (1_000,))) == 1
+
+
+def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(interleaving, "time", clock)
+    seconds = {"one": 4.0, "other": 7.0, "third": 100.0}
+    cases = tuple(Case("section", name, never) for name in seconds)
+    measured: list[str] = []
+
+    def measure(_: str, __: str, case: Case) -> Sample:
+        measured.append(case.name)
+        clock.now += seconds[case.name]
+        return {"us": clock.now}
+
+    interleave("suite", Benchmark("cost", "", cases, (), 1000.0), 4, measure)
+    first, second = ["one", "other", "third"], ["other", "third", "one"]
+    assert measured == [*first, *second, *("third", "one", "other"), *first]
+    measured.clear()
+    limited = interleave("suite", Benchmark("cost", "", cases, (), 20.0), 5, measure)
+    assert [len(limited.samples[case]) for case in cases] == [5, 2, 1]
+
+
+def test_purgatory_is_measured_in_each_build_where_the_build_matters() -> None:
+    both = list(Setting().cases("tasks", "purgatory", never, interpreted=True))
+    assert both == [
+        Case("tasks", "purgatory", never, "compiled"),
+        Case("tasks", "purgatory, interpreted", never, "interpreted"),
+    ]
+    assert list(Setting().cases("tasks", "purgatory", never)) == both[:1]
+    assert list(Setting(builds=("interpreted",)).cases("tasks", "purgatory", never)) == both[1:]
+    assert list(Setting().cases("tasks", "a list", never, interpreted=True)) == [
+        Case("tasks", "a list", never)
+    ]
+
+
+def test_a_setting_survives_json() -> None:
+    setting = Setting("uvloop", ("interpreted",), full=True, sizes=(20, 10), times=7, seconds=0.5)
+    assert Setting.from_json(setting.to_json()) == setting
+    with pytest.raises(TypeError, match="sises"):
+        Setting.from_json('{"sises": [10]}')
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("callbacks, N = 10,000", ("callbacks", 10_000)),
+        ("callbacks, N = 10,000, collector off", ("callbacks, collector off", 10_000)),
+        ("n = 1,000,000", ("", 1_000_000)),
+        ("n waits on n / 1,000 keys", ("n waits on n / 1,000 keys", None)),
+        ("run = 5", ("run = 5", None)),
+    ],
+)
+def test_a_heading_is_split_from_its_n(text: str, split: tuple[str, int | None]) -> None:
+    assert split_size(text) == split
+
+
+def test_lines_of_growth_are_over_sections_or_columns_that_differ_only_in_their_n() -> None:
+    sections = result(
+        {
+            ("callbacks, N = 1,000", "purgatory"): [{"us": 4.0}, {"us": 5.0}],
+            ("callbacks, N = 1,000", "heap"): [{"us": 8.0}],
+            ("callbacks, N = 100", "purgatory"): [{"us": 2.0}, {"us": 4.0}],
+            ("tasks, N = 100", "purgatory"): [{"us": 20.0}],
+        }
+    )
+    (growth,) = over_sections(sections, sections.benchmark.tables[0])
+    assert growth.where == "callbacks"
+    assert growth.lines["purgatory"] == {100: [2.0, 4.0], 1_000: [4.0, 5.0]}
+    assert ratios(growth.lines["purgatory"], 1_000) == [2.0, 1.25]
+    columns = result(
+        {PURGATORY: [{"us_10": 2.0, "us_20": 4.0}]}, Column("us_20", "n = 20"), Column("us_10", "n = 10")
+    )
+    (growth,) = over_columns(columns, columns.benchmark.tables[0])
+    assert growth.lines == {"purgatory": {10: [2.0], 20: [4.0]}}
+
+
+def test_sections_with_nearly_the_same_cases_or_another_n_share_a_row_of_panels() -> None:
+    def titles(*sections: tuple[str, str]) -> list[list[str]]:
+        made = result({(name, case): [{"us": 1.0}] for name, cases in sections for case in cases.split()})
+        found = rows(made, made.benchmark.tables[0])
+        return [[row.title(place) for place in range(len(row.panels))] for row in found]
+
+    alike = ("on", "purgatory a b c"), ("few", "purgatory a"), ("off", "purgatory a b")
+    assert titles(*alike, ("alone", "purgatory")) == [["on", "off"], ["few"]]
+    sizes = ("tasks, N = 1,000", "purgatory a"), ("tasks, N = 100", "purgatory b")
+    assert titles(*sizes) == [["tasks\nn = 100", "n = 1,000"]]
+    assert titles(*((name, "purgatory a") for name in "abcd")) == [["a", "b"], ["c", "d"]]

@@ -1,0 +1,226 @@
+"""Every suite measures every case, in its smallest size."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.command import SUITES
+from benchmarks.harness import processes
+from benchmarks.harness.benchmark import Result, Sample
+from benchmarks.harness.builds import ROOT
+from benchmarks.harness.load_test import LoadTest, Measurement, Sweep
+from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.suites.broker import clusters
+from benchmarks.suites.load import sweep as load_sweep
+from benchmarks.suites.load.kafka_jvm import KafkaMissing
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
+from benchmarks.suites.longpoll import clients
+from benchmarks.suites.pipeline import agreement
+from benchmarks.suites.pipeline import suite as pipeline
+from benchmarks.suites.pipeline.steps import ADVISE, DUCKDB, ORDER, STEPS, Journal, most_left
+
+TINY = Setting(builds=("interpreted",), full=True, sizes=(40, 20), times=20, seconds=0.02)
+# A measurement takes a tenth of a second, or has several rounds.
+SLOWER = ("expiry", "one-instant", "journal")
+IN_PROCESS = [
+    (suite, name)
+    for suite in ("waits", "timers", "journal", "collector", "dashboard", "wheel-size", "watch-lists")
+    for name in benchmarks_of(suite)
+]
+WITH_SERVERS = [(suite, name) for suite in ("broker", "longpoll") for name in benchmarks_of(suite)]
+needs_linux = pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /proc")
+
+
+def check(suite: str, name: str, setting: Setting = TINY, most: int | None = None) -> dict[str, Sample]:
+    benchmark = benchmarks_of(suite)[name].benchmark(setting)
+    columns = {table.columns[0].metric for table in benchmark.tables}
+    samples: dict[str, Sample] = {}
+    for case in benchmark.cases[:most]:
+        sample = samples[case.name] = case.measure()
+        assert all(map(math.isfinite, sample.values())), case
+        assert columns & sample.keys(), case
+    return samples
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+@pytest.mark.parametrize(("suite", "name"), IN_PROCESS, ids=str)
+def test_every_case_gives_figures_for_the_tables(
+    suite: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The resident set takes one more process for each case.
+    monkeypatch.setattr(processes, "AVAILABLE", False)
+    check(suite, name, TINY if name not in SLOWER else replace(TINY, sizes=(20,)))
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+@needs_linux
+@pytest.mark.parametrize(("suite", "name"), WITH_SERVERS, ids=str)
+def test_every_server_gives_figures_for_the_tables(
+    suite: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("longpoll.wake_all", "broker.idle"):
+        monkeypatch.setattr(sys.modules[f"benchmarks.suites.{module}"], "SETTLED", 0.1)
+    setting = Setting(builds=("interpreted",), sizes=(3 if name == "wake" else 40,), times=20, seconds=0.1)
+    # All ways to wait once; otherwise the first two, as each case starts a server.
+    samples = check(suite, name, setting, most=None if name == "wake-all" else 2)
+    if name == "wake-client":
+        # In a purgatory the client that the record is for looks, and again when it is back; on a condition,
+        # all.
+        assert samples["purgatory"]["looks"] == 2
+        assert 30 <= samples["Condition + wait_for"]["looks"] <= 41
+
+
+def published() -> set[tuple[str, str, str]]:
+    rows = set()
+    for file in (ROOT / "docs" / "benchmarks" / "runs").glob("*.json"):
+        for benchmark in json.loads(file.read_text())["benchmarks"]:
+            rows |= {(benchmark["name"], case["section"], case["name"]) for case in benchmark["cases"]}
+    return rows
+
+
+def test_every_published_row_has_its_case_and_purgatory_is_the_reference() -> None:
+    rows = set()
+    for suite in SUITES:
+        for name, entry in benchmarks_of(suite).items():
+            for full in (False, True):
+                cases = entry.benchmark(Setting(full=full)).cases
+                rows |= {(name, case.section, case.name) for case in cases}
+                assert len({(case.section, case.name) for case in cases}) == len(cases)
+            if suite in ("waits", "timers", "journal"):
+                first = {case.section: case.name for case in reversed(cases)}
+                assert all(name.startswith("purgatory") for name in first.values())
+    # This row was renamed after the run.
+    renamed = {row for row in published() if row[2].startswith("purgatory's operations alone")}
+    assert published() - renamed <= rows
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise KafkaMissing("it is left out")
+
+    monkeypatch.setattr(load_sweep, "kafka_jvm", missing)
+    monkeypatch.setattr(load_sweep, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
+    setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
+    console = Console(width=100, highlight=False)
+    with console.capture() as capture:
+        (test,) = load_sweep.run(setting, 1, console)
+    assert isinstance(test, LoadTest)
+    (swept,) = test.sweeps
+    assert [curve.design for curve in swept.curves] == [
+        *("purgatory", "Kafka's present design", "Kafka 0.8's design")
+    ]
+    assert all(curve.points[0].figures["sent"][0] > 0 for curve in (*swept.curves, swept.generator))
+    assert max(map(len, capture.get().splitlines())) <= 100
+
+
+def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list[tuple[str, float]]]:
+    """A sweep of designs that achieve every rate up to their limit, and the order of the measurements."""
+    log: list[tuple[str, float]] = []
+
+    def fake(name: str, limit: float) -> load_sweep.MeasureDesign:
+        def measure(load: Load, _: Path) -> Measurement:
+            log.append((name, load.rate))
+            achieved, spent = min(load.rate, limit), load.rate * (5e-6 if name != "generator" else 1e-6)
+            return Measurement(achieved, 1.0, load.rate, cpu_seconds=spent, late_p99_ms=12.5)
+
+        return measure
+
+    designs = {(name, "interpreted"): fake(name, limit) for name, limit in limits.items()}
+    console = Console(quiet=True)
+    distribution = DISTRIBUTIONS[0]
+    made = load_sweep.sweep(distribution, designs, fake("generator", 1e9), rates, 1.0, 3, console)
+    return made, log
+
+
+def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them() -> None:
+    made, log = swept({"slow": 25, "fast": 1e9}, (10, 20, 30, 40, 50))
+    slow, fast = made.curves
+    assert [point.saturated for point in slow.points] == [False, False, True, True]
+    assert (slow.kept_up_to, slow.saturated_at, slow.finished) == (20, 30, True)
+    assert (fast.kept_up_to, fast.saturated_at, len(fast.points)) == (50, None, 5)
+    assert [name for name, rate in log if rate == 10] == [
+        "slow",
+        "fast",
+        "generator",
+        "fast",
+        "slow",
+        "slow",
+        "fast",
+    ]
+    assert load_sweep.common_rate(made) == 20
+    # 5 microseconds, without the one of the generator.
+    assert load_sweep.cost(made, fast, 20) == pytest.approx([4.0] * 3)
+
+
+def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each step costs a second and one more for each 1,000 operations, DuckDB half of that."""
+    measured: list[tuple[str, str]] = []
+
+    def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample:
+        measured.append((str(journal), step))
+        assert directory.is_dir()
+        seconds = (1 + journal.operations / 1000) * (1.4 if journal.hot else 1)
+        cost = {"seconds": seconds, "processor_seconds": 2 * seconds, "rss_mib": 4500.0}
+        if step == DUCKDB:
+            return {name: figure / 2 for name, figure in cost.items()}
+        return cost | {"heap_mib": 1200.0 if step == ADVISE and journal.operations > 100_000 else 900.0}
+
+    monkeypatch.setattr(agreement, "check", lambda summaries, tables: 1)
+    console = Console(width=100, highlight=False)
+    with console.capture() as capture:
+        setting = Setting(sizes=(100_000,), directory=str(tmp_path))
+        results = list(pipeline.run(setting, 1, console, measure))
+    journals = ["1,000", "10,000", "100,000", "100,000, one key has 50%", "1,000,000"]
+    assert measured == [(journal, step) for journal in journals for step in ORDER]
+    assert not list(tmp_path.iterdir())
+    printed = capture.get().splitlines()
+    lines = {line[: line.index("  ")].strip(): line.split() for line in printed if "  " in line}
+    assert lines["10 times the operations: seconds"][-7:] == [*["9.91"] * 5, "10.5", "met"]
+    assert lines["10 times the operations: heap"][-4:] == ["1.33", "1.33", "1.15", "missed"]
+    assert lines["100,000, one key has 50%: CPU seconds"][-7:] == [*["1.40"] * 5, "1.5", "met"]
+    assert [len(result.samples) for result in results] == [len(STEPS) * 5, 2 * 5]
+    assert all(isinstance(result, Result) for result in results)
+
+
+def test_the_overhead_stops_mattering_where_spark_takes_less_than_twice_as_long() -> None:
+    samples: dict[tuple[Journal, str], Sample] = {}
+    for operations, seconds in ((10, 9.0), (100, 1.9), (1000, 1.2)):
+        samples[Journal(operations), "summarize"] = {"seconds": seconds}
+        samples[Journal(operations), DUCKDB] = {"seconds": 1.0}
+    assert pipeline.overhead(samples).startswith("From 100 operations on")
+
+
+def test_no_less_was_alive_than_a_collection_left() -> None:
+    log = """\
+[0.9s] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->5M(256M) 3.1ms
+[2.0s] GC(1) Pause Remark 90M->37M(256M) 4.4ms
+[2.2s] GC(2) Concurrent Mark Cycle 50.000ms
+"""
+    assert (most_left(log), most_left("")) == (37, 0)
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_block() -> None:
+    with (
+        pytest.raises(RuntimeError, match=r"(?s)did not start:.*KeyError: 'hope'"),
+        clients.running("hope", "asyncio"),
+    ):
+        pass
+    with clusters.running("librdkafka's mock cluster") as cluster:
+        os.kill(cluster.process_id, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(cluster.process_id, 0)
