@@ -54,7 +54,7 @@ def workload(timeouts: Sequence[float]) -> Workload:
 
 
 def made(spark: SparkSession, given: Workload) -> DataFrame:
-    return operations(spark.range(0, given.operations), given).withColumn("subject", F.lit("all"))
+    return operations(spark.range(0, given.operations), given).withColumn("stratum", F.lit("all"))
 
 
 def completed_with(timeout: float, recorded: DataFrame, given: Workload) -> int:
