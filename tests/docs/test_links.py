@@ -35,3 +35,13 @@ def test_every_document_that_the_code_names_exists(directory: str) -> None:
     for source in (ROOT / directory).rglob("*.py"):
         for document in re.findall(r"docs/[\w/-]+\.\w+", source.read_text()):
             assert (ROOT / document).is_file(), f"{source} names {document}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_and_module_of_the_project_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text()
+    for path in re.findall(r"`((?:purgatory|examples|benchmarks|tests|docs)/[\w./-]*)", text):
+        assert (ROOT / path).exists(), path
+    for module in re.findall(r"python -m ((?:purgatory|examples|benchmarks)[\w.]*)", text):
+        source = ROOT.joinpath(*module.split("."))
+        assert source.with_suffix(".py").exists() or (source / "__main__.py").exists(), module
