@@ -19,6 +19,7 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
+from purgatory._core.watchers import CHUNK_LENGTH
 from purgatory.testing import ManualClock, VirtualTimeLoop
 
 Ts = TypeVarTuple("Ts")
@@ -174,18 +175,19 @@ async def test_an_awaiting_task_stays_within_its_number_of_objects(
         purgatory.cancel_for_key("key")
         await asyncio.wait(tasks)
     # Asyncio makes five: the task, its weak reference, its context, its wake-up method and the coroutine.
-    # Ours are the operation, the iterator of `await`, its future, and two for each chunk of 16.
-    assert made <= (5 + 3 + 2 / 16) * MANY + 50
+    # Ours are the operation, the iterator of `await`, its future, and two for each chunk.
+    assert made <= (5 + 3 + 2 / CHUNK_LENGTH) * MANY + 50
 
 
 @pytest.mark.parametrize("keys", [1, 3])
 def test_parking_and_completing_stay_within_their_look_ups_of_a_key(held: Purgatory, keys: int) -> None:
     watched = tuple(CountedKey(number) for number in range(keys))
-    operations = [Ready() for _ in range(40)]
+    # Two full chunks and a half.
+    operations = [Ready() for _ in range(5 * CHUNK_LENGTH // 2)]
     parking = [look_ups(held.try_complete_else_watch, operation, watched) for operation in operations]
     # The key is hashed before anything changes, to refuse an unhashable one. Then it is looked up once. The
     # second operation on a key turns its entry into a list.
-    assert parking[:1] + parking[2:] == [2 * keys] * 39
+    assert parking[:1] + parking[2:] == [2 * keys] * (len(operations) - 1)
     assert parking[1] == 3 * keys
 
     leaving = [look_ups(operation.force_complete) for operation in operations]
@@ -233,7 +235,7 @@ def test_bytecodes_do_not_grow_with_the_number_of_pending_operations(held: Purga
     for number in range(1, 20 * MANY):
         held.try_complete_else_watch(Ready(), (number, "shared"))
     # At most the search in one chunk is added.
-    assert round_trip(20 * MANY) <= with_one + 16 * 25
+    assert round_trip(20 * MANY) <= with_one + CHUNK_LENGTH * 25
 
 
 @pytest.mark.skipif(COMPILED, reason="a compiled core has no bytecode to count")

@@ -38,9 +38,6 @@ EXPIRED: Final = OperationState.EXPIRED
 CANCELLED: Final = OperationState.CANCELLED
 FAILED: Final = OperationState.FAILED
 
-FINAL_STATES: Final = tuple(state for state in OperationState if state not in (NEW, PENDING))
-"""The states in which an operation has ended: its outcomes."""
-
 
 @final
 class Timing:

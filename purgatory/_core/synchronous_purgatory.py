@@ -130,7 +130,10 @@ class SynchronousPurgatory:
 
     @final
     def count_watching(self, key: Hashable, limit: int) -> int:
-        """How many operations watch `key`, O(limit / 16). Counting stops at `limit` or a little above it."""
+        """How many operations watch `key`. Counting stops at `limit` or a little above it.
+
+        The cost is O(limit / CHUNK_LENGTH): one addition for each chunk of the watch list.
+        """
         return self._engine.watchers.count(key, limit)
 
     @final

@@ -214,12 +214,12 @@ class Engine(Owner):
 
         An operation that is parked during the pass does not belong to it.
         """
-        limit = self.accounting.parked
+        newest = self.accounting.parked
         tried = completed = 0
         if isinstance(place, Chunk):
             chunk: Chunk | None = place
             while chunk is not None:
-                _, tries, completions = self.try_chunk(chunk, 0, limit, inf)
+                _, tries, completions = self.try_chunk(chunk, 0, newest, inf)
                 tried += tries
                 completed += completions
                 chunk = chunk.following
@@ -230,8 +230,8 @@ class Engine(Owner):
             self.accounting.checked(key, tried, completed)
         return completed
 
-    def try_chunk(self, chunk: Chunk, after: int, limit: int, until: float) -> tuple[int, int, int]:
-        """Try the operations of `chunk` with numbers above `after`, up to `limit`, until the time `until`.
+    def try_chunk(self, chunk: Chunk, after: int, newest: int, until: float) -> tuple[int, int, int]:
+        """Try the operations of `chunk` with numbers above `after`, up to `newest`, until the time `until`.
 
         Returns the number of the operation at which the time ran out, else 0; how many were tried; and how
         many of these completed.
@@ -240,7 +240,7 @@ class Engine(Owner):
         # A copy, because operations that end leave the chunk.
         for operation in chunk.operations.copy():
             number = operation._parked
-            if number > limit:
+            if number > newest:
                 break
             # The hooks of an earlier operation may have ended this one.
             state: OperationState = operation._state

@@ -15,7 +15,7 @@ from purgatory._core.watchers import Chunk
 class Sweep:
     """A check of one key in slices. It tries the operations that were parked when it was made."""
 
-    __slots__ = ("_after", "_chunk", "_engine", "_key", "_limit", "_over", "_started", "_tried", "completed")
+    __slots__ = ("_after", "_chunk", "_engine", "_key", "_newest", "_over", "_started", "_tried", "completed")
 
     def __init__(self, engine: Engine, key: Hashable) -> None:
         self._engine = engine
@@ -23,7 +23,8 @@ class Sweep:
         self._chunk: Chunk | None = None
         # The number of the operation at which the last slice stopped.
         self._after = 0
-        self._limit = engine.accounting.parked
+        # The number of the operation that was parked last.
+        self._newest = engine.accounting.parked
         self._started = False
         self._over = False
         self._tried = 0
@@ -62,7 +63,7 @@ class Sweep:
         clock = engine.timer.clock
         until = clock() + engine.slice_seconds
         while self._chunk is not None and clock() < until:
-            self._after, tried, completed = engine.try_chunk(self._chunk, self._after, self._limit, until)
+            self._after, tried, completed = engine.try_chunk(self._chunk, self._after, self._newest, until)
             self._tried += tried
             self.completed += completed
             if not self._after:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from purgatory import DelayedOperation, Purgatory
+from purgatory._core.watchers import CHUNK_LENGTH
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard import pending_sample
 from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, SHOWN_KEYS, HotKey, sample_pending
@@ -146,7 +147,9 @@ def test_very_long_watch_lists_are_counted_up_to_a_limit(purgatory: Purgatory, c
     watch(purgatory, 10, "cool")
     hottest = sample_pending(purgatory, [], 0.0).hottest
     assert {key.key for key in hottest[:2]} == {"'hot'", "'as hot'"}
-    assert all(key.more and counted // 2 <= key.watchers <= counted // 2 + 16 for key in hottest[:2])
+    assert all(
+        key.more and counted // 2 <= key.watchers <= counted // 2 + CHUNK_LENGTH for key in hottest[:2]
+    )
     assert hottest[2] == HotKey("'cool'", 10, more=False)
 
 
