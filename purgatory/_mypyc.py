@@ -1,7 +1,7 @@
-"""What is said to the compiler alone.
+"""A decorator that only the compiler reads.
 
-mypyc reads the decorator in the source and drops it. Interpreted, it has nothing to do; so the package
-that defines it is needed for a build, and never to run. This module is not compiled.
+mypyc reads `mypyc_attr` in the source and drops it. On the interpreted build the decorator does nothing. So
+only a build needs the package mypy_extensions. This module itself is not compiled.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ class Timer:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
             return False
-        # Deadlines round up to a tick, here and nowhere else. The division can be off by one, but the
-        # start of a tick is the sum that `_tick_at` and `_arm` use.
+        # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds.) The
+        # division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
         if self._origin + expiration * self._tick < deadline:
             expiration += 1

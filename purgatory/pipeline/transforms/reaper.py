@@ -131,6 +131,7 @@ class _Reaper:
             if number >= 0:
                 tasks[number] = task = _Task()
                 task.deadline = deadlines[number]
+                # Rounded up, as `Timer.add` rounds. A test compares the replay with a real timer.
                 expiration = -(-task.deadline // tick)
                 wheel.add(task, expiration)
                 if expiration < self._alarm:
