@@ -218,9 +218,9 @@ class Operation(TimerTask):
         """
         outcome = self._outcome
         if outcome is _NO_OUTCOME or isinstance(outcome, Failure):
-            exception = self.exception()
-            if exception is not None:
-                raise exception.with_traceback(cast(Failure, outcome).traceback)
+            # Without an outcome, `exception` raises.
+            exception = cast(BaseException, self.exception())
+            raise exception.with_traceback(cast(Failure, outcome).traceback)
         return outcome
 
     def exception(self) -> BaseException | None:

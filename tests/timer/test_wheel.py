@@ -543,10 +543,24 @@ def test_the_loads_are_the_numbers_of_tasks_per_slot_up_to_a_maximum(size: int, 
     tasks = added(wheel, *[1 + number * number % 977 for number in range(300)], 10**6)
     for now in (0, 1, 40, 500, 10**6):
         due = wheel.advance(now)
+        wheel._check()
         places = [wheel.locate(task) for task in tasks if task not in due and task.scheduled]
         assert wheel.loads(most) == [
             [min(most, places.count((level, slot))) for slot in range(size)] for level in range(wheel.levels)
         ]
+
+
+def test_the_check_of_its_invariants_finds_a_wrong_count_and_a_task_in_a_wrong_slot() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 5)
+    wheel._check()
+    task._expiration = 6
+    with pytest.raises(AssertionError, match="the slot of its expiration"):
+        wheel._check()
+    task._expiration = 5
+    wheel._tasks = 2
+    with pytest.raises(AssertionError):
+        wheel._check()
 
 
 def test_the_worked_example_in_its_docstring_holds() -> None:
