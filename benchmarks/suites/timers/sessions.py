@@ -47,6 +47,7 @@ class PurgatoryTimeouts(TimerAlternative):
 
     async def start(self) -> None:
         self._purgatory = Purgatory("benchmark")
+        self.withdraw, self.reschedule = Session.cancel, Session.reschedule
         self._purgatory.start()
 
     async def close(self) -> None:
@@ -58,15 +59,6 @@ class PurgatoryTimeouts(TimerAlternative):
             session = Session(delay, request, tally)
             sessions.append(session)
             watch(session, (request,))
-
-    def cancel(self, requests: Sequence[int]) -> None:
-        for request in requests:
-            self.timeouts[request].cancel()
-
-    def renew(self, requests: Sequence[int], delay: float) -> None:
-        sessions = self.timeouts
-        for request in requests:
-            sessions[request].reschedule(delay)
 
     @property
     def wakeups(self) -> int:

@@ -44,25 +44,11 @@ class CountedWait(Wait):
         self.tally.expire(self.request)
 
 
-class FlaggedWait(DelayedOperation[None]):
-    """An operation with a condition of its own."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
-        self.ready = False
-
-    def try_complete(self) -> bool:
-        return self.ready and self.force_complete()
-
-
 class PurgatoryCallback(RoundTripAlternative):
     """Fire and forget: the operation's own hooks are the callback."""
 
     name = "purgatory"
-    counted = CountedWait
-    flagged = FlaggedWait
+    make = CountedWait
 
     def __init__(self, tally: Tally, observers: Iterable[Observer] = ()) -> None:
         super().__init__(tally)
