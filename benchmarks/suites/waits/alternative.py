@@ -107,10 +107,10 @@ class Alternative(ABC):
 class RoundTripAlternative(Alternative):
     """An alternative that can park and complete one wait at a time, as the steady state needs.
 
-    `make` makes a wait from (timeout, request, tally), or from (request, tally) where the design does not hold
-    timeouts, which would cost each wait eight bytes: then `watch` takes the timeout as well. The wait's field
-    `tally` has its condition and counts its outcome. `watch(wait, keys)` and `check(key)` are bound methods of
-    the design.
+    `make` makes a wait from (timeout, request, tally), or from (request, tally) where the design does not
+    hold timeouts, which would cost each wait eight bytes: then `watch` takes the timeout as well. The wait's
+    field `tally` has its condition and counts its outcome. `watch(wait, keys)` and `check(key)` are bound
+    methods of the design.
     """
 
     make: Callable[..., Any]
