@@ -92,20 +92,8 @@ class OperationsAlone(Alternative):
                 wait.try_complete()
 
 
-class PurgatoryTask(TaskAlternative):
+class PurgatoryTask(TaskAlternative, PurgatoryCallback):
     """A task awaits the operation."""
-
-    name = "purgatory"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self.purgatory = Purgatory("benchmark")
-
-    def start(self) -> None:
-        self.purgatory.start()
-
-    async def close(self) -> None:
-        await self.purgatory.aclose(cancel_pending=True)
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         operation = Wait(next(timeouts), request, self.tally)
@@ -116,8 +104,3 @@ class PurgatoryTask(TaskAlternative):
             self.tally.expire(request)
         else:
             self.tally.completed += 1
-
-    def signal(self, keys: Sequence[Key]) -> None:
-        check_and_complete = self.purgatory.check_and_complete
-        for key in keys:
-            check_and_complete(key)
