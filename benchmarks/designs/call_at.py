@@ -21,12 +21,9 @@ class CallAt(Timer):
     def __len__(self) -> int:
         return self._added - self._cancelled - self.wakeups
 
-    def close(self) -> None:
-        pass
-
     def add(self, entry: Entry, delay: float) -> None:
         loop = self.loop
-        entry.place = loop.call_at(loop.time() + delay, self._wake, entry)
+        entry.place = loop.call_at(loop.time() + delay, self._expire, entry)
         self._added += 1
 
     def cancel(self, entry: Entry) -> None:
@@ -36,7 +33,7 @@ class CallAt(Timer):
             handle.cancel()
             self._cancelled += 1
 
-    def _wake(self, entry: Entry) -> None:
+    def _expire(self, entry: Entry) -> None:
         self.wakeups += 1
         entry.place = None
         entry.expire()

@@ -165,39 +165,25 @@ class SystemTimer(Timer):
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._milliseconds(), self._queue, self._count)
         # The entries that are in the executor's queue, in Kafka.
         self._due: list[TimerTaskEntry] = []
-        self._handle: asyncio.TimerHandle | None = None
-        # The millisecond for which the handle is armed.
-        self._armed = math.inf
 
     def __len__(self) -> int:
         return self._count.tasks
-
-    def close(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
 
     def add(self, entry: Entry, delay: float) -> None:
         now = self._milliseconds()
         task_entry = entry.place = TimerTaskEntry(entry, now + math.ceil(delay * 1000))
         if not self._wheel.add(task_entry):
             self._due.append(task_entry)
-            if now < self._armed:
-                self._arm(now)
-        elif self._queue[0][0] < self._armed:
-            self._arm(self._queue[0][0])
+            if now / 1000 < self._armed:
+                self._arm(now / 1000)
+        elif self._queue[0][0] / 1000 < self._armed:
+            self._arm(self._queue[0][0] / 1000)
 
     def cancel(self, entry: Entry) -> None:
         cancel(entry)
 
     def _milliseconds(self) -> int:
         return int(self.loop.time() * 1000 + TOLERANCE)
-
-    def _arm(self, milliseconds: int) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-        self._armed = milliseconds
-        self._handle = self.loop.call_at(milliseconds / 1000, self._wake)
 
     def _wake(self) -> None:
         self.wakeups += 1
@@ -220,9 +206,9 @@ class SystemTimer(Timer):
             self._after_advance()
         self._armed = math.inf
         if self._due:
-            self._arm(self._milliseconds())
+            self._arm(self._milliseconds() / 1000)
         elif self._queue:
-            self._arm(self._queue[0][0])
+            self._arm(self._queue[0][0] / 1000)
 
 
 def cancel(task: Entry) -> None:

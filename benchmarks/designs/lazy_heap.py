@@ -6,7 +6,7 @@ import asyncio
 import math
 from heapq import heapify, heappop, heappush
 
-from benchmarks.designs.timer import Entry, Timer, whole_milliseconds
+from benchmarks.designs.timer import Entry, Timer
 
 # A smaller heap is not rebuilt; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
 LEAST_TO_COMPACT = 100
@@ -29,17 +29,12 @@ class LazyHeap(Timer):
         self._heap: list[tuple[float, int, Entry]] = []
         self._added = 0
         self.tombstones = 0
-        self._handle: asyncio.TimerHandle | None = None
-        # The deadline for which the handle is armed.
-        self._armed = math.inf
 
     def __len__(self) -> int:
         return len(self._heap) - self.tombstones
 
     def close(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        super().close()
         self._heap.clear()
         self.tombstones = 0
 
@@ -59,12 +54,6 @@ class LazyHeap(Timer):
                 heap[:] = [item for item in heap if item[2].place == item[1]]
                 heapify(heap)
                 self.tombstones = 0
-
-    def _arm(self, deadline: float) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-        self._armed = deadline
-        self._handle = self.loop.call_at(whole_milliseconds(deadline), self._wake)
 
     def _wake(self) -> None:
         self.wakeups += 1

@@ -32,7 +32,6 @@ class TickerWheel(Timer):
         self._origin = loop.time()
         # The tick whose slot has been scanned last.
         self._now = 0
-        self._handle: asyncio.TimerHandle | None = None
         # How many entries the scans have looked at.
         self.visited = 0
 
@@ -44,9 +43,7 @@ class TickerWheel(Timer):
         self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._wake)
 
     def close(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        super().close()
         for slot in self._slots:
             slot.clear()
 

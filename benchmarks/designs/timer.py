@@ -28,13 +28,28 @@ class Timer(ABC):
         self.loop = loop
         # How often the loop has called the timer.
         self.wakeups = 0
+        self._handle: asyncio.TimerHandle | None = None
+        # The time for which the handle is armed.
+        self._armed = math.inf
 
     def start(self) -> None:  # noqa: B027  # most designs have nothing to do before the first entry
         """Begin."""
 
-    @abstractmethod
     def close(self) -> None:
         """Leave nothing armed. Entries that are pending never expire."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _arm(self, when: float) -> None:
+        """Have the loop call `_wake` at this time, instead of the time for which the timer was armed."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = when
+        self._handle = self.loop.call_at(whole_milliseconds(when), self._wake)
+
+    def _wake(self) -> None:  # noqa: B027  # `CallAt` is not armed
+        """Expire what is due. Called by the loop."""
 
     @abstractmethod
     def __len__(self) -> int:

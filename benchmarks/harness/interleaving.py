@@ -16,13 +16,8 @@ def measure_all(
     benchmarks: Sequence[tuple[str, Benchmark]], repetitions: int, console: Console, measure: Measure
 ) -> Iterator[Result]:
     """Measure one (suite, benchmark) after the other, with a progress bar or, without a terminal, a line."""
-    if not console.is_terminal:
-        for number, (suite, benchmark) in enumerate(benchmarks, 1):
-            console.print(f"{number}/{len(benchmarks)} {benchmark.summary}\n")
-            yield interleave(suite, benchmark, repetitions, measure)
-        return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         steps = sum(len(benchmark.cases) for _, benchmark in benchmarks) * repetitions
         bar = progress.add_task("", total=steps)
 
@@ -30,7 +25,9 @@ def measure_all(
             progress.update(bar, description=description)
             progress.advance(bar)
 
-        for suite, benchmark in benchmarks:
+        for number, (suite, benchmark) in enumerate(benchmarks, 1):
+            if not console.is_terminal:
+                console.print(f"{number}/{len(benchmarks)} {benchmark.summary}\n")
             yield interleave(suite, benchmark, repetitions, measure, advance)
 
 

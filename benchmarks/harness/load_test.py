@@ -103,8 +103,7 @@ class Curve:
 
     def to_json(self) -> Mapping[str, object]:
         """The curve as it is recorded."""
-        points = [point.to_json() for point in self.points]
-        return {"design": self.design, "build": self.build, "points": points}
+        return {**vars(self), "points": [point.to_json() for point in self.points]}
 
     @classmethod
     def from_json(cls, curve: Mapping[str, Any]) -> Self:

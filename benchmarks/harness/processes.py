@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,6 +32,21 @@ def processor_seconds(fields: Sequence[str]) -> float:
 def resident_bytes(process_id: int | str) -> int:
     """The bytes of the process that are in memory. OSError where there is no /proc, as on macOS."""
     return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE_SIZE
+
+
+def output_of(
+    command: Sequence[str], name: str, seconds: float | None = None, *, env: Mapping[str, str] | None = None
+) -> str:
+    """What a command prints. RuntimeError, with what it wrote to stderr, when it fails or takes longer."""
+    try:
+        finished = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{name} did not end within {seconds:.0f} seconds") from None
+    if finished.returncode:
+        raise RuntimeError(f"{name} failed:\n{finished.stderr}")
+    return finished.stdout
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 import purgatory
 from benchmarks.harness.benchmark import Case, Sample
 from benchmarks.harness.builds import ROOT, environment, imported_build
+from benchmarks.harness.processes import output_of
 from benchmarks.harness.setting import Setting, benchmarks_of
 
 MODULE = "benchmarks.harness.worker"
@@ -33,13 +33,8 @@ def in_fresh_process(setting: Setting) -> Measure:
         command = [sys.executable, "-m", MODULE, suite, benchmark, case.section, case.name]
         command += ["--setting", setting.to_json()]
         variables = environment(case.build or setting.builds[0])
-        finished = subprocess.run(
-            command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False
-        )
-        if finished.returncode:
-            where = f"{benchmark}, {case.section}: {case.name}"
-            raise RuntimeError(f"{where} failed:\n{finished.stderr}")
-        sample: dict[str, float] = json.loads(finished.stdout)
+        output = output_of(command, f"{benchmark}, {case.section}: {case.name}", env=variables)
+        sample: dict[str, float] = json.loads(output)
         return sample
 
     return measure

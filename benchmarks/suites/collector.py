@@ -17,7 +17,7 @@ from purgatory import DelayedOperation, Purgatory
 
 
 class Wait(DelayedOperation[None]):
-    """An operation that nothing completes."""
+    """The smallest operation that a user can write. Nothing completes it."""
 
     __slots__ = ()
 

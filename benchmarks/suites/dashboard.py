@@ -14,7 +14,7 @@ from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
 from benchmarks.harness.setting import Entry, Setting
-from purgatory import DelayedOperation
+from benchmarks.suites.collector import Wait
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import WINDOW, Recorder
 from purgatory.web.dashboard.snapshot import take_snapshot
@@ -28,15 +28,6 @@ SHAPES: dict[str, Callable[[random.Random, int], Hashable]] = {
     "a few keys with most of them": lambda choice, number: int(choice.paretovariate(0.5)),
     "all on one key": lambda choice, number: "key",
 }
-
-
-class Waiting(DelayedOperation[None]):
-    """The smallest operation that a user can write."""
-
-    __slots__ = ()
-
-    def try_complete(self) -> bool:
-        return False
 
 
 def dashboard(setting: Setting, sizes: Sequence[int]) -> Benchmark:
@@ -71,7 +62,7 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
     choice, clock, recorder = random.Random(1), ManualClock(), Recorder()
     purgatory = clock.purgatory(observers=[recorder])
     for number in range(pending):
-        operation = Waiting(choice.choice(TIMEOUTS))
+        operation = Wait(choice.choice(TIMEOUTS))
         purgatory.try_complete_else_watch(operation, (keys(choice, number),))
     gc.collect()
     views = []

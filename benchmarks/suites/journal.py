@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -42,19 +43,9 @@ class EmptyObserver:
 
 
 @asynccontextmanager
-async def none() -> AsyncIterator[tuple[Observer, ...]]:
-    yield ()
-
-
-@asynccontextmanager
-async def empty() -> AsyncIterator[tuple[Observer, ...]]:
-    yield (EmptyObserver(),)
-
-
-@asynccontextmanager
-async def metrics() -> AsyncIterator[tuple[Observer, ...]]:
-    """The observer of a `PurgatoryCollector`."""
-    yield (HistogramObserver(),)
+async def made(*observers: Callable[[], Observer]) -> AsyncIterator[tuple[Observer, ...]]:
+    """New observers, which need no end."""
+    yield tuple(make() for make in observers)
 
 
 @asynccontextmanager
@@ -68,10 +59,11 @@ async def written() -> AsyncIterator[tuple[Observer, ...]]:
             raise AssertionError(f"the disk is too slow for this: {gaps}")
 
 
-OBSERVED = {
-    "purgatory, not observed": none,
-    "purgatory, observer that does nothing": empty,
-    "purgatory, metrics": metrics,
+OBSERVED: dict[str, Callable[[], Any]] = {
+    "purgatory, not observed": made,
+    "purgatory, observer that does nothing": partial(made, EmptyObserver),
+    # The observer of a `PurgatoryCollector`.
+    "purgatory, metrics": partial(made, HistogramObserver),
     "purgatory, journal": written,
 }
 
@@ -121,7 +113,7 @@ BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
 def measure(loop: str, name: str, size: int, keys: int) -> Sample:
     """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
     samples = [
-        [run(loop, _recorded(observed, size, keys)) for observed in (none, OBSERVED[name])]
+        [run(loop, _recorded(observed, size, keys)) for observed in (made, OBSERVED[name])]
         for _ in range(ROUNDS)
     ]
     return {

@@ -63,5 +63,10 @@ def test_a_worker_measures_one_case_of_the_build_that_it_imports_or_says_what_is
     measure = in_fresh_process(setting)
     assert min(measure("waits", "checks", benchmark.cases[0]).values()) > 0
     other = in_fresh_process(Setting(builds=("interpreted",), sizes=(20, 10)))
-    with pytest.raises(RuntimeError, match=r"(?s)checks, .*: purgatory failed:.* has no case 'purgatory' in"):
-        other("waits", "checks", next(Setting().cases("nowhere", "purgatory", sys.exit)))
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)checks, .*: purgatory, interpreted failed:.* has no case 'purgatory, interpreted' in",
+    ):
+        other(
+            "waits", "checks", next(Setting(builds=("interpreted",)).cases("nowhere", "purgatory", sys.exit))
+        )

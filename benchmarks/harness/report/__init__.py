@@ -1,5 +1,4 @@
-"""Draws the pages and pictures of docs/benchmarks from recorded runs: ``python -m benchmarks report --help``.
+"""Draws the pages and charts of docs/benchmarks from recorded runs: ``python -m benchmarks report --help``.
 
-`site` has the command and the index, `benchmark_page` and `load_page` the other pages; `ratio_chart` and
-`growth_chart` draw the pictures on them, with what `picture` and `axes` have for all.
+`site` has the command and the index, `benchmark_page` and `load_page` the pages, and `charts` the charts.
 """

@@ -12,12 +12,12 @@ MARKUP = re.compile(r"[\\`*<\[\]|]")
 
 @dataclass(frozen=True)
 class Page:
-    """A page, with the SVG files beside it by their names."""
+    """A page, with the SVG charts beside it by their names."""
 
     name: str
     title: str
     text: str
-    pictures: Mapping[str, str]
+    charts: Mapping[str, str]
 
 
 def escape(text: str) -> str:

@@ -1,4 +1,4 @@
-"""All pages and pictures of some runs, and the command that writes them."""
+"""All pages and charts of some runs, and the command that writes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     """Write the pages for the files named on the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks report",
-        description="Writes the tables and pictures of recorded runs as pages of Markdown.",
+        description="Writes the tables and charts of recorded runs as pages of Markdown.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -84,7 +84,7 @@ def site(runs: Sequence[Run]) -> dict[str, str]:
             shown[path] = run
             linked[path] = page.title
             files[path] = page.text
-            files |= {f"{directory}/{name}": svg for name, svg in page.pictures.items()}
+            files |= {f"{directory}/{name}": svg for name, svg in page.charts.items()}
         links.append((run, linked))
     return {"README.md": _index(links)} | files
 

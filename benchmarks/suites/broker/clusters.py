@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer
@@ -79,7 +80,7 @@ CLUSTERS = {
 
 def cases(section: str, measure: Callable[[str], Sample]) -> list[Case]:
     """One case for each cluster."""
-    return [Case(section, name, lambda name=name: measure(name)) for name in CLUSTERS]  # type: ignore[misc]
+    return [Case(section, name, partial(measure, name)) for name in CLUSTERS]
 
 
 def main(brokers: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -28,8 +29,7 @@ def throughput(_: Setting, sizes: Sequence[int]) -> Benchmark:
             case
             for length in RECORD_BYTES
             for case in cases(
-                f"records of {length:,} bytes",
-                lambda name, length=length: measure(name, records, length),  # type: ignore[misc]
+                f"records of {length:,} bytes", partial(measure, records=records, length=length)
             )
         ),
         tables=(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -28,8 +29,7 @@ def wake(_: Setting, sizes: Sequence[int]) -> Benchmark:
             case
             for max_wait in MAX_WAITS
             for case in cases(
-                f"fetch.wait.max.ms={max_wait}",
-                lambda name, seconds=max_wait / 1000: measure(name, seconds, wakes),  # type: ignore[misc]
+                f"fetch.wait.max.ms={max_wait}", partial(measure, max_wait=max_wait / 1000, wakes=wakes)
             )
         ),
         tables=(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from benchmarks.harness.load_test import Measurement
+from benchmarks.harness.processes import output_of
 from benchmarks.suites.load.plan import Load
 
 TEST = "kafka.TestPurgatoryPerformance"
@@ -54,13 +55,7 @@ class KafkaJvm:
         seconds = max(SECONDS, load.seconds)
         requests = round(load.rate * seconds)
         command, limit = [*self.command, TEST, *options(load, requests)], RUN_SECONDS + 10 * seconds
-        try:
-            finished = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"{TEST} did not end within {limit:.0f} seconds at {load}") from None
-        if finished.returncode:
-            raise RuntimeError(f"{TEST} failed at {load}:\n{finished.stderr}")
-        return parse(finished.stdout, requests)
+        return parse(output_of(command, f"{TEST} at {load}", limit), requests)
 
 
 def kafka_jvm() -> KafkaJvm:

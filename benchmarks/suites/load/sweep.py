@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +14,9 @@ from rich.console import Console
 
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Build
-from benchmarks.harness.builds import ROOT, environment
+from benchmarks.harness.builds import environment
 from benchmarks.harness.load_test import ACHIEVED, Curve, LoadTest, Measurement, Point, Sweep
+from benchmarks.harness.processes import output_of
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.load.kafka_jvm import KafkaMissing, kafka_jvm
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Load, Plan
@@ -28,12 +28,10 @@ RATES = (25_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 PATIENCE = 120.0
 JVM = "JVM"
 
-RATES_NOTE = (
-    f"*: saturated, that is below {ACHIEVED:.0%} of the target or more than 100 ms behind at the end. "
-    "A design is not measured any further after two of these in a row."
-)
 COSTS_NOTE = (
-    "Processor time per request, and its ratio to the first row's, without the time of the generator alone; "
+    f"Keeps up: achieves {ACHIEVED:.0%} of the target at least, and is at most 100 ms behind at the end. A "
+    "design is not measured any further after two rates in a row that saturate it. "
+    "Us/request: processor time, and its ratio to the first row's, without the time of the generator alone; "
     "but with it for Kafka itself, where generator and just-in-time compiler are threads of one process. "
     "Late: after the timeout. Held: entries on the watch lists when the last request had ended. MB: the "
     "growth of the process."
@@ -55,16 +53,9 @@ class Trial:
         """Put the design under load once. Raises RuntimeError when that fails."""
         plan = Plan.file(load, directory)
         command = [sys.executable, "-m", "benchmarks.suites.load.trial", self.design, self.loop, str(plan)]
-        variables, limit = environment(self.core), PATIENCE + 10 * load.seconds
-        try:
-            finished = subprocess.run(
-                command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"{self.design} did not end within {limit:.0f} seconds at {load}") from None
-        if finished.returncode:
-            raise RuntimeError(f"{self.design} failed at {load}:\n{finished.stderr}")
-        return Measurement(**json.loads(finished.stdout))
+        limit = PATIENCE + 10 * load.seconds
+        output = output_of(command, f"{self.design} at {load}", limit, env=environment(self.core))
+        return Measurement(**json.loads(output))
 
 
 def run(setting: Setting, repetitions: int, console: Console) -> Iterator[LoadTest]:
@@ -136,35 +127,14 @@ def sweep(
 
 
 def show(swept: Sweep, console: Console) -> None:
-    """Print the rates achieved, and the cost at a rate that all designs keep up with."""
-    title = (
-        f"{swept.name}, timeout {swept.timeout_ms:g} ms, {swept.keys} keys: thousands of requests a second"
-    )
-    grid = tables.new_grid(title)
-    for curve in swept.curves:
-        grid.add_column(f"{curve.design},\n{curve.build}", justify="right")
-    for measured in swept.generator.points:
-        points = (curve.at(measured.target) for curve in swept.curves)
-        grid.add_row(thousands(measured.target), *(_achieved(point) if point else "" for point in points))
-    tables.print_grid(console, grid, RATES_NOTE)
-
+    """Print the highest rate of each design, and the cost at a rate that all designs keep up with."""
     rate = common_rate(swept)
-    grid = tables.new_grid(f"At {rate:,.0f} requests a second")
+    grid = tables.new_grid(f"{swept.name}: at {rate:,.0f} requests a second")
     for heading in ("keeps up to", "us/request", "ratio", "late p99 ms", "p50", "held", "MB"):
         grid.add_column(heading, justify="right", no_wrap=True)
     for curve in swept.curves:
         grid.add_row(swept.label(curve), *_costs(swept, curve, rate))
     tables.print_grid(console, grid, COSTS_NOTE)
-
-
-def _achieved(point: Point) -> str:
-    shown = tables.spread(point.figures["achieved"], thousands)
-    return f"{shown} *" if point.saturated else f"{shown}  "
-
-
-def thousands(rate: float) -> str:
-    """A rate, in thousands."""
-    return f"{rate / 1e3:.0f}" if rate >= 10_000 else f"{rate / 1e3:.1f}"
 
 
 def common_rate(swept: Sweep) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,9 @@ class TimerAlternative(ABC):
     """
 
     name: ClassVar[str]
+    # Functions of the design, of a timeout and of a timeout and a delay. `start` sets them.
+    withdraw: Callable[[Any], object]
+    reschedule: Callable[[Any, float], object]
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -54,13 +57,17 @@ class TimerAlternative(ABC):
     def add(self, delays: Iterable[float]) -> None:
         """Add one timeout for each delay, in seconds, taken as it starts."""
 
-    @abstractmethod
     def cancel(self, requests: Sequence[int]) -> None:
         """Withdraw these pending timeouts."""
+        timeouts, withdraw = self.timeouts, self.withdraw
+        for request in requests:
+            withdraw(timeouts[request])
 
-    @abstractmethod
     def renew(self, requests: Sequence[int], delay: float) -> None:
         """Have these pending timeouts expire `delay` seconds from now instead, as heartbeats do."""
+        timeouts, reschedule = self.timeouts, self.reschedule
+        for request in requests:
+            reschedule(timeouts[request], delay)
 
     @property
     @abstractmethod
@@ -89,6 +96,7 @@ class CoreTimer(TimerAlternative):
 
     async def start(self) -> None:
         self._timer = purgatory.Timer()
+        self.withdraw, self.reschedule = self._timer.remove, self._timer.reschedule
         self._timer.start(self.loop)
         self._reaper = self.loop.create_task(reap(self._timer))
         # Let the reaper reach the point where it waits.
@@ -107,16 +115,6 @@ class CoreTimer(TimerAlternative):
             timeouts.append(timeout)
             if not add(timeout, delay):
                 timeout.run()
-
-    def cancel(self, requests: Sequence[int]) -> None:
-        timeouts, remove = self.timeouts, self._timer.remove
-        for request in requests:
-            remove(timeouts[request])
-
-    def renew(self, requests: Sequence[int], delay: float) -> None:
-        timeouts, reschedule = self.timeouts, self._timer.reschedule
-        for request in requests:
-            reschedule(timeouts[request], delay)
 
     @property
     def wakeups(self) -> int:
@@ -143,6 +141,7 @@ class DesignTimer(TimerAlternative):
 
     async def start(self) -> None:
         self._timer = self.design(self.loop)
+        self.withdraw = self._timer.cancel
         self._timer.start()
 
     async def close(self) -> None:
@@ -156,11 +155,6 @@ class DesignTimer(TimerAlternative):
             timeout = DesignTimeout(request, tally)
             timeouts.append(timeout)
             add(timeout, delay)
-
-    def cancel(self, requests: Sequence[int]) -> None:
-        timeouts, cancel = self.timeouts, self._timer.cancel
-        for request in requests:
-            cancel(timeouts[request])
 
     def renew(self, requests: Sequence[int], delay: float) -> None:
         timeouts, cancel, add = self.timeouts, self._timer.cancel, self._timer.add

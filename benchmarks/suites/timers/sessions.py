@@ -14,7 +14,8 @@ from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
 from benchmarks.suites.timers.alternative import TIMERS, TimerAlternative
 from benchmarks.suites.waits.alternative import Tally
-from purgatory import DelayedOperation, Purgatory
+from benchmarks.suites.waits.purgatory_waits import Wait
+from purgatory import Purgatory
 
 # Heartbeats in one turn of the loop.
 BATCH = 1_000
@@ -23,18 +24,10 @@ TIMEOUT = 60.0
 MOST_TASKS = 100_000
 
 
-class Session(DelayedOperation[None]):
+class Session(Wait):
     """A user's operation: it lasts until there has been no heartbeat for too long."""
 
-    __slots__ = ("request", "tally")
-
-    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
-        super().__init__(timeout)
-        self.request = request
-        self.tally = tally
-
-    def try_complete(self) -> bool:
-        return False
+    __slots__ = ()
 
     def on_expiration(self) -> None:
         self.tally.expire(self.request)
@@ -47,6 +40,7 @@ class PurgatoryTimeouts(TimerAlternative):
 
     async def start(self) -> None:
         self._purgatory = Purgatory("benchmark")
+        self.withdraw, self.reschedule = Session.cancel, Session.reschedule
         self._purgatory.start()
 
     async def close(self) -> None:
@@ -58,15 +52,6 @@ class PurgatoryTimeouts(TimerAlternative):
             session = Session(delay, request, tally)
             sessions.append(session)
             watch(session, (request,))
-
-    def cancel(self, requests: Sequence[int]) -> None:
-        for request in requests:
-            self.timeouts[request].cancel()
-
-    def renew(self, requests: Sequence[int], delay: float) -> None:
-        sessions = self.timeouts
-        for request in requests:
-            sessions[request].reschedule(delay)
 
     @property
     def wakeups(self) -> int:

@@ -107,13 +107,13 @@ class Alternative(ABC):
 class RoundTripAlternative(Alternative):
     """An alternative that can park and complete one wait at a time, as the steady state needs.
 
-    `counted` makes a wait whose outcome the tally counts, from (timeout, request, tally). `flagged` makes one
-    from (timeout) that completes when its own `ready` is set. `watch(wait, keys)` and `check(key)` are bound
+    `make` makes a wait from (timeout, request, tally), or from (request, tally) where the design does not
+    hold timeouts, which would cost each wait eight bytes: then `watch` takes the timeout as well. The wait's
+    field `tally` has its condition and counts its outcome. `watch(wait, keys)` and `check(key)` are bound
     methods of the design.
     """
 
-    counted: Callable[..., Any]
-    flagged: Callable[..., Any]
+    make: Callable[..., Any]
     watch: Callable[..., object]
     check: Callable[[Key], object]
 
@@ -122,7 +122,7 @@ class RoundTripAlternative(Alternative):
         self._outstanding: deque[tuple[Any, tuple[Key, ...]]] = deque()
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, make, watch = self.tally, self.counted, self.watch
+        tally, make, watch = self.tally, self.make, self.watch
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
             watch(make(timeout, request, tally), keys)
 
@@ -134,17 +134,19 @@ class RoundTripAlternative(Alternative):
     def turn_over(self, targets: Targets, outstanding: int, checked: int) -> None:
         """Park a wait on each target; complete the oldest one whenever more than `outstanding` wait.
 
-        That is: make its condition hold, and check the first `checked` of its keys. The waits that are
+        That is: give it a tally that is ready, and check the first `checked` of its keys. The waits that are
         outstanding at the end of a call are outstanding at the beginning of the next.
         """
-        waits, make, watch, check = self._outstanding, self.flagged, self.watch, self.check
+        waits, make, watch, check = self._outstanding, self.make, self.watch, self.check
+        pending, ready = Tally(), Tally()
+        ready.ready = True
         for keys in targets:
-            wait = make(TIMEOUT)
+            wait = make(TIMEOUT, 0, pending)
             watch(wait, keys)
             waits.append((wait, keys))
             if len(waits) > outstanding:
                 wait, watched = waits.popleft()
-                wait.ready = True
+                wait.tally = ready
                 for key in watched[:checked]:
                     check(key)
 
@@ -155,25 +157,24 @@ class RoundTripAlternative(Alternative):
 
 
 class HandWrittenAlternative(RoundTripAlternative):
-    """The same for waits that do not hold their timeout, which would cost each of them eight bytes.
-
-    `counted` makes a wait from (request, tally), `flagged` from nothing, and `watch` takes the timeout, too.
-    """
+    """The same for waits that do not hold their timeout."""
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, make, watch = self.tally, self.counted, self.watch
+        tally, make, watch = self.tally, self.make, self.watch
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
             watch(make(request, tally), keys, timeout)
 
     def turn_over(self, targets: Targets, outstanding: int, checked: int) -> None:
-        waits, make, watch, check = self._outstanding, self.flagged, self.watch, self.check
+        waits, make, watch, check = self._outstanding, self.make, self.watch, self.check
+        pending, ready = Tally(), Tally()
+        ready.ready = True
         for keys in targets:
-            wait = make()
+            wait = make(0, pending)
             watch(wait, keys, TIMEOUT)
             waits.append((wait, keys))
             if len(waits) > outstanding:
                 wait, watched = waits.popleft()
-                wait.ready = True
+                wait.tally = ready
                 for key in watched[:checked]:
                     check(key)
 

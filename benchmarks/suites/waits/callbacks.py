@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
 
@@ -36,17 +35,6 @@ class Callback:
             self.complete()
         else:
             self.expire()
-
-
-class FlaggedCallback:
-    """A wait with a condition of its own, and nothing to do at the end."""
-
-    __slots__ = ("handle", "ready")
-
-    handle: asyncio.TimerHandle
-
-    def __init__(self) -> None:
-        self.ready = False
 
 
 class BareCallback(Alternative):
@@ -141,16 +129,15 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     """A callback in the dicts of several keys, and a timer each."""
 
     name = "plain callback + call_later"
-    counted = Callback
-    flagged = FlaggedCallback
+    make = Callback
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
-        self._buckets: dict[Key, dict[Any, tuple[Key, ...]]] = {}
+        self._buckets: dict[Key, dict[Callback, tuple[Key, ...]]] = {}
         self.watch = self._watch
         self.check = self._check
 
-    def _watch(self, callback: Any, keys: tuple[Key, ...], timeout: float) -> None:
+    def _watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
         buckets = self._buckets
         for key in keys:
             bucket = buckets.get(key)
@@ -162,22 +149,16 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     def _check(self, key: Key) -> None:
         """Complete the waits on one key whose own condition holds."""
         for callback, keys in list(self._buckets.get(key, {}).items()):
-            if callback.ready:
+            if callback.tally.ready:
                 callback.handle.cancel()
                 self._forget(callback, keys)
-
-    def signal(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            for callback, watched in list(self._buckets.get(key, {}).items()):
-                callback.handle.cancel()
-                self._forget(callback, watched)
                 callback.complete()
 
-    def _expire(self, keys: tuple[Key, ...], callback: Any) -> None:
+    def _expire(self, keys: tuple[Key, ...], callback: Callback) -> None:
         self._forget(callback, keys)
         callback.expire()
 
-    def _forget(self, callback: Any, keys: tuple[Key, ...]) -> None:
+    def _forget(self, callback: Callback, keys: tuple[Key, ...]) -> None:
         """Take the callback out of the buckets of all its keys."""
         for key in keys:
             bucket = self._buckets[key]

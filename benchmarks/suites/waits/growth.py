@@ -10,7 +10,7 @@ import statistics
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run
@@ -36,28 +36,6 @@ class Satisfied:
         self.count = 0
 
 
-class Completable(Protocol):
-    """A purgatory's operation, or the wait of a bare container."""
-
-    def force_complete(self) -> bool: ...
-
-
-class WatchList(Protocol):
-    """One key, and the waits that watch it."""
-
-    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
-        """Have so many waits watch the key, in that order."""
-        ...
-
-    def check(self) -> int:
-        """Try the waits on the (last) key; how many completed."""
-        ...
-
-    def clear(self) -> int:
-        """Take out the waits that are left; how many those were."""
-        ...
-
-
 class GrowthWait(DelayedOperation[None]):
     """The operation that watches the key."""
 
@@ -73,14 +51,18 @@ class GrowthWait(DelayedOperation[None]):
 
 
 class InPurgatory:
-    """One key of a purgatory; or as many keys as it takes for at most so many operations on each."""
+    """One key of a purgatory; or as many keys as it takes for at most so many operations on each.
+
+    `fill` has so many waits watch, in that order; `check` tries those on the (last) key, and tells how many
+    completed; `clear` takes out the waits that are left, and tells how many those were.
+    """
 
     def __init__(self, purgatory: Purgatory, most: int) -> None:
         self._purgatory = purgatory
         self._most = most
         self._keys = range(0)
 
-    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
+    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Any]:
         watch, most = self._purgatory.try_complete_else_watch, self._most
         self._keys = range((length + most - 1) // most)
         return [watch(GrowthWait(number, satisfied), (number // most,)) for number in range(length)]
@@ -121,7 +103,7 @@ class InContainer:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._waits = make()
 
-    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Completable]:
+    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Any]:
         held = self._waits
         remove = held.remove if isinstance(held, list) else held.__delitem__
         waits = [ContainerWait(number, satisfied, remove) for number in range(length)]
@@ -135,6 +117,7 @@ class InContainer:
         return len(self._waits)
 
 
+WatchList = InPurgatory | InContainer
 CONTAINERS: dict[str, Callable[[], Any]] = {"a dict": dict, "an OrderedDict": OrderedDict, "a list": list}
 
 
@@ -218,7 +201,7 @@ def _in_random_order(watch_list: WatchList, length: int) -> float:
     return microseconds
 
 
-def _complete(waits: Iterable[Completable]) -> float:
+def _complete(waits: Iterable[Any]) -> float:
     """Microseconds for each."""
     completed = 0
     start = time.process_time()

@@ -37,31 +37,11 @@ class CountedOperation(DelayedOperation):
         self.tally.expire(self.request)
 
 
-class FlaggedOperation(DelayedOperation):
-    """An operation with a condition of its own, and nothing to do at the end."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
-        self.ready = False
-
-    def try_complete(self) -> bool:
-        return self.ready and self.force_complete()
-
-    def on_complete(self) -> None:
-        pass
-
-    def on_expiration(self) -> None:
-        pass
-
-
 class KafkaToday(RoundTripAlternative):
     """Hierarchical timing wheels, and watch lists that are purged now and then."""
 
     name = "Kafka's present design"
-    counted = CountedOperation
-    flagged = FlaggedOperation
+    make = CountedOperation
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
@@ -100,28 +80,11 @@ class CountedRequest(DelayedRequest):
         self.tally.expire(self.request)
 
 
-class FlaggedRequest(DelayedRequest):
-    """A request with a condition of its own, and nothing to do at the end."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
-        self.ready = False
-
-    def check_satisfied(self) -> bool:
-        return self.ready
-
-    def expire(self) -> None:
-        pass
-
-
 class Kafka08(RoundTripAlternative):
     """Watch lists and a heap of requests, both purged now and then."""
 
     name = "Kafka 0.8's purgatory"
-    counted = CountedRequest
-    flagged = FlaggedRequest
+    make = CountedRequest
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
@@ -166,28 +129,10 @@ class CountedWaiter(Waiter):
         self.tally.expire(self.request)
 
 
-class FlaggedWaiter(Waiter):
-    """A waiter with a condition of its own, and nothing to do at the end."""
-
-    __slots__ = ("ready",)
-
-    ready: bool
-
-    def __init__(self) -> None:
-        self.ready = False
-
-    def complete(self) -> None:
-        pass
-
-    def time_out(self) -> None:
-        pass
-
-
 class DictAlternative(HandWrittenAlternative):
     """Code by hand: waiters in a dict for each key, and the timer that a subclass names."""
 
-    counted = CountedWaiter
-    flagged = FlaggedWaiter
+    make = CountedWaiter
     design: ClassVar[type[Timer]]
 
     def __init__(self, tally: Tally) -> None:

@@ -44,25 +44,11 @@ class CountedWait(Wait):
         self.tally.expire(self.request)
 
 
-class FlaggedWait(DelayedOperation[None]):
-    """An operation with a condition of its own."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__(timeout)
-        self.ready = False
-
-    def try_complete(self) -> bool:
-        return self.ready and self.force_complete()
-
-
 class PurgatoryCallback(RoundTripAlternative):
     """Fire and forget: the operation's own hooks are the callback."""
 
     name = "purgatory"
-    counted = CountedWait
-    flagged = FlaggedWait
+    make = CountedWait
 
     def __init__(self, tally: Tally, observers: Iterable[Observer] = ()) -> None:
         super().__init__(tally)
@@ -106,20 +92,8 @@ class OperationsAlone(Alternative):
                 wait.try_complete()
 
 
-class PurgatoryTask(TaskAlternative):
+class PurgatoryTask(TaskAlternative, PurgatoryCallback):
     """A task awaits the operation."""
-
-    name = "purgatory"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self.purgatory = Purgatory("benchmark")
-
-    def start(self) -> None:
-        self.purgatory.start()
-
-    async def close(self) -> None:
-        await self.purgatory.aclose(cancel_pending=True)
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         operation = Wait(next(timeouts), request, self.tally)
@@ -130,8 +104,3 @@ class PurgatoryTask(TaskAlternative):
             self.tally.expire(request)
         else:
             self.tally.completed += 1
-
-    def signal(self, keys: Sequence[Key]) -> None:
-        check_and_complete = self.purgatory.check_and_complete
-        for key in keys:
-            check_and_complete(key)

@@ -10,8 +10,12 @@ from rich.console import Console
 from benchmarks.harness import interleaving, tables
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Spread, Table, percentile
 from benchmarks.harness.interleaving import interleave
-from benchmarks.harness.report.growth_chart import over_columns, over_sections, ratios, split_size
-from benchmarks.harness.report.ratio_chart import rows
+from benchmarks.harness.report.benchmark_page import (
+    growths,
+    ratios_by_section,
+    ratios_to_smallest,
+    split_size,
+)
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import measure_sizes, size_columns
 
@@ -161,25 +165,20 @@ def test_lines_of_growth_are_over_sections_or_columns_that_differ_only_in_their_
             ("tasks, N = 100", "purgatory"): [{"us": 20.0}],
         }
     )
-    (growth,) = over_sections(sections, sections.benchmark.tables[0])
-    assert growth.where == "callbacks"
-    assert growth.lines["purgatory"] == {100: [2.0, 4.0], 1_000: [4.0, 5.0]}
-    assert ratios(growth.lines["purgatory"], 1_000) == [2.0, 1.25]
+    found = growths(sections, sections.benchmark.tables[0].columns[:1], lambda case, _: case.section)
+    assert list(found) == ["callbacks"]
+    assert found["callbacks"]["purgatory"] == {100: [2.0, 4.0], 1_000: [4.0, 5.0]}
+    assert ratios_to_smallest(found["callbacks"]["purgatory"], 1_000) == [2.0, 1.25]
     columns = result(
         {PURGATORY: [{"us_10": 2.0, "us_20": 4.0}]}, Column("us_20", "n = 20"), Column("us_10", "n = 10")
     )
-    (growth,) = over_columns(columns, columns.benchmark.tables[0])
-    assert growth.lines == {"purgatory": {10: [2.0], 20: [4.0]}}
+    found = growths(columns, columns.benchmark.tables[0].columns, lambda _, column: column.heading)
+    assert found == {"": {"purgatory": {10: [2.0], 20: [4.0]}}}
 
 
-def test_sections_with_nearly_the_same_cases_or_another_n_share_a_row_of_panels() -> None:
-    def titles(*sections: tuple[str, str]) -> list[list[str]]:
-        made = result({(name, case): [{"us": 1.0}] for name, cases in sections for case in cases.split()})
-        found = rows(made, made.benchmark.tables[0])
-        return [[row.title(place) for place in range(len(row.panels))] for row in found]
-
-    alike = ("on", "purgatory a b c"), ("few", "purgatory a"), ("off", "purgatory a b")
-    assert titles(*alike, ("alone", "purgatory")) == [["on", "off"], ["few"]]
-    sizes = ("tasks, N = 1,000", "purgatory a"), ("tasks, N = 100", "purgatory b")
-    assert titles(*sizes) == [["tasks\nn = 100", "n = 1,000"]]
-    assert titles(*((name, "purgatory a") for name in "abcd")) == [["a", "b"], ["c", "d"]]
+def test_a_chart_has_the_sections_with_something_to_compare() -> None:
+    made = result(
+        {("on", "purgatory"): [{"us": 2.0}], ("on", "a"): [{"us": 3.0}], ("off", "a"): [{"us": 1.0}]}
+    )
+    ratios = ratios_by_section(made, made.benchmark.tables[0])
+    assert ratios == {"on": {"purgatory": Spread(1.0, 1.0, 1.0), "a": Spread(1.5, 1.5, 1.5)}}
