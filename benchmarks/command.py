@@ -31,6 +31,7 @@ SUITES = {
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",
     "wheel-size": "which wheel size is the fastest",
+    "watch-lists": "which length of a watch list's chunks is the best",
     "advised-timeouts": "how well the pipeline finds timeouts; prints the tables of docs/timeouts.md",
 }
 # Suites that need to see what other processes use.

@@ -1,0 +1,117 @@
+"""The length of a watch list's chunks that measures best.
+
+A key's watch list is a chain of short lists. Long ones cost less memory per operation, short ones less
+searching when an operation leaves from within. The length is a constant of the core, which only the
+interpreted build looks up at run time; so this measures that build. For the compiled core, build it once for
+each length and run ``python -m benchmarks waits --only growth one-key``.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import tracemalloc
+from collections.abc import Sequence
+from functools import partial
+from unittest.mock import patch
+
+import purgatory._core.watchers
+from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.event_loop import CollectorSetting, run
+from benchmarks.harness.setting import Entry, Setting
+from benchmarks.suites.waits.alternative import TIMEOUT, Tally
+from benchmarks.suites.waits.purgatory_waits import CountedWait
+from purgatory import Purgatory
+
+# The default comes first: the others are set in relation to it.
+LENGTHS = (16, 4, 8, 32, 64)
+DENSITIES = {"one wait per key": 1, "10 waits per key": 10, "1,000 waits per key": 1_000}
+
+
+def watch_lists(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """The first of `sizes` is the number of operations."""
+    waits = sizes[0]
+    return Benchmark(
+        name="watch-lists",
+        summary="lengths of a watch list's chunks",
+        cases=tuple(
+            Case(section, f"chunks of {length}", partial(measure, waits, per_key, length), "interpreted")
+            for section, per_key in DENSITIES.items()
+            for length in LENGTHS
+        ),
+        tables=(
+            Table(
+                "Watching a key in chunks: microseconds, and bytes, per operation",
+                (
+                    Column("in_order_us", "in order"),
+                    Column("in_random_order_us", "in random order"),
+                    Column("bytes", "bytes", spread=False),
+                ),
+                f"{waits:,} operations parked, then completed: by checks in order of arrival, or one by "
+                "one in random order. Collector off.",
+            ),
+        ),
+        time_limit=60.0,
+    )
+
+
+BENCHMARKS = {"watch-lists": Entry(watch_lists, (50_000,), (50_000,))}
+
+
+def measure(waits: int, per_key: int, length: int) -> Sample:
+    """Microseconds to park and complete an operation, in both orders; bytes of a pending one."""
+    keys = -(-waits // per_key)
+    with patch.object(purgatory._core.watchers, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():
+        return {
+            "in_order_us": run("asyncio", _in_order(waits, keys)),
+            "in_random_order_us": run("asyncio", _in_random_order(waits, keys)),
+            "bytes": run("asyncio", _bytes(waits, keys)),
+        }
+
+
+def _park(held: Purgatory, waits: int, keys: int, tally: Tally) -> list[CountedWait]:
+    watch = held.try_complete_else_watch
+    return [watch(CountedWait(TIMEOUT, wait, tally), (wait % keys,)) for wait in range(waits)]
+
+
+def _each(seconds: float, waits: int, tally: Tally) -> float:
+    if tally.completed != waits:
+        raise AssertionError(f"{tally.completed} of {waits} operations completed")
+    return seconds / waits * 1e6
+
+
+async def _in_order(waits: int, keys: int) -> float:
+    tally = Tally()
+    async with Purgatory() as held:
+        start = time.process_time()
+        _park(held, waits, keys, tally)
+        tally.ready = True
+        for key in range(keys):
+            held.check_and_complete(key)
+        return _each(time.process_time() - start, waits, tally)
+
+
+async def _in_random_order(waits: int, keys: int) -> float:
+    tally = Tally()
+    async with Purgatory() as held:
+        start = time.process_time()
+        operations = _park(held, waits, keys, tally)
+        parking = time.process_time() - start
+        random.Random(1).shuffle(operations)
+        start = time.process_time()
+        for operation in operations:
+            operation.force_complete()
+        return _each(parking + time.process_time() - start, waits, tally)
+
+
+async def _bytes(waits: int, keys: int) -> float:
+    async with Purgatory() as held:
+        tracemalloc.start()
+        try:
+            # Without the list of them, which is the benchmark's.
+            _park(held, waits, keys, Tally()).clear()
+            return tracemalloc.get_traced_memory()[0] / waits
+        finally:
+            tracemalloc.stop()
+            for key in range(keys):
+                held.cancel_for_key(key)
