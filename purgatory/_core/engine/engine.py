@@ -291,7 +291,7 @@ class Engine(Owner):
             raised = settle(operation, error)
             operation._owner = None
             self.accounting.ended(operation)
-            # An operation keeps an Exception. What is none, a KeyboardInterrupt above all, goes up.
+            # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
             if raised is not None and not isinstance(raised, Exception):
                 raise raised
         except BaseException:

@@ -35,7 +35,7 @@ class FailureReporter:
     def operation_failed(self, operation: Operation) -> None:
         """Log the failure of `operation`, and report it where nobody has awaited it two turns later."""
         failure = cast(Failure, operation._outcome)
-        # An exception that is no Exception goes up to the caller, who sees it.
+        # A BaseException that is not an Exception goes up to the caller, who sees it.
         if isinstance(failure.exception, Exception):
             # In the first turn the tasks that were just woken see it, or are cancelled before they can. So
             # does a task that is created to await the return value of try_complete_else_watch.

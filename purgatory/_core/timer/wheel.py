@@ -238,7 +238,7 @@ class TimingWheel:
                 break
         return due
 
-    # The steps of advance, for who has to look at the clock in between
+    # The steps of `advance`, for a caller that looks at the clock between two of them
 
     def reach(self, now: int) -> bool:
         """Go to the first occupied slot that starts by tick `now`. False, and go to `now`, when none does."""
