@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # it has no types
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -32,8 +32,11 @@ class Writer(ABC):
     """Writes numbers to the partitions of one topic with acks=all.
 
     ``acknowledged`` has the offset of each number by partition, or None when the client does not know it.
-    ``failed`` describes the errors of the others.
+    ``failed`` describes the errors of the others. ``begins_new_epochs`` says whether the client begins a new
+    producer epoch after an error, and sends again what is not acknowledged.
     """
+
+    begins_new_epochs: ClassVar[bool] = False
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -73,6 +76,9 @@ class Writer(ABC):
 
 
 class ConfluentWriter(Writer):
+    # After OUT_OF_ORDER_SEQUENCE_NUMBER for a batch whose predecessor failed (librdkafka#4953).
+    begins_new_epochs = True
+
     def __init__(self, producer: Producer, topic: str) -> None:
         super().__init__(topic)
         self._producer = producer

@@ -1,16 +1,16 @@
 """The leader fails under load, comes back and leads again: no acknowledged record is lost, repeated or moved.
 
+A client that begins a new producer epoch may repeat what is not acknowledged; ``stored_once`` says when.
 The number of a round is its seed. ``BROKER_FAILURE_ROUNDS`` in the environment sets the number of long
 rounds.
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
+from functools import partial
 from random import Random
 from threading import Event
 
@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from examples.broker.cluster import Cluster
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.idempotent_writers import (
@@ -30,6 +31,8 @@ from tests.examples.broker.live.idempotent_writers import (
     Writer,
 )
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
+from tests.examples.broker.live.refusals import Refusals
+from tests.examples.broker.live.stored_once import find_faults
 
 pytestmark = pytest.mark.real_time
 
@@ -98,15 +101,6 @@ class Round:
         return f"round-{self.seed}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A batch in a log."""
-
-    base_offset: int
-    leader_epoch: int
-    data: bytes
-
-
 @pytest.fixture(scope="module")
 def fast_cluster() -> Iterator[LiveCluster]:
     with LiveCluster.running(FAST) as cluster:
@@ -131,6 +125,7 @@ def test_acknowledged_records_are_stored_once_in_order_on_all_replicas(
     round_ = Round.of(seed)
     create_topic(admin, round_)
     with (
+        Refusals.observed() as refusals,
         round_.writer.running(fast_cluster.bootstrap_servers, round_.topic) as writer,
         ThreadPoolExecutor(1) as executor,
     ):
@@ -140,11 +135,19 @@ def test_acknowledged_records_are_stored_once_in_order_on_all_replicas(
             wait([harm], PACE)
         harm.result()
         writer.flush()
-    faults = [
-        *writer.failed,
-        *find_faults(read_all(fast_cluster.bootstrap_servers, round_), writer),
-        *find_differences(fast_cluster, round_),
-    ]
+    stored = read_all(fast_cluster.bootstrap_servers, round_)
+    until_all_is_replicated(fast_cluster, round_)
+    faults = [*writer.failed, *refusals.unfounded]
+    for partition, numbers in stored.items():
+        logs = fast_cluster.look(partial(stored_logs, TopicPartition(round_.topic, partition)))
+        leader = fast_cluster.leader_of(round_.topic, partition)
+        found = find_faults(
+            numbers,
+            logs[leader],
+            writer.acknowledged.get(partition, {}),
+            begins_new_epochs=writer.begins_new_epochs and bool(refusals.gaps),
+        )
+        faults += (f"partition {partition}: {fault}" for fault in [*found, *find_differences(logs, leader)])
     assert not faults, "\n".join([f"{round_} after {writer.sent} records:", *faults[:20]])
     delete_topic(admin, round_)
 
@@ -253,44 +256,20 @@ def read_all(bootstrap_servers: str, round_: Round) -> dict[int, dict[int, int]]
     return found
 
 
-def find_faults(found: dict[int, dict[int, int]], writer: Writer) -> Iterator[str]:
-    for partition, records in found.items():
-        at = {number: offset for offset, number in records.items()}
-        for number, offset in writer.acknowledged.get(partition, {}).items():
-            # librdkafka does not know the offset of a batch whose append it concludes from the next batch.
-            if number not in at or offset not in (None, at[number]):
-                yield f"partition {partition}: {number}, acknowledged at {offset}, is at {at.get(number)}"
-        stored = list(records.values())
-        yield from (
-            f"partition {partition}: {number} is stored {times} times"
-            for number, times in Counter(stored).items()
-            if times > 1
-        )
-        yield from (
-            f"partition {partition}: {later} comes after {earlier}"
-            for earlier, later in pairwise(stored)
-            if later < earlier
-        )
-        if list(records) != list(range(len(records))):
-            yield f"partition {partition}: there are gaps between the offsets {list(records)}"
+def find_differences(logs: dict[int, list[RecordBatch]], leader: int) -> Iterator[str]:
+    """Return the differences between the replicas' logs and the leader's."""
+    for broker_id, log in logs.items():
+        if log != logs[leader]:
+            yield (
+                f"broker {broker_id} stores {len(log)} batches, of which "
+                f"{len(set(log) - set(logs[leader]))} are not the leader's {len(logs[leader])}"
+            )
 
 
-def find_differences(cluster: LiveCluster, round_: Round) -> list[str]:
-    """Return the differences between the replicas' logs and the leader's, once all is replicated."""
+def until_all_is_replicated(cluster: LiveCluster, round_: Round) -> None:
     cluster.until(
         lambda c: all(is_replicated(c, TopicPartition(round_.topic, i)) for i in range(round_.partitions))
     )
-    differences = []
-    for index in range(round_.partitions):
-        logs = cluster.look(lambda c, i=index: stored_logs(c, TopicPartition(round_.topic, i)))  # type: ignore[misc]  # a default binds the index
-        leader = cluster.leader_of(round_.topic, index)
-        for broker_id, log in logs.items():
-            if log != logs[leader]:
-                differences.append(
-                    f"partition {index}: broker {broker_id} stores {len(log)} batches, of which "
-                    f"{len(set(log) - set(logs[leader]))} are not the leader's {len(logs[leader])}"
-                )
-    return differences
 
 
 def is_replicated(cluster: Cluster, topic_partition: TopicPartition) -> bool:
@@ -300,12 +279,10 @@ def is_replicated(cluster: Cluster, topic_partition: TopicPartition) -> bool:
     return len(ends) == 1 and marks == ends
 
 
-def stored_logs(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, list[Stored]]:
+def stored_logs(topic_partition: TopicPartition, cluster: Cluster) -> dict[int, list[RecordBatch]]:
     """Return the batches of each replica, by broker."""
     return {
-        broker_id: [
-            Stored(batch.base_offset, batch.leader_epoch, batch.data) for batch in replica.log.batches()
-        ]
+        broker_id: list(replica.log.batches())
         for broker_id, node in cluster.nodes.items()
         if (replica := node.replicas.partitions.get(topic_partition)) is not None
     }

@@ -14,7 +14,7 @@ from examples.broker.replication.partition import (
 )
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
@@ -50,6 +50,14 @@ def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = acce
 def append(p: Partition, batches: int = 1) -> None:
     for _ in range(batches):
         p.append_as_leader(BATCH, 0, acks_all=False)
+
+
+def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
+    return RecordBatch(1, b"x", producer=ProducerSequence(7, epoch, sequence, sequence))
+
+
+def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
+    return p.append_as_leader(numbered(sequence, epoch), 0, acks_all=True).first_offset
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
@@ -144,6 +152,19 @@ def test_a_restarted_partition_continues_from_its_disk() -> None:
     assert (restarted.high_watermark, restarted.log.log_end_offset) == (20, 20)
     disk.high_watermark = 1_000
     assert partition(disk).high_watermark == 20, "never past the end"
+
+
+def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice() -> None:
+    """The leader failed before it acknowledged sequence 0, which its followers have (librdkafka#4953)."""
+    p = partition()
+    p.make_follower(FIRST.led_by(OTHER))
+    p.local.append_as_follower([numbered(0).at(0, 1)], 1, 0)
+    assert refusal(p.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the answer to sequences 0 and 1"
+    p.make_leader(p.state.led_by(SELF), now=0)
+    assert refusal(lambda: append_numbered(p, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append_numbered(p, 0) == 0, "sent again in the same epoch, it is not stored again"
+    assert append_numbered(p, 0, epoch=1) == 1
+    assert [batch.producer for batch in p.log.batches()] == [numbered(0).producer, numbered(0, 1).producer]
 
 
 # Leader epochs of readers
