@@ -196,14 +196,6 @@ def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
     assert all(isinstance(result, Result) for result in results)
 
 
-def test_the_overhead_stops_mattering_where_spark_takes_less_than_twice_as_long() -> None:
-    samples = {
-        Journal(operations): {"summarize": {"seconds": seconds}, DUCKDB: {"seconds": 1.0}}
-        for operations, seconds in ((10, 9.0), (100, 1.9), (1000, 1.2))
-    }
-    assert pipeline.overhead(samples).startswith("From 100 operations on")
-
-
 def test_no_less_was_alive_than_a_collection_left() -> None:
     log = """\
 [0.9s] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->5M(256M) 3.1ms

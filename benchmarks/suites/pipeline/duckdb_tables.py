@@ -39,10 +39,9 @@ def main(dataset: str, tables: str, spill: str, memory: str) -> None:
     """Write each table as a Parquet file; what does not fit in memory goes into `spill`."""
     Path(tables).mkdir()
     sql = Path(__file__).with_suffix(".sql").read_text()
+    values = {"dataset": dataset, "tables": tables, "spill": spill, "memory": memory}
     with duckdb.connect() as connection:
-        connection.execute(f"SET threads = {THREADS}; SET memory_limit = '{memory}ib'; SET TimeZone = 'UTC'")
-        connection.execute(f"SET temp_directory = '{spill}'; SET preserve_insertion_order = false")
-        connection.execute(sql.format(dataset=dataset, tables=tables, hottest=HOTTEST))
+        connection.execute(sql.format(**values, threads=THREADS, hottest=HOTTEST))
 
 
 def check(summaries: Path, tables: Path) -> None:

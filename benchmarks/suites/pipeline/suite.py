@@ -6,7 +6,6 @@ Each step is a command in a process of its own, and so are DuckDB's summaries of
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from rich.console import Console
 
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Table
-from benchmarks.harness.builds import environment
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.pipeline.duckdb_tables import HOTTEST, THREADS, check
 from benchmarks.suites.pipeline.usage import measured
@@ -37,10 +35,7 @@ PER_SECOND = 10_000_000 / 3600
 GROWTH_AIM, SKEW_AIM = 10.5, 1.5
 # Memory should not grow; two runs of the same differ by this.
 MEMORY_AIM = 1.15
-# Spark's overhead no longer matters where it takes less than so many times DuckDB's time.
-OVERHEAD = 2.0
 COLUMNS = (Column("seconds", "seconds"), Column("processor_seconds", "CPU s"), Column("rss_mib", "peak MiB"))
-HEAP = Column("heap_mib", "heap MiB")
 # The heap after a pause of the collector, in a line of Java's log: "Pause Young (Normal) 812M->93M(1024M)".
 LEFT = re.compile(r"Pause .*->(\d+)M\(")
 
@@ -86,7 +81,6 @@ def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result
         tables.show(result, console)
         yield result
     print_aims(samples, usual, hot, large, console)
-    console.print(overhead(samples), width=tables.WIDTH)
 
 
 def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample:
@@ -94,28 +88,26 @@ def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample
 
     `memory`, as Java writes it, is the heap of Spark's driver, and the limit of DuckDB.
     """
-    files, dataset = str(directory / "journal"), str(directory / "dataset")
+    files, dataset, duckdb_tables = (str(directory / name) for name in ("journal", "dataset", "tables"))
+    operations, seconds = journal.operations, journal.operations / PER_SECOND
     # No key but the hot one is more likely than another.
-    generated = (f"--operations={journal.operations}", f"--hot={journal.hot}", "--zipf=0")
+    generated = (f"--operations={operations}", f"--duration={seconds}", f"--hot={journal.hot}", "--zipf=0")
     arguments = {
-        "generate": (files, f"--duration={journal.operations / PER_SECOND}", *generated),
+        "generate": (files, *generated),
         "compact": (files, dataset),
         "summarize": (dataset, f"--hottest={HOTTEST}"),
         "advise": (dataset,),
     }
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
-        log = Path(scratch, "gc.log")
         if step == DUCKDB:
             module = "benchmarks.suites.pipeline.duckdb_tables"
-            command = [sys.executable, "-m", module, dataset, str(directory / "tables"), scratch, memory]
-            return measured(command, environment("interpreted"))
-        command = [
-            *(sys.executable, "-m", "purgatory.pipeline", step, *arguments[step]),
-            *(f"--master=local[{THREADS}]", f"--memory={memory}"),
-            f"--conf=spark.local.dir={scratch}",
+            return measured("-m", module, dataset, duckdb_tables, scratch, memory)
+        log = Path(scratch, "gc.log")
+        usage = measured(
+            *("-m", "purgatory.pipeline", step, *arguments[step]),
+            *(f"--master=local[{THREADS}]", f"--memory={memory}", f"--conf=spark.local.dir={scratch}"),
             f"--conf=spark.driver.extraJavaOptions=-Xlog:gc:file={log}:uptime:filecount=0",
-        ]
-        usage = measured(command, environment("interpreted"))
+        )
         return {**usage, "heap_mib": most_left(log.read_text())}
 
 
@@ -130,7 +122,7 @@ def results(samples: Samples, memory: str) -> Iterator[Result]:
         "pipeline-growth",
         "What the pipeline takes as journals grow",
         {(step, str(journal)): costs[step] for step in STEPS for journal, costs in samples.items()},
-        (*COLUMNS, HEAP),
+        (*COLUMNS, Column("heap_mib", "heap MiB")),
         f"local[{THREADS}], a heap of {memory}; each step in a process of its own, whose start is counted. "
         "Peak: of all processes together, Python's included. Heap: after the collection that left the most. "
         "The ratio is that of the seconds to the first row's.",
@@ -180,19 +172,3 @@ def print_aims(samples: Samples, usual: Journal, hot: Journal, large: Journal, c
         met = "met" if max(ratios) <= aim else "missed"
         grid.add_row(f"{name}: {cost}", *map(tables.figure, ratios), f"{aim:g}", met)
     tables.print_grid(console, grid, "Together: the sum of the seconds, the peak of the memory.")
-
-
-def overhead(samples: Samples) -> str:
-    """From how many operations on Spark's overhead no longer matters, in a sentence."""
-    ratios = {
-        journal: costs["summarize"]["seconds"] / costs[DUCKDB]["seconds"]
-        for journal, costs in samples.items()
-        if not journal.hot
-    }
-    for journal, ratio in ratios.items():
-        if ratio < OVERHEAD:
-            return f"From {journal} operations on Spark takes less than {OVERHEAD:g} times as long as DuckDB."
-    return (
-        f"Spark's overhead has not stopped mattering: with {journal} operations it takes {ratio:.1f} "
-        "times as long as DuckDB."
-    )

@@ -1,4 +1,4 @@
-"""The time and memory of a command, with all the processes that it starts, as Linux counts them."""
+"""The time and memory of a Python program, with all the processes that it starts, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from benchmarks.harness.benchmark import Sample
-from benchmarks.harness.builds import ROOT
+from benchmarks.harness.builds import ROOT, environment
 from benchmarks.harness.processes import processor_seconds, stat_fields
 
 # Seconds between two looks.
@@ -21,21 +22,17 @@ _EVERY = 0.1
 _STATE, _PARENT, _SESSION, _VIRTUAL, _RESIDENT = 0, 1, 3, 20, 21
 
 
-def measured(command: Sequence[str], environment: Mapping[str, str]) -> Sample:
-    """Run a command in a session of its own until no process of that is left.
+def measured(*arguments: str) -> Sample:
+    """Run Python with these arguments, in a session of its own, until no process of that is left.
 
     The memory is the most that all processes had at a time; what two of them share may count twice.
-    Raises RuntimeError, with the output, when the command fails.
+    Raises RuntimeError, with the output, when the program fails.
     """
+    command, env = [sys.executable, *arguments], environment("interpreted")
     with tempfile.TemporaryFile("w+") as output:
         began, reaped = time.perf_counter(), _reaped()
         process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            env=environment,
-            start_new_session=True,
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=env, start_new_session=True
         )
         try:
             spent, peak = _watched(process)
@@ -48,19 +45,16 @@ def measured(command: Sequence[str], environment: Mapping[str, str]) -> Sample:
         if process.returncode:
             output.seek(0)
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{output.read()}")
-    return {
-        "seconds": took,
-        # The first figure misses the time after the last look at a process, and processes between two looks;
-        # the second one misses those that no process has waited for, such as a JVM that Python has started.
-        "processor_seconds": max(spent, _reaped() - reaped),
-        "rss_mib": peak / (1 << 20),
-    }
+    # `spent` misses the time after the last look at a process, and processes between two looks. `_reaped`
+    # misses those that no process has waited for, such as a JVM that Python has started.
+    spent = max(spent, _reaped() - reaped)
+    return {"seconds": took, "processor_seconds": spent, "rss_mib": peak / (1 << 20)}
 
 
 def _reaped() -> float:
     """Processor seconds of all children that have ended and been waited for, and of theirs."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    user, system, *_ = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return user + system
 
 
 def _watched(process: subprocess.Popen[bytes]) -> tuple[float, int]:

@@ -1,10 +1,6 @@
-"""The usage of a command: all of its processes, until the last has ended."""
+"""The usage of a program: all of its processes, until the last has ended."""
 
 from __future__ import annotations
-
-import os
-import sys
-from collections.abc import Mapping
 
 import pytest
 
@@ -21,8 +17,8 @@ pytestmark = [
 BUSY = "import time; until = time.process_time() + 0.5\nwhile time.process_time() < until: pass\n"
 
 
-def run(program: str, environment: Mapping[str, str] = os.environ) -> Sample:
-    return measured([sys.executable, "-c", program], environment)
+def run(program: str) -> Sample:
+    return measured("-c", program)
 
 
 def test_time_and_memory_of_a_command_are_its_own() -> None:
