@@ -9,8 +9,8 @@ run on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from statistics import NormalDist
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -29,6 +29,8 @@ from purgatory.pipeline.transforms.synthesis import Kind, Workload, operations
 OPERATIONS = 200_000
 MEDIAN = 0.2
 SIGMA = 1.0
+# The share that is withdrawn by its caller.
+WITHDRAWN = 0.05
 # Each is a journal, whose operations have one of these timeouts at random, in seconds.
 JOURNALS = ((0.5,), (0.5, 2.0, 10.0))
 ESTIMATED = ("would complete", "Kaplan-Meier (95 % interval)", "naive")
@@ -40,86 +42,68 @@ def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result
     """Print the tables. There is nothing to record."""
     with spark_session("local[2]", "timeouts", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
         if setting.directory is not None:
-            print(*of_dataset(Dataset(setting.directory), spark), sep="\n")
+            print_advice(Dataset(setting.directory), spark)
         else:
             for timeouts in JOURNALS:
-                print(*against_the_truth(timeouts, spark), "", sep="\n")
-    yield from ()
+                print_against_the_truth(timeouts, spark)
+    return iter(())
 
 
-def workload(timeouts: Sequence[float]) -> Workload:
-    """Operations of which 5 % are withdrawn by their caller."""
-    kinds = tuple(Kind("Fetch", MEDIAN, SIGMA, timeout) for timeout in timeouts)
-    return Workload(operations=OPERATIONS, seed=1, kinds=kinds, withdrawn=0.05, malformed=0)
-
-
-def made(spark: SparkSession, given: Workload) -> DataFrame:
-    return operations(spark.range(0, given.operations), given).withColumn("stratum", F.lit("all"))
-
-
-def completed_with(timeout: float, recorded: DataFrame, given: Workload) -> int:
-    """How many operations, except those withdrawn, would have completed under this timeout."""
-    kinds = tuple(replace(kind, timeout=timeout) for kind in given.kinds)
-    let = made(recorded.sparkSession, replace(given, kinds=kinds, withdrawn=0)).where("outcome = 'completed'")
-    return recorded.where("outcome != 'cancelled'").join(let, "operation_id", "left_semi").count()
-
-
-def against_the_truth(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
-    """The table for one journal."""
-    given = workload(timeouts)
-    recorded = made(spark, given).cache()
+def print_against_the_truth(timeouts: Sequence[float], spark: SparkSession) -> None:
+    recorded = generated(timeouts, WITHDRAWN, spark).withColumn("stratum", F.lit("all")).cache()
     curves = survival.curves(survival.ends(recorded)).cache()
-    rows = survival.changes(curves, survival.timeouts(curves, SHARES)).orderBy("share").collect()
+    advised = survival.changes(curves, survival.timeouts(curves, SHARES)).orderBy("share").collect()
     completed = recorded.where("outcome = 'completed'").count()
-    written = " or ".join(duration(1e6 * timeout) for timeout in timeouts)
-    yield f"Timeouts of {written}; {completed / OPERATIONS:.1%} completed:"
-    yield ""
-    yield from header(KNOWN)
-    for row in rows:
+    # The callers that have left would leave again.
+    others = recorded.where("outcome != 'cancelled'")
+    rows = []
+    for row in advised:
         right = MEDIAN * 1e6 * math.exp(SIGMA * NormalDist().inv_cdf(row.share))
-        more = ("", "")
+        share, estimate, naive = estimates(row)
+        more = in_truth = ""
         if row.timeout_us is not None:
-            would = completed_with(row.timeout_us / 1e6, recorded, given)
-            more = (f"{row.more_completed:+,.0f}", f"{would - completed:+,}")
-        estimates = (
-            estimated(row),
-            off(row.timeout_us, right),
-            duration(row.naive_us),
-            off(row.naive_us, right),
-        )
-        yield line(f"{100 * row.share:g} %", duration(right), *estimates, *more)
+            let = generated([row.timeout_us / 1e6] * len(timeouts), 0, spark).where("outcome = 'completed'")
+            more = f"{row.more_completed:+,.0f}"
+            in_truth = f"{others.join(let, 'operation_id', 'left_semi').count() - completed:+,}"
+        off = (off_by(row.timeout_us, right), off_by(row.naive_us, right))
+        rows.append((share, duration(right), estimate, off[0], naive, off[1], more, in_truth))
+    written = " or ".join(duration(1e6 * timeout) for timeout in timeouts)
+    print_table(f"Timeouts of {written}; {completed / OPERATIONS:.1%} completed", KNOWN, rows)
 
 
-def of_dataset(dataset: Dataset, spark: SparkSession) -> Iterator[str]:
-    """The tables for a dataset."""
+def generated(timeouts: Sequence[float], withdrawn: float, spark: SparkSession) -> DataFrame:
+    """The same operations each time, but for the timeouts and for those that are withdrawn."""
+    kinds = tuple(Kind("Fetch", MEDIAN, SIGMA, timeout) for timeout in timeouts)
+    workload = Workload(operations=OPERATIONS, seed=1, kinds=kinds, withdrawn=withdrawn, malformed=0)
+    return operations(spark.range(0, OPERATIONS), workload)
+
+
+def print_advice(dataset: Dataset, spark: SparkSession) -> None:
     advised = spark.read.parquet(dataset.advice(TIMEOUTS)).where("key IS NULL")
     rows = advised.orderBy("purgatory", "kind", "share").collect()
-    for first in range(0, len(rows), len(SHARES)):
-        kind = rows[first]
-        yield f"{kind.kind} in {kind.purgatory}, {kind.operations:,} operations:"
-        yield ""
-        yield from header(ESTIMATED)
-        for row in rows[first : first + len(SHARES)]:
-            naive = "" if row.naive_us is None else duration(row.naive_us)
-            yield line(f"{100 * row.share:g} %", estimated(row), naive)
-        yield ""
+    for (purgatory, kind, count), of_kind in groupby(
+        rows, lambda row: (row.purgatory, row.kind, row.operations)
+    ):
+        print_table(f"{kind} in {purgatory}, {count:,} operations", ESTIMATED, map(estimates, of_kind))
 
 
-def header(names: Sequence[str]) -> Iterator[str]:
-    yield line(*names)
-    yield f"|{'--:|' * len(names)}"
-
-
-def line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def estimated(row: Row) -> str:
+def estimates(row: Row) -> tuple[str, str, str]:
+    """The cells for ESTIMATED."""
+    naive = "" if row.naive_us is None else duration(row.naive_us)
     if row.timeout_us is None:
-        return f"not identifiable beyond {duration(row.followed_us)}"
-    high = "…" if row.timeout_high_us is None else duration(row.timeout_high_us)
-    return f"{duration(row.timeout_us)} ({duration(row.timeout_low_us)} to {high})"
+        estimate = f"not identifiable beyond {duration(row.followed_us)}"
+    else:
+        high = "…" if row.timeout_high_us is None else duration(row.timeout_high_us)
+        estimate = f"{duration(row.timeout_us)} ({duration(row.timeout_low_us)} to {high})"
+    return f"{100 * row.share:g} %", estimate, naive
 
 
-def off(estimate: float | None, right: float) -> str:
+def off_by(estimate: float | None, right: float) -> str:
     return "" if estimate is None else f"{100 * (estimate / right - 1):+.1f} %"
+
+
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    print(f"{title}:\n\n| {' | '.join(headings)} |\n|{'--:|' * len(headings)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+    print()
