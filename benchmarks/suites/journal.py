@@ -6,7 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -43,45 +43,35 @@ class EmptyObserver:
 
 
 @asynccontextmanager
-async def made(*observers: Callable[[], Observer]) -> AsyncIterator[tuple[Observer, ...]]:
-    """New observers, which need no end."""
-    yield tuple(make() for make in observers)
-
-
-@asynccontextmanager
-async def written() -> AsyncIterator[tuple[Observer, ...]]:
+async def written() -> AsyncIterator[Observer]:
     """A journal in a temporary directory. Raises AssertionError when rows were lost."""
     with tempfile.TemporaryDirectory() as directory:
         async with JournalWriter(directory) as writer:
-            yield (writer,)
+            yield writer
         gaps = pq.read_table(Path(directory) / GAPS).to_pylist()
         if gaps:
             raise AssertionError(f"the disk is too slow for this: {gaps}")
 
 
-OBSERVED: dict[str, Callable[[], Any]] = {
-    "purgatory, not observed": made,
-    "purgatory, observer that does nothing": partial(made, EmptyObserver),
+Observed = Callable[[], AbstractAsyncContextManager[Observer | None]]
+# Each makes an observer, or none, for the length of a block.
+OBSERVED: dict[str, Observed] = {
+    "purgatory, not observed": nullcontext,
+    "purgatory, observer that does nothing": lambda: nullcontext(EmptyObserver()),
     # The observer of a `PurgatoryCollector`.
-    "purgatory, metrics": partial(made, HistogramObserver),
+    "purgatory, metrics": lambda: nullcontext(HistogramObserver()),
     "purgatory, journal": written,
 }
 
 
 def journal(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """`sizes` of operations, with one key and with three."""
-
-    def measured(name: str, keys: int) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
-            sizes, lambda size: measure(setting.loop, name, size, keys), growing=("loop_us",)
-        )
-
     headline = sizes[0]
     return Benchmark(
         name="journal",
         summary="cost of a journal, and of metrics",
         cases=tuple(
-            Case(f"{build}, {section}", name, measured(name, keys), build)
+            Case(f"{build}, {section}", name, partial(measure, setting.loop, name, keys, sizes), build)
             for build in setting.builds
             for section, keys in (("one key", 1), ("three keys", 3))
             for name in OBSERVED
@@ -110,27 +100,32 @@ def journal(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
 
 
-def measure(loop: str, name: str, size: int, keys: int) -> Sample:
+def measure(loop: str, name: str, keys: int, sizes: Sequence[int]) -> Sample:
     """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
-    samples = [
-        [run(loop, _recorded(observed, size, keys)) for observed in (made, OBSERVED[name])]
-        for _ in range(ROUNDS)
-    ]
-    return {
-        "loop_us": statistics.median(own[0] for _, own in samples),
-        "added_us": statistics.median(own[0] - base[0] for base, own in samples),
-        "thread_us": statistics.median(own[1] for _, own in samples),
-    }
+
+    def measured(size: int) -> Sample:
+        samples = [
+            [run(loop, _recorded(observed, size, keys)) for observed in (nullcontext, OBSERVED[name])]
+            for _ in range(ROUNDS)
+        ]
+        return {
+            "loop_us": statistics.median(own[0] for _, own in samples),
+            "added_us": statistics.median(own[0] - base[0] for base, own in samples),
+            "thread_us": statistics.median(own[1] for _, own in samples),
+        }
+
+    return measure_sizes(sizes, measured, growing=("loop_us",))
 
 
-async def _recorded(observed: Callable[[], Any], size: int, keys: int) -> tuple[float, float]:
+async def _recorded(observed: Observed, size: int, keys: int) -> tuple[float, float]:
+    """Of the loop's thread, and of the others."""
     tally = Tally()
     at_a_time = min(size, AT_A_TIME)
     waited_for, signalled = targets(at_a_time, keys), signals(at_a_time, keys)
     requests = range(at_a_time)
     busy = 0.0
     with CollectorSetting.ADVISED.applied():
-        async with observed() as observers, PurgatoryCallback(tally, observers) as alternative:
+        async with observed() as observer, PurgatoryCallback(tally, filter(None, [observer])) as alternative:
             begun, begun_here = time.process_time(), time.thread_time()
             for _ in range(size // at_a_time):
                 start = time.thread_time()

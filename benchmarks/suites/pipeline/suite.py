@@ -1,10 +1,14 @@
-"""Runs all steps on journals of ever more operations, and compares the outcome with the aims."""
+"""Runs all steps of the pipeline on journals of ever more operations, and compares the cost with the aims.
+
+Each step is a command in a process of its own, and so are DuckDB's summaries of the same dataset.
+"""
 
 from __future__ import annotations
 
-import shutil
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,70 +17,112 @@ from rich.console import Console
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Table
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.pipeline import agreement
-from benchmarks.suites.pipeline.duckdb_tables import THREADS
-from benchmarks.suites.pipeline.steps import DUCKDB, ORDER, STEPS, SUMMARIZE, Journal, measure
+from benchmarks.suites.pipeline.duckdb_tables import HOTTEST, THREADS, check
+from benchmarks.suites.pipeline.usage import measured
 
+STEPS = ("generate", "compact", "summarize", "advise")
+# The same as summarize, and after it.
+DUCKDB = "DuckDB"
+ORDER = ("generate", "compact", "summarize", DUCKDB, "advise")
 QUICK_OPERATIONS, OPERATIONS = 100_000, 10_000_000
 # The largest journal has so many times the operations.
 GROWTH = 10
 # The share of the operations that one key has, in one journal.
 HOT = 0.5
+# More operations take longer, as they do in a journal that grows: ten million are those of an hour.
+PER_SECOND = 10_000_000 / 3600
 # The aims: the cost of ten times the operations, and of half of them on one key, each at most so many times.
 GROWTH_AIM, SKEW_AIM = 10.5, 1.5
 # Memory should not grow; two runs of the same differ by this.
 MEMORY_AIM = 1.15
-# Spark's overhead no longer matters where it takes less than so many times DuckDB's time.
-OVERHEAD = 2.0
-TOGETHER = "together"
 COLUMNS = (Column("seconds", "seconds"), Column("processor_seconds", "CPU s"), Column("rss_mib", "peak MiB"))
-HEAP = Column("heap_mib", "heap MiB")
-
-Samples = Mapping[tuple[Journal, str], Sample]
-Measure = Callable[[str, Journal, Path, str], Sample]
+# The heap after a pause of the collector, in a line of Java's log: "Pause Young (Normal) 812M->93M(1024M)".
+LEFT = re.compile(r"Pause .*->(\d+)M\(")
 
 
-def run(setting: Setting, repetitions: int, console: Console, measure: Measure = measure) -> Iterator[Result]:
-    """Measure each step once, whatever the repetitions. Raises CommandFailed, or Disagreement with DuckDB."""
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """So many operations, with keys that are equally likely, except for one key that has a share of them."""
+
+    operations: int
+    hot: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.operations:,}" + (f", one key has {self.hot:.0%}" if self.hot else "")
+
+
+# Of each step.
+Samples = Mapping[Journal, Mapping[str, Sample]]
+
+
+def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result]:
+    """Measure each step once, whatever the repetitions.
+
+    Raises RuntimeError when a step fails, or when DuckDB's tables are not the pipeline's.
+    """
     operations = (*setting.sizes, OPERATIONS if setting.full else QUICK_OPERATIONS)[0]
     if operations < 1000:
         raise RuntimeError(f"the pipeline needs --sizes from 1000 on, not {operations}")
-    journals = plan(operations)
-    samples: dict[tuple[Journal, str], Sample] = {}
-    with tempfile.TemporaryDirectory(dir=setting.directory, prefix="pipeline-") as directory:
-        for journal in journals:
-            files = Path(directory, str(journal.operations))
-            files.mkdir()
+    usual, hot, large = Journal(operations), Journal(operations, HOT), Journal(operations * GROWTH)
+    small = (Journal(operations // 100), Journal(operations // 10))
+    samples: dict[Journal, dict[str, Sample]] = {journal: {} for journal in (*small, usual, hot, large)}
+    for journal, costs in samples.items():
+        with tempfile.TemporaryDirectory(dir=setting.directory, prefix="pipeline-") as directory:
+            files = Path(directory)
             for step in ORDER:
-                sample = samples[journal, step] = measure(step, journal, files, setting.memory)
+                sample = costs[step] = measure(step, journal, files, setting.memory)
                 if step == DUCKDB:
-                    agreement.check(files / "dataset" / "summary", files / "tables")
+                    check(files / "dataset" / "summary", files / "tables")
                 figures = map(tables.figure, (sample[column.metric] for column in COLUMNS))
                 text = "{}: {}: {} s, {} s of CPU, {} MiB".format(journal, step, *figures)
                 console.print(text, soft_wrap=True)
-            shutil.rmtree(files)
     console.print()
     for result in results(samples, setting.memory):
         tables.show(result, console)
         yield result
-    print_aims(samples, Journal(operations), journals[-1], console)
-    console.print(overhead(samples), width=tables.WIDTH)
+    print_aims(samples, usual, hot, large, console)
 
 
-def plan(operations: int) -> Sequence[Journal]:
-    """From few operations to many; the journal with the hot key comes after the one of the same size."""
-    sizes = dict.fromkeys((operations // 100, operations // 10, operations))
-    return [*map(Journal, sizes), Journal(operations, HOT), Journal(operations * GROWTH)]
+def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample:
+    """The cost of a step on the files that the steps before it have left in the directory.
+
+    `memory`, as Java writes it, is the heap of Spark's driver, and the limit of DuckDB.
+    """
+    files, dataset, duckdb_tables = (str(directory / name) for name in ("journal", "dataset", "tables"))
+    operations, seconds = journal.operations, journal.operations / PER_SECOND
+    # No key but the hot one is more likely than another.
+    generated = (f"--operations={operations}", f"--duration={seconds}", f"--hot={journal.hot}", "--zipf=0")
+    arguments = {
+        "generate": (files, *generated),
+        "compact": (files, dataset),
+        "summarize": (dataset, f"--hottest={HOTTEST}"),
+        "advise": (dataset,),
+    }
+    with tempfile.TemporaryDirectory(dir=directory) as scratch:
+        if step == DUCKDB:
+            module = "benchmarks.suites.pipeline.duckdb_tables"
+            return measured("-m", module, dataset, duckdb_tables, scratch, memory)
+        log = Path(scratch, "gc.log")
+        usage = measured(
+            *("-m", "purgatory.pipeline", step, *arguments[step]),
+            *(f"--master=local[{THREADS}]", f"--memory={memory}", f"--conf=spark.local.dir={scratch}"),
+            f"--conf=spark.driver.extraJavaOptions=-Xlog:gc:file={log}:uptime:filecount=0",
+        )
+        return {**usage, "heap_mib": most_left(log.read_text())}
+
+
+def most_left(log: str) -> float:
+    """MiB on the heap after the collection that left the most: no less than what was alive at any time."""
+    return max(map(float, LEFT.findall(log)), default=0.0)
 
 
 def results(samples: Samples, memory: str) -> Iterator[Result]:
     """The measurements with so much memory, as tables."""
-    journals = list(dict.fromkeys(journal for journal, _ in samples))
     yield _result(
         "pipeline-growth",
         "What the pipeline takes as journals grow",
-        {(step, str(journal)): samples[journal, step] for step in STEPS for journal in journals},
-        (*COLUMNS, HEAP),
+        {(step, str(journal)): costs[step] for step in STEPS for journal, costs in samples.items()},
+        (*COLUMNS, Column("heap_mib", "heap MiB")),
         f"local[{THREADS}], a heap of {memory}; each step in a process of its own, whose start is counted. "
         "Peak: of all processes together, Python's included. Heap: after the collection that left the most. "
         "The ratio is that of the seconds to the first row's.",
@@ -85,9 +131,9 @@ def results(samples: Samples, memory: str) -> Iterator[Result]:
         "pipeline-duckdb",
         "The same summaries by DuckDB",
         {
-            (f"{journal} operations", name): samples[journal, step]
-            for journal in journals
-            for name, step in (("DuckDB", DUCKDB), ("Spark", SUMMARIZE))
+            (f"{journal} operations", name): costs[step]
+            for journal, costs in samples.items()
+            for name, step in (("DuckDB", DUCKDB), ("Spark", "summarize"))
         },
         COLUMNS,
         f"Of the same dataset, each with {THREADS} threads and {memory}. Both have found the same: counts "
@@ -105,51 +151,24 @@ def _result(
     )
 
 
-def aims(
-    samples: Samples, small: Journal, large: Journal
-) -> Iterator[tuple[str, Mapping[str, float], float]]:
-    """Each aim: its name, by how much the cost grows in each step and together, and by how much it may.
-
-    Together: the sum of the seconds, and the peak of the memory.
-    """
-    growth = large.operations / small.operations
-    more, limit = f"{growth:g} times the operations", GROWTH_AIM * growth / 10
-
-    def compared(metric: str, one: Journal, other: Journal) -> Mapping[str, float]:
-        before, after = ({step: samples[each, step][metric] for step in STEPS} for each in (one, other))
-        total = max if metric.endswith("mib") else sum
-        ratios = {step: after[step] / before[step] for step in STEPS}
-        return ratios | {TOGETHER: total(after.values()) / total(before.values())}
-
-    yield f"{more}: seconds", compared("seconds", small, large), limit
-    yield f"{more}: CPU seconds", compared("processor_seconds", small, large), limit
-    yield f"{more}: heap", compared("heap_mib", small, large), MEMORY_AIM
-    yield f"{more}: all memory", compared("rss_mib", small, large), MEMORY_AIM
-    for hot in dict.fromkeys(journal for journal, _ in samples if journal.hot):
-        like = Journal(hot.operations)
-        yield f"{hot}: seconds", compared("seconds", like, hot), SKEW_AIM
-        yield f"{hot}: CPU seconds", compared("processor_seconds", like, hot), SKEW_AIM
-
-
-def print_aims(samples: Samples, small: Journal, large: Journal, console: Console) -> None:
-    """Print the growth of each cost, and whether the aim is met by all steps."""
+def print_aims(samples: Samples, usual: Journal, hot: Journal, large: Journal, console: Console) -> None:
+    """Print by how much the cost of each step grows, and whether all steps meet the aim."""
     grid = tables.new_grid("So many times as much")
-    for heading in (*STEPS, TOGETHER, "allowed", ""):
+    for heading in (*STEPS, "together", "allowed", ""):
         grid.add_column(heading, justify="right", no_wrap=True)
-    for name, ratios, limit in aims(samples, small, large):
-        met = "met" if max(ratios.values()) <= limit else "missed"
-        grid.add_row(name, *map(tables.figure, ratios.values()), f"{limit:g}", met)
+    for journal, cost, metric, aim in (
+        (large, "seconds", "seconds", GROWTH_AIM),
+        (large, "CPU seconds", "processor_seconds", GROWTH_AIM),
+        (large, "heap", "heap_mib", MEMORY_AIM),
+        (large, "all memory", "rss_mib", MEMORY_AIM),
+        (hot, "seconds", "seconds", SKEW_AIM),
+        (hot, "CPU seconds", "processor_seconds", SKEW_AIM),
+    ):
+        before, after = ([samples[each][step][metric] for step in STEPS] for each in (usual, journal))
+        together = max if metric.endswith("mib") else sum
+        ratios = [own / base for own, base in zip(after, before, strict=True)]
+        ratios.append(together(after) / together(before))
+        name = str(hot) if journal is hot else f"{GROWTH} times the operations"
+        met = "met" if max(ratios) <= aim else "missed"
+        grid.add_row(f"{name}: {cost}", *map(tables.figure, ratios), f"{aim:g}", met)
     tables.print_grid(console, grid, "Together: the sum of the seconds, the peak of the memory.")
-
-
-def overhead(samples: Samples) -> str:
-    """From how many operations on Spark's overhead no longer matters, in a sentence."""
-    ratio, journal = 0.0, Journal(0)
-    for journal in dict.fromkeys(journal for journal, _ in samples if not journal.hot):
-        ratio = samples[journal, SUMMARIZE]["seconds"] / samples[journal, DUCKDB]["seconds"]
-        if ratio < OVERHEAD:
-            return f"From {journal} operations on Spark takes less than {OVERHEAD:g} times as long as DuckDB."
-    return (
-        f"Spark's overhead has not stopped mattering: with {journal} operations it takes {ratio:.1f} "
-        "times as long as DuckDB."
-    )

@@ -1,4 +1,4 @@
-"""The time and memory of a command, with all the processes that it starts, as Linux counts them."""
+"""The time and memory of a Python program, with all the processes that it starts, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -6,48 +6,33 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
-from benchmarks.harness.builds import ROOT
-from benchmarks.harness.processes import processor_seconds, resident_bytes, stat_fields
+from benchmarks.harness.benchmark import Sample
+from benchmarks.harness.builds import ROOT, environment
+from benchmarks.harness.processes import processor_seconds, stat_fields
 
 # Seconds between two looks.
 _EVERY = 0.1
-# The characters at the end of a command's output that an error repeats.
-_TAIL = 4000
 # Indices in `stat_fields`.
-_STATE, _PARENT, _SESSION, _VIRTUAL = 0, 1, 3, 20
+_STATE, _PARENT, _SESSION, _VIRTUAL, _RESIDENT = 0, 1, 3, 20, 21
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Seconds until all of it had ended, processor seconds, and bytes at its largest."""
+def measured(*arguments: str) -> Sample:
+    """Run Python with these arguments, in a session of its own, until no process of that is left.
 
-    seconds: float
-    processor_seconds: float
-    # Of all processes at a time. Memory that two of them share may count twice.
-    peak_rss: int
-
-
-class CommandFailed(RuntimeError):
-    """Raised when a command ends with an error; with the end of its output."""
-
-
-def measured(command: Sequence[str], environment: Mapping[str, str]) -> Usage:
-    """Run a command in a session of its own until no process of that is left. Raises CommandFailed."""
+    The memory is the most that all processes had at a time; what two of them share may count twice.
+    Raises RuntimeError, with the output, when the program fails.
+    """
+    command, env = [sys.executable, *arguments], environment("interpreted")
     with tempfile.TemporaryFile("w+") as output:
         began, reaped = time.perf_counter(), _reaped()
         process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            env=environment,
-            start_new_session=True,
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=env, start_new_session=True
         )
         try:
             spent, peak = _watched(process)
@@ -57,20 +42,19 @@ def measured(command: Sequence[str], environment: Mapping[str, str]) -> Usage:
                     os.kill(left, signal.SIGKILL)
             process.wait()
         took = time.perf_counter() - began
-        # The first figure misses the time after the last look at a process, and processes between two looks;
-        # the second one misses those that no process has waited for, such as a JVM that Python has started.
-        spent = max(spent, _reaped() - reaped)
         if process.returncode:
             output.seek(0)
-            shown = output.read()[-_TAIL:]
-            raise CommandFailed(f"{' '.join(command)} ended with {process.returncode}:\n{shown}")
-    return Usage(took, spent, peak)
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{output.read()}")
+    # `spent` misses the time after the last look at a process, and processes between two looks. `_reaped`
+    # misses those that no process has waited for, such as a JVM that Python has started.
+    spent = max(spent, _reaped() - reaped)
+    return {"seconds": took, "processor_seconds": spent, "rss_mib": peak / (1 << 20)}
 
 
 def _reaped() -> float:
     """Processor seconds of all children that have ended and been waited for, and of theirs."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    user, system, *_ = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return user + system
 
 
 def _watched(process: subprocess.Popen[bytes]) -> tuple[float, int]:
@@ -79,32 +63,24 @@ def _watched(process: subprocess.Popen[bytes]) -> tuple[float, int]:
     while True:
         ended = process.poll() is not None
         alive = _processes(process.pid)
-        spent |= {identity: seconds for identity, (seconds, _) in alive.items()}
-        peak = max(peak, sum(size for _, size in alive.values()))
+        spent |= {identity: processor_seconds(fields) for identity, fields in alive.items()}
+        # A process that was just forked is as large to the byte as its parent, and shares its memory. It does
+        # not count: a JVM of gigabytes forks to set a file's mode.
+        virtual = {identity: fields[_VIRTUAL] for identity, fields in alive.items()}
+        own = [each for each in alive.values() if virtual.get(int(each[_PARENT])) != each[_VIRTUAL]]
+        peak = max(peak, sum(int(fields[_RESIDENT]) for fields in own) * resource.getpagesize())
         if ended and not alive:
             return sum(spent.values()), peak
         time.sleep(_EVERY)
 
 
-def _processes(session: int) -> Mapping[int, tuple[float, int]]:
-    """Processor seconds and bytes of each process of the session, by its identity."""
-    found: dict[int, tuple[Sequence[str], int]] = {}
+def _processes(session: int) -> Mapping[int, Sequence[str]]:
+    """The `stat_fields` of each process of the session, by its identity."""
+    found: dict[int, Sequence[str]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         # A process may end meanwhile.
         with suppress(FileNotFoundError, ProcessLookupError):
             fields = stat_fields(name)
             if fields[_STATE] != "Z" and int(fields[_SESSION]) == session:
-                found[int(name)] = fields, resident_bytes(name)
-
-    def parents_memory(fields: Sequence[str]) -> bool:
-        """Whether the process was just forked, as large to the byte as its parent.
-
-        A JVM of gigabytes, which forks to set a file's mode, would be counted twice.
-        """
-        parent = found.get(int(fields[_PARENT]))
-        return parent is not None and parent[0][_VIRTUAL] == fields[_VIRTUAL]
-
-    return {
-        identity: (processor_seconds(fields), 0 if parents_memory(fields) else size)
-        for identity, (fields, size) in found.items()
-    }
+                found[int(name)] = fields
+    return found
