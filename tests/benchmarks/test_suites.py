@@ -22,7 +22,6 @@ from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import sweep as load_sweep
 from benchmarks.suites.load.kafka_jvm import KafkaMissing
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
-from benchmarks.suites.longpoll import clients
 from benchmarks.suites.pipeline import agreement
 from benchmarks.suites.pipeline import suite as pipeline
 from benchmarks.suites.pipeline.steps import ADVISE, DUCKDB, ORDER, STEPS, Journal, most_left
@@ -217,7 +216,7 @@ def test_no_less_was_alive_than_a_collection_left() -> None:
 def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_block() -> None:
     with (
         pytest.raises(RuntimeError, match=r"(?s)did not start:.*KeyError: 'hope'"),
-        clients.running("hope", "asyncio"),
+        processes.started("benchmarks.suites.longpoll.server", "hope", "asyncio"),
     ):
         pass
     with clusters.running("librdkafka's mock cluster") as cluster:

@@ -54,7 +54,6 @@ def measure(name: str, records: int, length: int) -> Sample:
             failures.append(error)
 
     with running(name) as cluster:
-        cluster.leader()
         # Without delivery.report.only.error there would be a call back into Python for each record.
         settings = {"acks": "all", "linger.ms": 5, "delivery.report.only.error": True}
         producer = Producer({**cluster.client_settings, **settings})

@@ -47,7 +47,6 @@ def wake(_: Setting, sizes: Sequence[int]) -> Benchmark:
 def measure(name: str, max_wait: float, wakes: int) -> Sample:
     """Milliseconds. Raises RuntimeError when a record is lost."""
     with running(name) as cluster:
-        cluster.leader()
         producer = Producer({**cluster.client_settings, "acks": "all", "linger.ms": 0})
         consumer = Consumer(
             {

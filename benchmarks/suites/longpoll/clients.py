@@ -1,21 +1,23 @@
-"""Clients as light as possible: a socket each, one request at a time."""
+"""Clients that poll, and the server that each of them has for itself."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
+from benchmarks.harness import connections, event_loop
+from benchmarks.harness.benchmark import Case, Sample
+from benchmarks.harness.connections import Answer, Connection
+from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.processes import allow_open_files, started
+from benchmarks.suites.longpoll.ways import SECTIONS
 
-# Connections that are made at the same time.
-TOGETHER = 100
 # Open files of a process that are no clients.
 OTHERS = 200
 # Seconds for a step that should take no time.
@@ -24,158 +26,96 @@ PATIENCE = 120.0
 AGAIN = 0.05
 # The timeout of a poll in seconds, longer than any measurement.
 WAIT = 600
+_CONTENT_LENGTH = re.compile(rb"content-length: (\d+)")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server."""
+    """A running server, and how many clients are to poll it."""
 
-    host: str
-    port: int
+    address: tuple[str, int]
     process_id: int
+    polls: int
 
 
-@contextmanager
-def running(way: str, loop: str) -> Iterator[Server]:
-    """A server that waits this way, for a ``with`` block. Raises RuntimeError when it does not start."""
-    # Killed at the end: otherwise it would wait for the polls.
-    with started("benchmarks.suites.longpoll.server", way, loop, kill=True) as (line, process_id):
+def cases(
+    loop: str, polls: int, measure: Callable[[Server], Coroutine[Any, Any, Sample]]
+) -> tuple[Case, ...]:
+    """All ways, in sections by what they do when a client leaves. Each is measured on a new server."""
+    return tuple(
+        Case(section, name, partial(_on_new_server, way.__name__, loop, polls, measure))
+        for section, ways in SECTIONS.items()
+        for name, way in ways.items()
+    )
+
+
+def _on_new_server(
+    way: str, loop: str, polls: int, measure: Callable[[Server], Coroutine[Any, Any, Sample]]
+) -> Sample:
+    """Raises RuntimeError when the server does not start, OSError where so many files may not be open."""
+    allow_open_files(polls + OTHERS)
+    # The server is killed at the end: otherwise it would wait for the polls. The collector's pauses of this
+    # process would count as the server's latency.
+    with (
+        started("benchmarks.suites.longpoll.server", way, loop, kill=True) as (line, process_id),
+        CollectorSetting.OFF.applied(),
+    ):
         host, port = line.split()
-        yield Server(host, int(port), process_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The content of an answer, and when it came, by time.perf_counter()."""
-
-    content: Any
-    at: float
-
-
-class Client(asyncio.Protocol):
-    """A connection that is kept."""
-
-    # uvloop's transports have another class.
-    _transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self._answer: asyncio.Future[Answer] | None = None
-        self._received = b""
-
-    @classmethod
-    async def connected(cls, server: Server) -> Client:
-        loop = asyncio.get_running_loop()
-        transport, client = await loop.create_connection(cls, server.host, server.port)
-        client._transport = transport
-        return client
-
-    def close(self) -> None:
-        """Close the connection, even with a request in progress."""
-        if self._answer is not None:
-            self._answer.cancel()
-        self._transport.abort()
-
-    def ask(self, method: str, target: str, body: str = "") -> asyncio.Future[Answer]:
-        """Send a request. The future gets its answer, or ConnectionError."""
-        self._answer = asyncio.get_running_loop().create_future()
-        head = f"{method} {target} HTTP/1.1\r\nHost: benchmark\r\nContent-Length: {len(body)}\r\n\r\n"
-        self._transport.write((head + body).encode())
-        return self._answer
-
-    def data_received(self, data: bytes) -> None:
-        at = time.perf_counter()
-        self._received += data
-        head, end, body = self._received.partition(b"\r\n\r\n")
-        if not end or len(body) < _content_length(head):
-            return
-        self._received = b""
-        answer, self._answer = self._answer, None
-        if answer is None or answer.done():
-            return
-        if head.startswith(b"HTTP/1.1 200 "):
-            answer.set_result(Answer(json.loads(body), at))
-        else:
-            answer.set_exception(ConnectionError(f"the server answered {head.decode()!r}"))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionError("the server closed the connection before it answered"))
-
-
-def _content_length(head: bytes) -> int:
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            return int(line.partition(b":")[2])
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The server's counts since its start, and the worst stall since it began to watch its loop."""
-
-    waiting: int
-    looks: int
-    stall_ms: float
-    processor_seconds: float
+        return event_loop.run(loop, measure(Server((host, int(port)), process_id, polls)))
 
 
 class Clients:
-    """Connected clients, each with the topic that `topic_of` gives for its number, and one that posts."""
+    """Connected clients, and one more that posts."""
 
-    def __init__(self, clients: list[Client], poster: Client, topic_of: Callable[[int], str]) -> None:
-        self._clients = clients
+    def __init__(self, poster: Connection, clients: list[Connection]) -> None:
         self._poster = poster
-        self._topic_of = topic_of
+        self._clients = clients
 
-    def poll(self, number: int, offset: int) -> asyncio.Future[Answer]:
+    def poll(self, number: int, topic: str, offset: int = 0) -> asyncio.Future[Answer]:
         """Have one client ask for its news."""
-        query = urlencode({"client": number, "offset": offset, "wait": WAIT})
-        return self._clients[number].ask("GET", f"/topics/{self._topic_of(number)}?{query}")
+        target = f"/topics/{topic}?client={number}&offset={offset}&wait={WAIT}"
+        return self._clients[number].ask(_request("GET", target))
 
-    async def post(self, number: int, value: str, *, alone: bool) -> Answer:
-        """Send a record to the topic of a client, for that client `alone` or for all."""
-        query = f"?to={number}" if alone else ""
-        return await self._poster.ask("POST", f"/topics/{self._topic_of(number)}{query}", value)
-
-    async def all_poll(self) -> list[asyncio.Future[Answer]]:
-        """Have all clients ask from the beginning. Returns when they wait."""
-        answers = [self.poll(number, 0) for number in range(len(self._clients))]
-        await self.all_wait()
-        return answers
+    async def post(self, topic: str, value: str, to: int | None = None) -> None:
+        """Send a record, for one client or, without, for all."""
+        query = "" if to is None else f"?to={to}"
+        await self._poster.ask(_request("POST", f"/topics/{topic}{query}", value))
 
     async def all_wait(self) -> None:
-        """Return when all polls wait. Raises TimeoutError when they do not in time."""
-        deadline = time.monotonic() + PATIENCE
-        while (waiting := (await self.figures()).waiting) < len(self._clients):
-            if time.monotonic() > deadline:
-                counts = f"of {len(self._clients)} polls, {waiting} wait"
-                raise TimeoutError(f"{counts} after {PATIENCE:g} seconds")
-            await asyncio.sleep(AGAIN)
+        """Return when all clients wait. Raises TimeoutError when they do not in time."""
+        async with asyncio.timeout(PATIENCE):
+            while (await self.figures())["waiting"] < len(self._clients):  # noqa: ASYNC110  # asks the server
+                await asyncio.sleep(AGAIN)
 
     async def watch(self) -> None:
         """Have the server watch its loop, until the next `figures`."""
-        await self._poster.ask("POST", "/figures")
+        await self._poster.ask(_request("POST", "/figures"))
 
-    async def figures(self) -> Figures:
+    async def figures(self) -> dict[str, float]:
         """The server's figures, as they are now."""
-        content: dict[str, Any] = (await self._poster.ask("GET", "/figures")).content
-        return Figures(**content)
+        figures: dict[str, float]
+        figures, _ = await self._poster.ask(_request("GET", "/figures"))
+        return figures
 
 
 @asynccontextmanager
-async def connected(server: Server, number: int, topic_of: Callable[[int], str]) -> AsyncIterator[Clients]:
-    """So many clients, connected and nothing more. OSError where so many files may not be open."""
-    allow_open_files(number + OTHERS)
-    clients: list[Client] = []
-    for start in range(0, number + 1, TOGETHER):
-        connecting = (Client.connected(server) for _ in range(min(TOGETHER, number + 1 - start)))
-        clients += await asyncio.gather(*connecting)
-    # The collector's pauses of this process would count as the server's latency.
-    gc.collect()
-    gc.disable()
-    try:
-        yield Clients(clients[1:], clients[0], topic_of)
-    finally:
-        gc.enable()
-        for client in clients:
-            client.close()
+async def connected(server: Server) -> AsyncIterator[Clients]:
+    """The clients, connected and nothing more."""
+    async with connections.connected(server.address, server.polls + 1, _parse) as (poster, *clients):
+        yield Clients(poster, clients)
+
+
+def _request(method: str, target: str, body: str = "") -> bytes:
+    head = f"{method} {target} HTTP/1.1\r\nHost: benchmark\r\nContent-Length: {len(body)}\r\n\r\n"
+    return (head + body).encode()
+
+
+def _parse(received: bytes) -> Any:
+    """The content of an answer, or None until it is whole. Raises ConnectionError when it tells an error."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = _CONTENT_LENGTH.search(head)
+    if length is None or len(body) < int(length[1]):
+        return None
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise ConnectionError(f"the server answered {head.decode()!r}")
+    return json.loads(body)

@@ -6,14 +6,11 @@ import asyncio
 import itertools
 import time
 from collections.abc import Sequence
-from functools import partial
 
-from benchmarks.harness import event_loop
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table, medians, percentile
 from benchmarks.harness.processes import resident_bytes
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.longpoll.clients import PATIENCE, Server, connected, running
-from benchmarks.suites.longpoll.ways import cases
+from benchmarks.suites.longpoll.clients import PATIENCE, Server, cases, connected
 
 # Seconds after which a change shows in the memory.
 SETTLED = 0.5
@@ -25,7 +22,7 @@ def wake_all(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     return Benchmark(
         name="wake-all",
         summary=f"cost of {polls:,} long polls of one topic that one record wakes",
-        cases=cases(lambda way: partial(measure, way, setting.loop, polls)),
+        cases=cases(setting.loop, polls, measure),
         tables=(
             Table(
                 f"One record wakes {polls:,} long polls",
@@ -58,46 +55,42 @@ def wake_all(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(way: str, loop: str, polls: int) -> Sample:
+async def measure(server: Server) -> Sample:
     """One record, and all steps before it. Raises RuntimeError when it does not wake all clients."""
-    with running(way, loop) as server:
-        return event_loop.run(loop, _measure(server, polls))
-
-
-async def _measure(server: Server, polls: int) -> Sample:
     await asyncio.sleep(SETTLED)
     at_first = resident_bytes(server.process_id)
-    async with connected(server, polls, lambda _: "news") as clients:
+    async with connected(server) as clients:
         await asyncio.sleep(SETTLED)
         connected_bytes = resident_bytes(server.process_id)
         idle = await clients.figures()
-        answers = await clients.all_poll()
+        answers = [clients.poll(number, "news") for number in range(server.polls)]
+        await clients.all_wait()
         await asyncio.sleep(SETTLED)
         waiting = resident_bytes(server.process_id)
         parked = await clients.figures()
         await clients.watch()
         began = time.perf_counter()
-        await clients.post(0, "record", alone=False)
+        await clients.post("news", "record")
         async with asyncio.timeout(PATIENCE):
             woken = await asyncio.gather(*answers)
         after = await clients.figures()
         # All poll once more, now that there is news.
-        await asyncio.gather(*(clients.poll(number, 0) for number in range(polls)))
+        await asyncio.gather(*(clients.poll(number, "news") for number in range(server.polls)))
         answered = await clients.figures()
-    if any(answer.content != {"next": 1, "records": ["record"]} for answer in woken):
+    if any(content != {"next": 1, "records": ["record"]} for content, _ in woken):
         raise RuntimeError("a client got an answer without the record")
     park, wake, ready = (
-        (end.processor_seconds - start.processor_seconds) / polls * 1e6
+        (end["processor_seconds"] - start["processor_seconds"]) / server.polls * 1e6
         for start, end in itertools.pairwise((idle, parked, after, answered))
     )
-    latencies = sorted((answer.at - began) * 1e3 for answer in woken)
+    latencies = sorted((at - began) * 1e3 for _, at in woken)
     return {
         "processor_us": wake,
         "p50_ms": percentile(latencies, 50),
         "p99_ms": percentile(latencies, 99),
-        "stall_ms": after.stall_ms,
-        "poll_kib": (waiting - connected_bytes) / polls / 1024,
-        "connection_kib": (connected_bytes - at_first) / polls / 1024,
+        "stall_ms": after["stall_ms"],
+        "poll_kib": (waiting - connected_bytes) / server.polls / 1024,
+        "connection_kib": (connected_bytes - at_first) / server.polls / 1024,
         "round_trip_us": park + wake,
         "park_us": park,
         "ready_us": ready,

@@ -8,11 +8,9 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from benchmarks.harness import event_loop
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table, medians, percentile
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.longpoll.clients import PATIENCE, Answer, Clients, Server, connected, running
-from benchmarks.suites.longpoll.ways import cases
+from benchmarks.suites.longpoll.clients import PATIENCE, Server, cases, connected
 
 # The records of one measurement in a quick and in a full run, and of one that the usual way shows to all
 # clients.
@@ -26,7 +24,7 @@ def wake_topic(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     return Benchmark(
         name="wake-topic",
         summary=f"cost of a record that wakes the poll of one topic among {polls:,}",
-        cases=cases(lambda way: partial(measure, way, setting.loop, polls, records, alone=False)),
+        cases=cases(setting.loop, polls, partial(measure, records=records, alone=False)),
         tables=(_table(f"A record to one of {polls:,} topics, with a poll each", records),),
         time_limit=600.0,
     )
@@ -38,7 +36,7 @@ def wake_client(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     return Benchmark(
         name="wake-client",
         summary=f"cost of a record for one of {polls:,} clients of the same topic",
-        cases=cases(lambda way: partial(measure, way, setting.loop, polls, records, alone=True)),
+        cases=cases(setting.loop, polls, partial(measure, records=records, alone=True)),
         tables=(_table(f"A record for one of {polls:,} clients of a topic", records),),
         time_limit=600.0,
     )
@@ -55,20 +53,24 @@ def _table(title: str, records: int) -> Table:
     )
 
 
-def measure(way: str, loop: str, polls: int, records: int, *, alone: bool) -> Sample:
+async def measure(server: Server, records: int, *, alone: bool) -> Sample:
     """Records for one client of one topic, or to topics of one poll. RuntimeError when others are woken."""
-    with running(way, loop) as server:
-        return event_loop.run(loop, _measure(server, polls, records, alone=alone))
-
-
-async def _measure(server: Server, polls: int, records: int, *, alone: bool) -> Sample:
-    chosen = random.Random(1).choices(range(polls), k=records)
+    chosen = random.Random(1).choices(range(server.polls), k=records)
+    topics = ["all" if alone else str(number) for number in range(server.polls)]
     latencies: list[float] = []
-    async with connected(server, polls, (lambda _: "all") if alone else str) as clients:
-        answers = await clients.all_poll()
+    async with connected(server) as clients:
+        answers = [clients.poll(number, topic) for number, topic in enumerate(topics)]
+        await clients.all_wait()
         before = await clients.figures()
         for turn, number in enumerate(chosen):
-            latencies.append(await _wake(clients, answers, number, str(turn), alone=alone) * 1e3)
+            began = time.perf_counter()
+            posted = clients.post(topics[number], str(turn), to=number if alone else None)
+            async with asyncio.timeout(PATIENCE):
+                _, (content, at) = await asyncio.gather(posted, answers[number])
+            if content["records"] != [str(turn)]:
+                raise RuntimeError(f"'{turn}' was sent, and the client got {content}")
+            latencies.append((at - began) * 1e3)
+            answers[number] = clients.poll(number, topics[number], content["next"])
         await clients.all_wait()
         after = await clients.figures()
         woken = sum(answer.done() for answer in answers)
@@ -76,22 +78,8 @@ async def _measure(server: Server, polls: int, records: int, *, alone: bool) -> 
         raise RuntimeError(f"{woken} clients were woken that no record was for")
     latencies.sort()
     return {
-        "processor_us": (after.processor_seconds - before.processor_seconds) / records * 1e6,
+        "processor_us": (after["processor_seconds"] - before["processor_seconds"]) / records * 1e6,
         "p50_ms": percentile(latencies, 50),
         "p99_ms": percentile(latencies, 99),
-        "looks": (after.looks - before.looks) / records,
+        "looks": (after["looks"] - before["looks"]) / records,
     }
-
-
-async def _wake(
-    clients: Clients, answers: list[asyncio.Future[Answer]], number: int, value: str, *, alone: bool
-) -> float:
-    """Send a record, and have the client that gets it poll again; the seconds until the client had it."""
-    began = time.perf_counter()
-    posted = clients.post(number, value, alone=alone)
-    async with asyncio.timeout(PATIENCE):
-        _, answer = await asyncio.gather(posted, answers[number])
-    if answer.content["records"] != [value]:
-        raise RuntimeError(f"{value!r} was sent, and the client got {answer.content}")
-    answers[number] = clients.poll(number, answer.content["next"])
-    return answer.at - began

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.harness.benchmark import Case, Sample
 from purgatory import DelayedOperation, Purgatory
 from purgatory.web import ClientDisconnected, poll
 
@@ -67,24 +65,6 @@ class Topic:
         return [value for to, value in self._records[offset:] if to is None or to == client]
 
 
-class Way(ABC):
-    """One way to wait, for all requests of a server."""
-
-    async def start(self) -> None:  # noqa: B027  # nothing to start, by default
-        """Start what the way needs."""
-
-    async def close(self) -> None:  # noqa: B027  # nothing to end, by default
-        """End it."""
-
-    @abstractmethod
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
-        """Wait until there is news, or the time is over. False when the client has left."""
-
-    @abstractmethod
-    async def notify(self, topic: Topic, to: str | None) -> None:
-        """Wake the polls that one more record is for: those of one client, or all."""
-
-
 class DelayedPoll(DelayedOperation[None]):
     """Completes when there is news for its client."""
 
@@ -105,17 +85,12 @@ class DelayedPoll(DelayedOperation[None]):
         return self._topic.name, (self._topic.name, self._client)
 
 
-class InPurgatory(Way):
-    """An awaited operation for each poll."""
+class InPurgatory:
+    """An awaited operation for each poll. Made on the running loop."""
 
     def __init__(self) -> None:
         self.polls = Purgatory("polls", slice_seconds=SLICE)
-
-    async def start(self) -> None:
         self.polls.start()
-
-    async def close(self) -> None:
-        await self.polls.aclose()
 
     async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
         delayed = DelayedPoll(topic, client, offset, seconds)
@@ -141,7 +116,7 @@ class InPurgatoryUntilLeft(InPurgatory):
         return True
 
 
-class OnCondition(Way):
+class OnCondition:
     """The usual way: a condition for each topic, and a timeout around it."""
 
     def __init__(self) -> None:
@@ -180,7 +155,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-class OnFuture(Way):
+class OnFuture:
     """The floor: a future, and nothing that ever times out. A poll does not look whether there is news."""
 
     def __init__(self) -> None:
@@ -200,22 +175,23 @@ class OnFuture(Way):
                 future.set_result(None)
 
 
-# By the names on the server's command line, with the names in the tables.
-WAYS: dict[str, tuple[str, type[Way]]] = {
-    "purgatory": ("purgatory", InPurgatory),
-    "condition": ("Condition + wait_for", OnCondition),
-    "purgatory-until-left": ("purgatory.web.poll", InPurgatoryUntilLeft),
-    "condition-until-left": ("Condition + wait_for + task", OnConditionUntilLeft),
-    "future": ("a future, no timeout (floor)", OnFuture),
-}
-SECTIONS = {
-    "does not notice that a client leaves": ("purgatory", "condition", "future"),
-    "withdraws the poll of a client that leaves": ("purgatory-until-left", "condition-until-left"),
-}
+Way = InPurgatory | OnCondition | OnFuture
+"""How all requests of a server wait.
 
+`wait` returns when there is news for the client, or the time is over; False when the client has left.
+`notify` wakes the polls that one more record is for: those of one client, or all.
+"""
 
-def cases(measured: Callable[[str], Callable[[], Sample]]) -> tuple[Case, ...]:
-    """All ways, in sections by what they do when a client leaves."""
-    return tuple(
-        Case(section, WAYS[way][0], measured(way)) for section, ways in SECTIONS.items() for way in ways
-    )
+SECTIONS: dict[str, dict[str, type[Way]]] = {
+    "does not notice that a client leaves": {
+        "purgatory": InPurgatory,
+        "Condition + wait_for": OnCondition,
+        "a future, no timeout (floor)": OnFuture,
+    },
+    "withdraws the poll of a client that leaves": {
+        "purgatory.web.poll": InPurgatoryUntilLeft,
+        "Condition + wait_for + task": OnConditionUntilLeft,
+    },
+}
+# By their names on the server's command line.
+WAYS = {way.__name__: way for ways in SECTIONS.values() for way in ways.values()}
