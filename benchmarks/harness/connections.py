@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 # Connections that are made at the same time.
 TOGETHER = 50
@@ -21,7 +21,7 @@ class Connection(asyncio.Protocol):
     `parse` gets what has been received, and returns None until that is a whole answer.
     """
 
-    _transport: asyncio.Transport
+    transport: asyncio.Transport
 
     def __init__(self, parse: Callable[[bytes], Any]) -> None:
         self._parse = parse
@@ -31,17 +31,13 @@ class Connection(asyncio.Protocol):
     def ask(self, request: bytes) -> asyncio.Future[Answer]:
         """Send a request. The future gets its answer, or ConnectionError."""
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
+        self.transport.write(request)
         return self._answer
 
     def close(self) -> None:
         """Close the connection, even with a request in progress."""
         self._answer.cancel()
-        self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # No isinstance: uvloop's transports have another class.
-        self._transport = cast(asyncio.Transport, transport)
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         at = time.perf_counter()
@@ -70,7 +66,9 @@ async def connected(
             connecting = (
                 loop.create_connection(lambda: Connection(parse), *address) for _ in range(together)
             )
-            connections += [connection for _, connection in await asyncio.gather(*connecting)]
+            for transport, connection in await asyncio.gather(*connecting):
+                connection.transport = transport
+                connections.append(connection)
         yield connections
     finally:
         for connection in connections:

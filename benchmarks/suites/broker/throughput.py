@@ -47,11 +47,10 @@ def throughput(_: Setting, sizes: Sequence[int]) -> Benchmark:
 
 def measure(name: str, records: int, length: int) -> Sample:
     """Per second. Raises RuntimeError when a record is not acknowledged."""
-    failures: list[KafkaError] = []
+    failures: list[KafkaError | None] = []
 
-    def failed(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            failures.append(error)
+    def failed(error: KafkaError | None, _: Message) -> None:
+        failures.append(error)
 
     with running(name) as cluster:
         # Without delivery.report.only.error there would be a call back into Python for each record.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -29,7 +30,7 @@ def wake(_: Setting, sizes: Sequence[int]) -> Benchmark:
             case
             for max_wait in MAX_WAITS
             for case in cases(
-                f"fetch.wait.max.ms={max_wait}", partial(measure, max_wait=max_wait / 1000, wakes=wakes)
+                f"fetch.wait.max.ms={max_wait}", partial(measure, max_wait=max_wait, wakes=wakes)
             )
         ),
         tables=(
@@ -44,40 +45,28 @@ def wake(_: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(name: str, max_wait: float, wakes: int) -> Sample:
+def measure(name: str, max_wait: int, wakes: int) -> Sample:
     """Milliseconds. Raises RuntimeError when a record is lost."""
+    latencies = []
+    moments = random.Random(1)
     with running(name) as cluster:
         producer = Producer({**cluster.client_settings, "acks": "all", "linger.ms": 0})
-        consumer = Consumer(
-            {
-                **cluster.client_settings,
-                "group.id": "none",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": round(max_wait * 1000),
-            }
-        )
-        try:
+        settings = {"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": max_wait}
+        with closing(Consumer({**cluster.client_settings, **settings})) as consumer:
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
-            # The first record makes the connections.
-            _wake(producer, consumer, b"first")
-            moments = random.Random(1)
-            latencies = []
-            for number in range(wakes):
-                time.sleep(_POLLING_AGAIN + moments.uniform(0, max_wait))
-                latencies.append(_wake(producer, consumer, b"%d" % number) * 1000)
-        finally:
-            consumer.close()
-    latencies.sort()
+            for number in range(1 + wakes):
+                time.sleep(_POLLING_AGAIN + moments.uniform(0, max_wait / 1000))
+                value = b"%d" % number
+                began = time.perf_counter()
+                producer.produce(TOPIC, value, partition=0)
+                producer.poll(0)
+                message = consumer.poll(PATIENCE)
+                latencies.append((time.perf_counter() - began) * 1000)
+                if message is None or message.error() is not None or message.value() != value:
+                    raise RuntimeError(
+                        f"{value!r} was produced, and {message and message.value()!r} consumed"
+                    )
+                producer.flush(PATIENCE)
+    # The first record made the connections.
+    latencies = sorted(latencies[1:])
     return {"p50_ms": percentile(latencies, 50), "p99_ms": percentile(latencies, 99)}
-
-
-def _wake(producer: Producer, consumer: Consumer, value: bytes) -> float:
-    began = time.perf_counter()
-    producer.produce(TOPIC, value, partition=0)
-    producer.poll(0)
-    message = consumer.poll(PATIENCE)
-    took = time.perf_counter() - began
-    if message is None or message.error() is not None or message.value() != value:
-        raise RuntimeError(f"{value!r} was produced, and {message and message.value()!r} consumed")
-    producer.flush(PATIENCE)
-    return took

@@ -87,14 +87,10 @@ class Clients:
             while (await self.figures())["waiting"] < len(self._clients):  # noqa: ASYNC110  # asks the server
                 await asyncio.sleep(AGAIN)
 
-    async def watch(self) -> None:
-        """Have the server watch its loop, until the next `figures`."""
-        await self._poster.ask(_request("POST", "/figures"))
-
-    async def figures(self) -> dict[str, float]:
-        """The server's figures, as they are now."""
+    async def figures(self, *, watch: bool = False) -> dict[str, float]:
+        """The server's figures. Have it `watch` its loop until they are asked for again."""
         figures: dict[str, float]
-        figures, _ = await self._poster.ask(_request("GET", "/figures"))
+        figures, _ = await self._poster.ask(_request("POST" if watch else "GET", "/figures"))
         return figures
 
 

@@ -2,7 +2,7 @@
 
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
 /topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
-its loop was held since ``POST /figures``, which begins to watch the loop.
+its loop was held since ``POST /figures``, which does the same and begins to watch the loop.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Application:
         _, place, *name = scope["path"].split("/")
         posted, query = scope["method"] == "POST", dict(parse_qsl(scope["query_string"].decode()))
         if place == "figures":
-            return self._watch() if posted else self._figures()
+            return self._figures(watch=posted)
         topic = self._topics.get(name[0])
         if topic is None:
             topic = self._topics[name[0]] = Topic(name[0], self._counts)
@@ -68,20 +68,19 @@ class Application:
             self._counts.waiting -= 1
         return {"next": topic.end, "records": topic.news(client, offset)} if here else None
 
-    def _watch(self) -> object:
-        self._heartbeat = Heartbeat()
-        self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
-        return {}
-
-    def _figures(self) -> object:
+    def _figures(self, *, watch: bool) -> object:
         if self._watching is not None:
             self._watching.cancel()
-        return {
+        figures = {
             "waiting": self._counts.waiting,
             "looks": self._counts.looks,
             "stall_ms": self._heartbeat.worst * 1e3,
             "processor_seconds": time.process_time(),
         }
+        if watch:
+            self._heartbeat = Heartbeat()
+            self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
+        return figures
 
 
 async def serve(way: str) -> None:

@@ -67,8 +67,7 @@ async def measure(server: Server) -> Sample:
         await clients.all_wait()
         await asyncio.sleep(SETTLED)
         waiting = resident_bytes(server.process_id)
-        parked = await clients.figures()
-        await clients.watch()
+        parked = await clients.figures(watch=True)
         began = time.perf_counter()
         await clients.post("news", "record")
         async with asyncio.timeout(PATIENCE):
