@@ -67,7 +67,7 @@ def test_every_case_gives_figures_for_the_tables(
 def test_every_server_gives_figures_for_the_tables(
     suite: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("longpoll.wake_all", "broker.idle"):
+    for module in ("longpoll.wakes", "broker.idle"):
         monkeypatch.setattr(sys.modules[f"benchmarks.suites.{module}"], "SETTLED", 0.1)
     setting = Setting(builds=("interpreted",), sizes=(3 if name == "wake" else 40,), times=20, seconds=0.1)
     # All ways to wait once; otherwise the first two, as each case starts a server.

@@ -19,7 +19,9 @@ import uvicorn
 
 from benchmarks.harness import event_loop
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
-from benchmarks.suites.longpoll.ways import WAYS, Counts, Receive, Topic, Way
+from benchmarks.suites.longpoll.ways import WAYS, Counts, Topic, Way
+from purgatory.web import ClientDisconnected
+from purgatory.web.long_poll import Receive
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.
@@ -59,14 +61,16 @@ class Application:
             # A client sends all of a record at once.
             topic.append((await receive())["body"].decode(), to)
             await self._way.notify(topic, to)
-            return {"next": topic.end}
+            return {"next": len(topic.records)}
         client, offset = query["client"], int(query["offset"])
         self._counts.waiting += 1
         try:
-            here = await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+            await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+        except ClientDisconnected:
+            return None
         finally:
             self._counts.waiting -= 1
-        return {"next": topic.end, "records": topic.news(client, offset)} if here else None
+        return {"next": len(topic.records), "records": topic.news(client, offset)}
 
     def _figures(self, *, watch: bool) -> object:
         if self._watching is not None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory.web import ClientDisconnected, poll
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+from purgatory.web.long_poll import Receive
 
 # Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
 # as long as the completion.
@@ -29,40 +27,33 @@ class Counts:
     waiting: int = 0
 
 
+@dataclass(slots=True)
 class Topic:
     """A log of records, each for all clients or for one. `has_news` is O(1)."""
 
-    __slots__ = ("_counts", "_newest", "_newest_for", "_records", "name")
-
-    def __init__(self, name: str, counts: Counts) -> None:
-        self.name = name
-        self._counts = counts
-        self._records: list[tuple[str | None, str]] = []
-        # The ends of the log behind the last record for all clients, and behind the last for each client.
-        self._newest = 0
-        self._newest_for: dict[str, int] = {}
-
-    @property
-    def end(self) -> int:
-        """The offset of the next record."""
-        return len(self._records)
+    name: str
+    counts: Counts
+    records: list[tuple[str | None, str]] = field(default_factory=list)
+    # The ends of the log behind the last record for all clients, and behind the last for each client.
+    newest: int = 0
+    newest_for: dict[str, int] = field(default_factory=dict)
 
     def append(self, value: str, to: str | None) -> None:
         """Add a record, for one client or, without, for all."""
-        self._records.append((to, value))
+        self.records.append((to, value))
         if to is None:
-            self._newest = self.end
+            self.newest = len(self.records)
         else:
-            self._newest_for[to] = self.end
+            self.newest_for[to] = len(self.records)
 
     def has_news(self, client: str, offset: int) -> bool:
         """Whether there is a record for this client from `offset` on."""
-        self._counts.looks += 1
-        return self._newest > offset or self._newest_for.get(client, 0) > offset
+        self.counts.looks += 1
+        return self.newest > offset or self.newest_for.get(client, 0) > offset
 
     def news(self, client: str, offset: int) -> list[str]:
         """The records for this client from `offset` on."""
-        return [value for to, value in self._records[offset:] if to is None or to == client]
+        return [value for to, value in self.records[offset:] if to is None or to == client]
 
 
 class DelayedPoll(DelayedOperation[None]):
@@ -92,10 +83,9 @@ class InPurgatory:
         self.polls = Purgatory("polls", slice_seconds=SLICE)
         self.polls.start()
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         delayed = DelayedPoll(topic, client, offset, seconds)
         await self.polls.try_complete_else_watch(delayed, delayed.watched)
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         if to is None:
@@ -107,13 +97,9 @@ class InPurgatory:
 class InPurgatoryUntilLeft(InPurgatory):
     """The same with `purgatory.web.poll`, which withdraws the operation when the client leaves."""
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         delayed = DelayedPoll(topic, client, offset, seconds)
-        try:
-            await poll(receive, self.polls, delayed, delayed.watched)
-        except ClientDisconnected:
-            return False
-        return True
+        await poll(receive, self.polls, delayed, delayed.watched)
 
 
 class OnCondition:
@@ -122,10 +108,9 @@ class OnCondition:
     def __init__(self) -> None:
         self._changed: dict[str, asyncio.Condition] = defaultdict(asyncio.Condition)
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news(topic, client, offset), seconds)
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         changed = self._changed[topic.name]
@@ -141,13 +126,14 @@ class OnCondition:
 class OnConditionUntilLeft(OnCondition):
     """The same, with a second task that listens to the client."""
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         waiting = asyncio.ensure_future(super().wait(topic, client, offset, seconds, receive))
         leaving = asyncio.ensure_future(_left(receive))
         done, others = await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in others:
             task.cancel()
-        return waiting in done
+        if waiting not in done:
+            raise ClientDisconnected("the client has left")
 
 
 async def _left(receive: Receive) -> None:
@@ -161,13 +147,12 @@ class OnFuture:
     def __init__(self) -> None:
         self._waiting: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         if not topic.has_news(client, offset):
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting[topic.name].append(future)
             self._waiting[topic.name, client].append(future)
             await future
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         for future in self._waiting.pop(topic.name if to is None else (topic.name, to), ()):
@@ -178,8 +163,8 @@ class OnFuture:
 Way = InPurgatory | OnCondition | OnFuture
 """How all requests of a server wait.
 
-`wait` returns when there is news for the client, or the time is over; False when the client has left.
-`notify` wakes the polls that one more record is for: those of one client, or all.
+`wait` returns when there is news for the client, or the time is over. Raises ClientDisconnected. `notify`
+wakes the polls that one more record is for: those of one client, or all.
 """
 
 SECTIONS: dict[str, dict[str, type[Way]]] = {
