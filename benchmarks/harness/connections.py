@@ -8,9 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-# Connections that are made at the same time.
-TOGETHER = 50
-
 Answer = tuple[Any, float]
 """What `parse` made of an answer, and when its last bytes came, by time.perf_counter()."""
 
@@ -61,14 +58,10 @@ async def connected(
     loop = asyncio.get_running_loop()
     connections: list[Connection] = []
     try:
-        while len(connections) < number:
-            together = min(TOGETHER, number - len(connections))
-            connecting = (
-                loop.create_connection(lambda: Connection(parse), *address) for _ in range(together)
-            )
-            for transport, connection in await asyncio.gather(*connecting):
-                connection.transport = transport
-                connections.append(connection)
+        for _ in range(number):
+            transport, connection = await loop.create_connection(lambda: Connection(parse), *address)
+            connection.transport = transport
+            connections.append(connection)
         yield connections
     finally:
         for connection in connections:
