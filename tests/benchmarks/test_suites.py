@@ -22,7 +22,6 @@ from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import sweep as load_sweep
 from benchmarks.suites.load.kafka_jvm import KafkaMissing
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
-from benchmarks.suites.longpoll import clients
 from benchmarks.suites.pipeline import suite as pipeline
 from benchmarks.suites.pipeline.suite import DUCKDB, ORDER, STEPS, Journal, most_left
 
@@ -67,7 +66,7 @@ def test_every_case_gives_figures_for_the_tables(
 def test_every_server_gives_figures_for_the_tables(
     suite: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("longpoll.wake_all", "broker.idle"):
+    for module in ("longpoll.wakes", "broker.idle"):
         monkeypatch.setattr(sys.modules[f"benchmarks.suites.{module}"], "SETTLED", 0.1)
     setting = Setting(builds=("interpreted",), sizes=(3 if name == "wake" else 40,), times=20, seconds=0.1)
     # All ways to wait once; otherwise the first two, as each case starts a server.
@@ -209,7 +208,7 @@ def test_no_less_was_alive_than_a_collection_left() -> None:
 def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_block() -> None:
     with (
         pytest.raises(RuntimeError, match=r"(?s)did not start:.*KeyError: 'hope'"),
-        clients.running("hope", "asyncio"),
+        processes.started("benchmarks.suites.longpoll.server", "hope", "asyncio"),
     ):
         pass
     with clusters.running("librdkafka's mock cluster") as cluster:

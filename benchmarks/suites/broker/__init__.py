@@ -12,8 +12,7 @@ shows what the client and the machine could do if the broker took no time.
 
 from benchmarks.harness.setting import Entry
 from benchmarks.suites.broker.idle import idle
-from benchmarks.suites.broker.throughput import throughput
-from benchmarks.suites.broker.wake import wake
+from benchmarks.suites.broker.records import throughput, wake
 
 BENCHMARKS = {
     "wake": Entry(wake, (20,), (100,)),

@@ -14,6 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table, percentile
+from benchmarks.harness.connections import connected
 from benchmarks.harness.processes import allow_open_files, processor_seconds, resident_bytes, stat_fields
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.broker.clusters import EXAMPLE, PATIENCE, TOPIC, Cluster, cases, running
@@ -24,8 +25,6 @@ from examples.broker.protocol.codec import encode_request
 SETTLED = 1.0
 # Longer than any measurement.
 MAX_WAIT = timedelta(minutes=10)
-# Connections that are made at the same time.
-_TOGETHER = 50
 
 
 def idle(setting: Setting, sizes: Sequence[int]) -> Benchmark:
@@ -66,34 +65,32 @@ def measure(name: str, polls: int, seconds: float) -> Sample:
 
 
 async def _measure(cluster: Cluster, polls: int, seconds: float, *, wakes: bool) -> Sample:
-    leader = cluster.leader()
     producer = Producer({**cluster.client_settings, "acks": "all", "linger.ms": 0})
-    connections: list[_Poll] = []
-    try:
+    await asyncio.sleep(SETTLED)
+    alone = await _processor_time(cluster, seconds)
+    at_first = resident_bytes(cluster.process_id)
+    async with connected(cluster.leader, polls, _response) as connections:
         await asyncio.sleep(SETTLED)
-        alone = await _processor_time(cluster, seconds)
-        at_first = resident_bytes(cluster.process_id)
-        for start in range(0, polls, _TOGETHER):
-            connecting = (_Poll.connected(leader) for _ in range(min(_TOGETHER, polls - start)))
-            connections += await asyncio.gather(*connecting)
-        await asyncio.sleep(SETTLED)
-        connected = resident_bytes(cluster.process_id)
-        for connection in connections:
-            connection.transport.write(_LONG_POLL)
+        connected_bytes = resident_bytes(cluster.process_id)
+        answers = [connection.ask(_LONG_POLL) for connection in connections]
         await asyncio.sleep(SETTLED)
         waiting = resident_bytes(cluster.process_id)
         sample = {
-            "poll_kib": (waiting - connected) / polls / 1024,
-            "connection_kib": (connected - at_first) / polls / 1024,
+            "poll_kib": (waiting - connected_bytes) / polls / 1024,
+            "connection_kib": (connected_bytes - at_first) / polls / 1024,
             "processor_ms": await _processor_time(cluster, seconds) * 1000,
             "alone_ms": alone * 1000,
         }
         if wakes:
-            sample |= await _wake(producer, connections)
-    finally:
-        for connection in connections:
-            connection.transport.close()
-        producer.flush(PATIENCE)
+            began = time.perf_counter()
+            producer.produce(TOPIC, b"news", partition=0)
+            producer.poll(0)
+            async with asyncio.timeout(PATIENCE):
+                woken = await asyncio.gather(*answers)
+            latencies = sorted((at - began) * 1000 for _, at in woken)
+            sample["wake_p50_ms"] = percentile(latencies, 50)
+            sample["wake_p99_ms"] = percentile(latencies, 99)
+    producer.flush(PATIENCE)
     return sample
 
 
@@ -104,40 +101,9 @@ async def _processor_time(cluster: Cluster, seconds: float) -> float:
     return (processor_seconds(stat_fields(cluster.process_id)) - before) / seconds
 
 
-async def _wake(producer: Producer, connections: list[_Poll]) -> Sample:
-    began = time.perf_counter()
-    producer.produce(TOPIC, b"news", partition=0)
-    producer.poll(0)
-    async with asyncio.timeout(PATIENCE):
-        arrivals = await asyncio.gather(*(connection.answered for connection in connections))
-    latencies = sorted((arrived - began) * 1000 for arrived in arrivals)
-    return {"wake_p50_ms": percentile(latencies, 50), "wake_p99_ms": percentile(latencies, 99)}
-
-
-class _Poll(asyncio.Protocol):
-    """A connection, and the one fetch on it. `answered` is the time of its answer."""
-
-    transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self.answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._received = b""
-
-    @classmethod
-    async def connected(cls, address: tuple[str, int]) -> _Poll:
-        poll = cls()
-        poll.transport, _ = await asyncio.get_running_loop().create_connection(lambda: poll, *address)
-        return poll
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        size = int.from_bytes(self._received[:4], "big")
-        if len(self._received) == 4 + size and not self.answered.done():
-            self.answered.set_result(time.perf_counter())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.answered.done():
-            self.answered.cancel()
+def _response(received: bytes) -> bytes | None:
+    """A whole response, which begins with its size."""
+    return received if len(received) == 4 + int.from_bytes(received[:4], "big") else None
 
 
 _PARTITION = FetchPartition(partition=i32(0), fetch_offset=i64(0), partition_max_bytes=i32(1 << 20))

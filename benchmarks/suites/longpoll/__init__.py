@@ -2,16 +2,15 @@
 
 One small ASGI application on uvicorn (`server`), in a process of its own, for every way of waiting (`ways`);
 only the waiting differs. The usual way is an `asyncio.Condition` for each topic and `asyncio.wait_for`. The
-`clients` are raw sockets in the process that measures. There are three benchmarks: one record wakes all polls
-(`wake-all`), it wakes the one poll of its topic among as many topics (`wake-topic`), or the one client it is
-for among all that poll the same topic (`wake-client`).
+clients are raw sockets in the process that measures (`wakes`). There are three benchmarks: one record wakes
+all polls (`wake-all`), it wakes the one poll of its topic among as many topics (`wake-topic`), or the one
+client it is for among all that poll the same topic (`wake-client`).
 
 Each is measured with servers that do not notice that a client has left, and with servers that do.
 """
 
 from benchmarks.harness.setting import Entry
-from benchmarks.suites.longpoll.wake_all import wake_all
-from benchmarks.suites.longpoll.wake_one import wake_client, wake_topic
+from benchmarks.suites.longpoll.wakes import wake_all, wake_client, wake_topic
 
 BENCHMARKS = {
     "wake-all": Entry(wake_all, (2_000,), (10_000,)),

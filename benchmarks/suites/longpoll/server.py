@@ -2,7 +2,7 @@
 
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
 /topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
-its loop was held since ``POST /figures``, which begins to watch the loop.
+its loop was held since ``POST /figures``, which does the same and begins to watch the loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import uvicorn
 
 from benchmarks.harness import event_loop
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
-from benchmarks.suites.longpoll.ways import WAYS, Counts, Receive, Topic, Way
+from benchmarks.suites.longpoll.ways import WAYS, Counts, Topic, Way
+from purgatory.web import ClientDisconnected
+from purgatory.web.long_poll import Receive
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.
@@ -33,77 +35,62 @@ class Application:
         self._way = way
         self._counts = Counts()
         self._topics: dict[str, Topic] = {}
-        self._watching: asyncio.Task[None] | None = None
         self._heartbeat = Heartbeat()
+        self._watching: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        method, (_, place, *name) = scope["method"], scope["path"].split("/")
-        query = dict(parse_qsl(scope["query_string"].decode()))
-        if place == "figures":
-            answer = self._watch() if method == "POST" else self._figures()
-        elif method == "POST":
-            answer = await self._post(self._topic(name[0]), await _body(receive), query)
-        else:
-            waited = await self._poll(self._topic(name[0]), query, receive)
-            if waited is None:
-                return
-            answer = waited
+        answer = await self._answer(scope, receive)
+        if answer is None:
+            return
         body = json.dumps(answer).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _poll(self, topic: Topic, query: dict[str, str], receive: Receive) -> object:
+    async def _answer(self, scope: MutableMapping[str, Any], receive: Receive) -> object | None:
+        """What to answer; None to a client that has left."""
+        _, place, *name = scope["path"].split("/")
+        posted, query = scope["method"] == "POST", dict(parse_qsl(scope["query_string"].decode()))
+        if place == "figures":
+            return self._figures(watch=posted)
+        topic = self._topics.get(name[0])
+        if topic is None:
+            topic = self._topics[name[0]] = Topic(name[0], self._counts)
+        if posted:
+            to = query.get("to")
+            # A client sends all of a record at once.
+            topic.append((await receive())["body"].decode(), to)
+            await self._way.notify(topic, to)
+            return {"next": len(topic.records)}
         client, offset = query["client"], int(query["offset"])
         self._counts.waiting += 1
         try:
-            here = await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+            await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+        except ClientDisconnected:
+            return None
         finally:
             self._counts.waiting -= 1
-        return {"next": topic.end, "records": topic.news(client, offset)} if here else None
+        return {"next": len(topic.records), "records": topic.news(client, offset)}
 
-    async def _post(self, topic: Topic, value: str, query: dict[str, str]) -> object:
-        to = query.get("to")
-        topic.append(value, to)
-        await self._way.notify(topic, to)
-        return {"next": topic.end}
-
-    def _topic(self, name: str) -> Topic:
-        topic = self._topics.get(name)
-        if topic is None:
-            topic = self._topics[name] = Topic(name, self._counts)
-        return topic
-
-    def _watch(self) -> object:
-        self._heartbeat = Heartbeat()
-        self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
-        return {}
-
-    def _figures(self) -> object:
+    def _figures(self, *, watch: bool) -> object:
         if self._watching is not None:
             self._watching.cancel()
-            self._watching = None
-        return {
+        figures = {
             "waiting": self._counts.waiting,
             "looks": self._counts.looks,
             "stall_ms": self._heartbeat.worst * 1e3,
             "processor_seconds": time.process_time(),
         }
+        if watch:
+            self._heartbeat = Heartbeat()
+            self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
+        return figures
 
 
-async def _body(receive: Receive) -> str:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return body.decode()
-
-
-async def _serve(way: Way) -> None:
-    await way.start()
+async def serve(way: str) -> None:
+    """Print the address, and serve until killed."""
     config = uvicorn.Config(
-        Application(way),
+        Application(WAYS[way]()),
         port=0,
         http="httptools",
         ws="none",
@@ -117,19 +104,9 @@ async def _serve(way: Way) -> None:
     listening = config.bind_socket()
     # Before the address is printed, as the reader connects at once.
     listening.listen(BACKLOG)
-    host, port = listening.getsockname()
-    print(f"{host} {port}", flush=True)
+    print(*listening.getsockname(), flush=True)
     await uvicorn.Server(config).serve([listening])
 
 
-def main(way: str, loop: str) -> None:
-    """Print the address, and serve until killed."""
-
-    async def serve() -> None:
-        await _serve(WAYS[way][1]())
-
-    event_loop.run(loop, serve())
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    event_loop.run(sys.argv[2], serve(sys.argv[1]))

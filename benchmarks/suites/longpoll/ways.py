@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
-from benchmarks.harness.benchmark import Case, Sample
 from purgatory import DelayedOperation, Purgatory
 from purgatory.web import ClientDisconnected, poll
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+from purgatory.web.long_poll import Receive
 
 # Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
 # as long as the completion.
@@ -31,58 +27,33 @@ class Counts:
     waiting: int = 0
 
 
+@dataclass(slots=True)
 class Topic:
     """A log of records, each for all clients or for one. `has_news` is O(1)."""
 
-    __slots__ = ("_counts", "_newest", "_newest_for", "_records", "name")
-
-    def __init__(self, name: str, counts: Counts) -> None:
-        self.name = name
-        self._counts = counts
-        self._records: list[tuple[str | None, str]] = []
-        # The ends of the log behind the last record for all clients, and behind the last for each client.
-        self._newest = 0
-        self._newest_for: dict[str, int] = {}
-
-    @property
-    def end(self) -> int:
-        """The offset of the next record."""
-        return len(self._records)
+    name: str
+    counts: Counts
+    records: list[tuple[str | None, str]] = field(default_factory=list)
+    # The ends of the log behind the last record for all clients, and behind the last for each client.
+    newest: int = 0
+    newest_for: dict[str, int] = field(default_factory=dict)
 
     def append(self, value: str, to: str | None) -> None:
         """Add a record, for one client or, without, for all."""
-        self._records.append((to, value))
+        self.records.append((to, value))
         if to is None:
-            self._newest = self.end
+            self.newest = len(self.records)
         else:
-            self._newest_for[to] = self.end
+            self.newest_for[to] = len(self.records)
 
     def has_news(self, client: str, offset: int) -> bool:
         """Whether there is a record for this client from `offset` on."""
-        self._counts.looks += 1
-        return self._newest > offset or self._newest_for.get(client, 0) > offset
+        self.counts.looks += 1
+        return self.newest > offset or self.newest_for.get(client, 0) > offset
 
     def news(self, client: str, offset: int) -> list[str]:
         """The records for this client from `offset` on."""
-        return [value for to, value in self._records[offset:] if to is None or to == client]
-
-
-class Way(ABC):
-    """One way to wait, for all requests of a server."""
-
-    async def start(self) -> None:  # noqa: B027  # nothing to start, by default
-        """Start what the way needs."""
-
-    async def close(self) -> None:  # noqa: B027  # nothing to end, by default
-        """End it."""
-
-    @abstractmethod
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
-        """Wait until there is news, or the time is over. False when the client has left."""
-
-    @abstractmethod
-    async def notify(self, topic: Topic, to: str | None) -> None:
-        """Wake the polls that one more record is for: those of one client, or all."""
+        return [value for to, value in self.records[offset:] if to is None or to == client]
 
 
 class DelayedPoll(DelayedOperation[None]):
@@ -105,22 +76,16 @@ class DelayedPoll(DelayedOperation[None]):
         return self._topic.name, (self._topic.name, self._client)
 
 
-class InPurgatory(Way):
-    """An awaited operation for each poll."""
+class InPurgatory:
+    """An awaited operation for each poll. Made on the running loop."""
 
     def __init__(self) -> None:
         self.polls = Purgatory("polls", slice_seconds=SLICE)
-
-    async def start(self) -> None:
         self.polls.start()
 
-    async def close(self) -> None:
-        await self.polls.aclose()
-
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         delayed = DelayedPoll(topic, client, offset, seconds)
         await self.polls.try_complete_else_watch(delayed, delayed.watched)
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         if to is None:
@@ -132,25 +97,20 @@ class InPurgatory(Way):
 class InPurgatoryUntilLeft(InPurgatory):
     """The same with `purgatory.web.poll`, which withdraws the operation when the client leaves."""
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         delayed = DelayedPoll(topic, client, offset, seconds)
-        try:
-            await poll(receive, self.polls, delayed, delayed.watched)
-        except ClientDisconnected:
-            return False
-        return True
+        await poll(receive, self.polls, delayed, delayed.watched)
 
 
-class OnCondition(Way):
+class OnCondition:
     """The usual way: a condition for each topic, and a timeout around it."""
 
     def __init__(self) -> None:
         self._changed: dict[str, asyncio.Condition] = defaultdict(asyncio.Condition)
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news(topic, client, offset), seconds)
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         changed = self._changed[topic.name]
@@ -166,13 +126,14 @@ class OnCondition(Way):
 class OnConditionUntilLeft(OnCondition):
     """The same, with a second task that listens to the client."""
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         waiting = asyncio.ensure_future(super().wait(topic, client, offset, seconds, receive))
         leaving = asyncio.ensure_future(_left(receive))
         done, others = await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
         for task in others:
             task.cancel()
-        return waiting in done
+        if waiting not in done:
+            raise ClientDisconnected("the client has left")
 
 
 async def _left(receive: Receive) -> None:
@@ -180,19 +141,18 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-class OnFuture(Way):
+class OnFuture:
     """The floor: a future, and nothing that ever times out. A poll does not look whether there is news."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
 
-    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> bool:
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
         if not topic.has_news(client, offset):
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting[topic.name].append(future)
             self._waiting[topic.name, client].append(future)
             await future
-        return True
 
     async def notify(self, topic: Topic, to: str | None) -> None:
         for future in self._waiting.pop(topic.name if to is None else (topic.name, to), ()):
@@ -200,22 +160,23 @@ class OnFuture(Way):
                 future.set_result(None)
 
 
-# By the names on the server's command line, with the names in the tables.
-WAYS: dict[str, tuple[str, type[Way]]] = {
-    "purgatory": ("purgatory", InPurgatory),
-    "condition": ("Condition + wait_for", OnCondition),
-    "purgatory-until-left": ("purgatory.web.poll", InPurgatoryUntilLeft),
-    "condition-until-left": ("Condition + wait_for + task", OnConditionUntilLeft),
-    "future": ("a future, no timeout (floor)", OnFuture),
-}
-SECTIONS = {
-    "does not notice that a client leaves": ("purgatory", "condition", "future"),
-    "withdraws the poll of a client that leaves": ("purgatory-until-left", "condition-until-left"),
-}
+Way = InPurgatory | OnCondition | OnFuture
+"""How all requests of a server wait.
 
+`wait` returns when there is news for the client, or the time is over. Raises ClientDisconnected. `notify`
+wakes the polls that one more record is for: those of one client, or all.
+"""
 
-def cases(measured: Callable[[str], Callable[[], Sample]]) -> tuple[Case, ...]:
-    """All ways, in sections by what they do when a client leaves."""
-    return tuple(
-        Case(section, WAYS[way][0], measured(way)) for section, ways in SECTIONS.items() for way in ways
-    )
+SECTIONS: dict[str, dict[str, type[Way]]] = {
+    "does not notice that a client leaves": {
+        "purgatory": InPurgatory,
+        "Condition + wait_for": OnCondition,
+        "a future, no timeout (floor)": OnFuture,
+    },
+    "withdraws the poll of a client that leaves": {
+        "purgatory.web.poll": InPurgatoryUntilLeft,
+        "Condition + wait_for + task": OnConditionUntilLeft,
+    },
+}
+# By their names on the server's command line.
+WAYS = {way.__name__: way for ways in SECTIONS.values() for way in ways.values()}
