@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import pickle
 from array import array
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import Self
 
-# The distance of the third quartile from the median in a normal distribution, in standard deviations.
-QUARTILE = 0.6744897501960817
+from benchmarks.harness.load_test import Distribution
+
 # Any seed: all designs get the same requests.
 SEED = 1
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Times to completion, log-normal with this median and third quartile. What takes longer expires."""
-
-    p50_ms: float
-    p75_ms: float
-    timeout_ms: float = 200.0
-    # The keys that a request watches.
-    keys: int = 3
-
-    @property
-    def name(self) -> str:
-        """The distribution's name in tables."""
-        return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
-
-    def draw(self, random: Random) -> float:
-        """A time to completion in seconds."""
-        sigma = math.log(self.p75_ms / self.p50_ms) / QUARTILE
-        return random.lognormvariate(math.log(self.p50_ms), sigma) / 1e3
-
 
 # Those of the design note. 8 % of the requests expire in the first, half of them in the second.
 DISTRIBUTIONS = (Distribution(20.0, 60.0), Distribution(200.0, 400.0))
@@ -51,7 +26,7 @@ class Load:
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.distribution.name}, {self.rate:,} requests/s"
+        return f"{self.distribution.name}, {self.rate:,}/s"
 
 
 @dataclass(frozen=True)
@@ -74,9 +49,9 @@ class Plan:
     completes: bytearray
 
     @classmethod
-    def draw(cls, load: Load, seed: int = SEED) -> Self:
-        """A plan for `load`, always the same for a seed. Raises ValueError when it has no request."""
-        random = Random(seed)
+    def draw(cls, load: Load) -> Self:
+        """The plan for `load`, always the same."""
+        random = Random(SEED)
         distribution = load.distribution
         timeout = distribution.timeout_ms / 1e3
         arrivals = array("d")
@@ -90,8 +65,6 @@ class Plan:
             completes.append(latency < timeout)
             arrivals.append(now)
             now += random.expovariate(load.rate)
-        if not arrivals:
-            raise ValueError(f"no request arrives: {load} for {load.seconds:g} s")
         completions.sort()
         ends = array("d", [*(when for when, _ in completions), inf])
         completing = array("q", [request for _, request in completions])
@@ -103,34 +76,8 @@ class Plan:
 
     def tail(self, sent: int) -> float:
         """The time from the arrival of the last of `sent` requests to the planned end of all of them."""
-        last = self.arrivals[sent - 1]
-        expiring = self.completes.rfind(0, 0, sent)
-        end = self.arrivals[expiring] + self.timeout if expiring >= 0 else last
-        for at in reversed(range(len(self.completing))):
-            if self.completing[at] < sent:
-                end = max(end, self.completions[at])
-                break
-        return end - last
-
-    @classmethod
-    def file(cls, load: Load, directory: Path) -> Path:
-        """The file with the plan for `load`, which is made if it is not there. One plan is kept at a time.
-
-        A plan is large, and drawing it takes about as long as following it.
-        """
-        distribution = load.distribution
-        name = f"{distribution.p50_ms:g}-{distribution.p75_ms:g}-{load.rate}-{load.seconds:g}"
-        file = directory / name
-        if not file.exists():
-            for earlier in directory.iterdir():
-                earlier.unlink()
-            file.write_bytes(pickle.dumps(cls.draw(load), protocol=5))
-        return file
-
-    @classmethod
-    def read(cls, file: Path) -> Self:
-        """The plan in a file, which must be one of our own, because it is a pickle."""
-        plan = pickle.loads(file.read_bytes())
-        if not isinstance(plan, cls):
-            raise TypeError(f"{file} holds no plan but {plan!r}")
-        return plan
+        ends = [arrival + self.timeout for arrival in self.arrivals[:sent]]
+        for when, request in zip(self.completions, self.completing, strict=False):
+            if request < sent:
+                ends[request] = when
+        return max(ends) - self.arrivals[sent - 1]
