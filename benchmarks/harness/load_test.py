@@ -14,12 +14,10 @@ A run of one design under load gives a sample with these metrics, as far as the 
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import takewhile
-from random import Random
 from typing import Any, Self
 
 from benchmarks.harness.benchmark import Sample
@@ -30,8 +28,6 @@ BEHIND_MS = 100.0
 # A design is not measured further after so many rates in a row that saturate it: one may be the machine's
 # fault.
 ENOUGH = 2
-# The distance of the third quartile from the median in a normal distribution, in standard deviations.
-QUARTILE = 0.6744897501960817
 # Measured beside the designs: what each of them spends on the load itself.
 GENERATOR = "the generator alone"
 
@@ -50,11 +46,6 @@ class Distribution:
     def name(self) -> str:
         """The distribution's name in tables."""
         return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
-
-    def draw(self, random: Random) -> float:
-        """A time to completion in seconds."""
-        sigma = math.log(self.p75_ms / self.p50_ms) / QUARTILE
-        return random.lognormvariate(math.log(self.p50_ms), sigma) / 1e3
 
 
 class Curve(dict[int, list[Sample]]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.harness import tables
-from benchmarks.harness.load_test import Curve, LoadTest, Sweep
+from benchmarks.harness.load_test import LoadTest, Sweep
 from benchmarks.harness.report import markdown
 from benchmarks.harness.report.charts import Panel, line_chart
 from benchmarks.harness.report.markdown import Page
@@ -30,8 +30,6 @@ PANELS = {
     "late_p99_ms": "p99 lateness, milliseconds",
     "held": "watch-list entries held at the end",
 }
-# The others are in proportion to the rate as long as a design keeps up, which linear scales show.
-LOGARITHMIC = "late_p99_ms"
 
 
 def load_page(origin: str, load: LoadTest) -> Page:
@@ -51,16 +49,18 @@ def load_page(origin: str, load: LoadTest) -> Page:
         charts[file] = _chart(sweep)
         alt = "Achieved rate, processor time, p99 lateness and entries held against the target rate"
         paragraphs.append(markdown.image(f"{alt}, {distribution.name}.", file))
-        rows = [[markdown.escape(name), *_limits(curve)] for name, curve in sweep.designs.items()]
+        rows = [
+            [markdown.escape(name), _rate(curve.kept_up_to, "-"), _rate(curve.saturated_at, "no rate tried")]
+            for name, curve in sweep.designs.items()
+        ]
         paragraphs.append(markdown.table(["", "keeps up to, requests/s", "saturated at"], rows))
         figures = markdown.table(["target/s", *COLUMNS.values()], _rows(sweep))
         paragraphs.append(f"<details>\n<summary>All figures</summary>\n\n{figures}\n</details>")
     return Page("load", TITLE, markdown.page(*paragraphs), charts)
 
 
-def _limits(curve: Curve) -> Iterator[str]:
-    yield "-" if curve.kept_up_to is None else f"{curve.kept_up_to:,}"
-    yield "no rate tried" if curve.saturated_at is None else f"{curve.saturated_at:,}"
+def _rate(rate: int | None, otherwise: str) -> str:
+    return otherwise if rate is None else f"{rate:,}"
 
 
 def _rows(sweep: Sweep) -> Iterator[Sequence[str]]:
@@ -82,5 +82,7 @@ def _chart(sweep: Sweep) -> str:
                 figures = curve.figures(rate, metric)
                 if figures:
                     lines.setdefault(name, {})[rate] = figures
-        panels.append(Panel(title, lines, logarithmic_x=False, logarithmic_y=metric == LOGARITHMIC))
+        # The others are in proportion to the rate as long as a design keeps up, which linear scales show.
+        logarithmic = metric == "late_p99_ms"
+        panels.append(Panel(title, lines, logarithmic_x=False, logarithmic_y=logarithmic))
     return line_chart(panels, "target, requests/s")

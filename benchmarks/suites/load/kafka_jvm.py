@@ -67,19 +67,13 @@ def measure(command: Sequence[str], load: Load, _: Path) -> Sample:
     Its rate is that of the generator thread alone; it does not tell lateness, memory and watch lists. The
     processor time includes the just-in-time compiler. Raises RuntimeError when the test fails.
     """
-    requests = round(load.rate * max(SECONDS, load.seconds))
-    output = output_of([*command, TEST, *options(load, requests)], f"{TEST} at {load}")
-    return parse(output, requests)
-
-
-def options(load: Load, requests: int) -> list[str]:
-    """The options of the test: times are in milliseconds, and requests carry no data."""
-    distribution = load.distribution
-    given = (
+    distribution, requests = load.distribution, round(load.rate * max(SECONDS, load.seconds))
+    # Times are in milliseconds. Requests carry no data.
+    options = (
         f"--num {requests} --rate {load.rate} --keys {distribution.keys} --pct50 {distribution.p50_ms:g} "
         f"--pct75 {distribution.p75_ms:g} --timeout {distribution.timeout_ms:.0f} --size 0"
     )
-    return given.split()
+    return parse(output_of([*command, TEST, *options.split()], f"{TEST} at {load}"), requests)
 
 
 def parse(output: str, requests: int) -> Sample:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from math import inf
+from math import inf, log
 from random import Random
 from typing import Self
 
 from benchmarks.harness.load_test import Distribution
 
+# The distance of the third quartile from the median in a normal distribution, in standard deviations.
+QUARTILE = 0.6744897501960817
 # Any seed: all designs get the same requests.
 SEED = 1
 
@@ -54,12 +56,14 @@ class Plan:
         random = Random(SEED)
         distribution = load.distribution
         timeout = distribution.timeout_ms / 1e3
+        mean = log(distribution.p50_ms)
+        deviation = log(distribution.p75_ms / distribution.p50_ms) / QUARTILE
         arrivals = array("d")
         completions: list[tuple[float, int]] = []
         completes = bytearray()
         now = random.expovariate(load.rate)
         while now < load.seconds:
-            latency = distribution.draw(random)
+            latency = random.lognormvariate(mean, deviation) / 1e3
             if latency < timeout:
                 completions.append((now + latency, len(arrivals)))
             completes.append(latency < timeout)

@@ -106,20 +106,16 @@ def show(swept: Sweep, console: Console) -> None:
     reference = statistics.median(cost(swept, next(iter(swept.designs)), rate))
     for name, curve in swept.designs.items():
         costs, late = cost(swept, name, rate), curve.figures(rate, "late_p99_ms")
+        others = (curve.figures(rate, metric) for metric in ("late_p50_ms", "held", "rss_mb"))
         grid.add_row(
             name,
             f"{curve.kept_up_to:,}/s" if curve.kept_up_to else "-",
             tables.spread(costs),
             tables.figure(statistics.median(costs) / reference) if reference > 0 else "-",
             tables.spread(late) if late else "-",
-            *(_median(curve.figures(rate, metric)) for metric in ("late_p50_ms", "held", "rss_mb")),
+            *(tables.figure(statistics.median(each)) if each else "-" for each in others),
         )
     tables.print_grid(console, grid, COSTS_NOTE)
-
-
-def _median(figures: Sequence[float]) -> str:
-    # The zero turns a negative zero, of what is just early, into the usual one.
-    return f"{round(statistics.median(figures), 1) + 0.0:,.10g}" if figures else "-"
 
 
 def common_rate(swept: Sweep) -> int:

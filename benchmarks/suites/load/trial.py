@@ -121,12 +121,6 @@ class Generator(Tally):
             await asyncio.sleep(PAUSE)
         self.sent, self.started, self.over = sent, started, over
 
-    @property
-    def behind(self) -> float:
-        """By how many seconds the last arrival came later than planned."""
-        last = self.sent - 1
-        return self.arrived_at[last] - self.started - self.plan.arrivals[last]
-
     async def expirations(self) -> None:
         """Wait until all requests that were sent have ended.
 
@@ -141,14 +135,15 @@ class Generator(Tally):
             raise AssertionError(f"{once} of {self.sent} requests ended once, of {self.completed} ends")
 
     def figures(self, seconds: float, cpu_seconds: float) -> dict[str, float]:
-        """The sample of a run in which the requests took so many seconds."""
-        rate, behind_ms = self.sent / seconds, self.behind * 1e3
-        return {"achieved": rate, "behind_ms": behind_ms, "sent": self.sent, "cpu_seconds": cpu_seconds}
-
-    def lateness_ms(self) -> list[float]:
-        """How much later than its timeout each request expired that expired, ascending."""
-        times = zip(self.arrived_at, self.expired_at, strict=True)
-        return sorted((expired - arrived - self.plan.timeout) * 1e3 for arrived, expired in times if expired)
+        """What any run tells, where the requests took so many seconds."""
+        last = self.sent - 1
+        behind = self.arrived_at[last] - self.started - self.plan.arrivals[last]
+        return {
+            "achieved": self.sent / seconds,
+            "behind_ms": behind * 1e3,
+            "sent": self.sent,
+            "cpu_seconds": cpu_seconds,
+        }
 
 
 class CountsEnds:
@@ -230,7 +225,8 @@ async def measure(
     figures = generator.figures(over - generator.started - plan.tail(generator.sent), spent)
     figures |= {"completed": generator.completed - generator.expired, "expired": generator.expired}
     figures["held"] = held
-    late = generator.lateness_ms()
+    times = zip(generator.arrived_at, generator.expired_at, strict=True)
+    late = sorted((expired - arrived - timeout) * 1e3 for arrived, expired in times if expired)
     if late:
         figures |= {"late_p50_ms": percentile(late, 50), "late_p99_ms": percentile(late, 99)}
     if sizes:
@@ -245,7 +241,7 @@ async def measure_generator(plan: Plan, clock: Clock = time.monotonic) -> Sample
     before = time.process_time()
     await generator.walk(lambda number: number, lambda _: None)
     spent = time.process_time() - before
-    return generator.figures(plan.arrivals[generator.sent - 1] + generator.behind, spent)
+    return generator.figures(generator.arrived_at[generator.sent - 1] - generator.started, spent)
 
 
 async def sample(sizes: list[int]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suites.load.kafka_jvm import INTEGRITY, java_command, libraries, measure, options, parse
+from benchmarks.suites.load.kafka_jvm import INTEGRITY, java_command, libraries, measure, parse
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
 
 # As it was printed for 300,000 requests at 100,000/s.
@@ -66,19 +66,15 @@ def test_another_output_is_refused_and_shown(output: str) -> None:
     assert output in str(error.value)
 
 
-def test_it_gets_the_load_as_options() -> None:
-    assert " ".join(options(LOAD, 5)) == (
-        "--num 5 --rate 100000 --keys 3 --pct50 20 --pct75 60 --timeout 200 --size 0"
-    )
-
-
-def test_it_is_run_with_as_many_requests_as_arrive_in_the_time(tmp_path: Path) -> None:
+def test_it_gets_the_load_as_options_with_as_many_requests_as_arrive_in_the_time(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(OUTPUT)
     java = program(tmp_path, "java", f'echo "$@" > {tmp_path}/arguments; cat {tmp_path}/output')
     measured = measure([str(java), "-cp", "jars"], LOAD, tmp_path)
     assert measured == parse(OUTPUT, 400_000)
-    arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("-cp jars kafka.TestPurgatoryPerformance --num 400000 --rate 100000 ")
+    assert (tmp_path / "arguments").read_text() == (
+        "-cp jars kafka.TestPurgatoryPerformance --num 400000 --rate 100000 --keys 3 --pct50 20 --pct75 60 "
+        "--timeout 200 --size 0\n"
+    )
 
 
 @pytest.mark.usefixtures("bin_directory")
