@@ -21,7 +21,7 @@ from benchmarks.harness.setting import Setting, benchmarks_of
 from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import kafka_jvm
 from benchmarks.suites.load import sweep as load_sweep
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.longpoll import clients
 from benchmarks.suites.pipeline import agreement
 from benchmarks.suites.pipeline import suite as pipeline
@@ -128,16 +128,16 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
     log: list[tuple[str, float]] = []
 
     def fake(name: str, limit: float) -> load_sweep.Measure:
-        def measure(load: Load, _: Path) -> Sample:
-            log.append((name, load.rate))
-            achieved, spent = min(load.rate, limit), load.rate * (5e-6 if name != GENERATOR else 1e-6)
-            return {"achieved": achieved, "behind_ms": 1.0, "sent": load.rate, "cpu_seconds": spent}
+        def measure(plan: Plan, _: Path) -> Sample:
+            log.append((name, plan.rate))
+            achieved, spent = min(plan.rate, limit), plan.rate * (5e-6 if name != GENERATOR else 1e-6)
+            return {"achieved": achieved, "behind_ms": 1.0, "sent": plan.rate, "cpu_seconds": spent}
 
         return measure
 
     designs = {name: fake(name, limit) for name, limit in (limits | {GENERATOR: 1e9}).items()}
-    loads = [Load(DISTRIBUTIONS[0], rate, 1.0) for rate in rates]
-    return load_sweep.sweep(loads, designs, 3, Console(quiet=True)), log
+    test = next(load_sweep.run(Setting(sizes=rates), 3, Console(quiet=True), designs))
+    return test.sweeps[0], log
 
 
 def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them() -> None:

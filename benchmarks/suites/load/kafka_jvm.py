@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.harness.benchmark import Sample
 from benchmarks.harness.processes import output_of
-from benchmarks.suites.load.plan import Load
+from benchmarks.suites.load.plan import Plan
 
 TEST = "kafka.TestPurgatoryPerformance"
 # A new JVM is slow for about a second, and each run has a new one: so a run takes at least so many seconds.
@@ -61,19 +61,19 @@ def libraries() -> Path:
     return directory / "node_modules" / PACKAGE / "kafka" / "libs"
 
 
-def measure(command: Sequence[str], load: Load, _: Path) -> Sample:
+def measure(command: Sequence[str], plan: Plan, _: Path) -> Sample:
     """Run the test once, which draws requests of its own, from the same distributions.
 
     Its rate is that of the generator thread alone; it does not tell lateness, memory and watch lists. The
     processor time includes the just-in-time compiler. Raises RuntimeError when the test fails.
     """
-    distribution, requests = load.distribution, round(load.rate * max(SECONDS, load.seconds))
+    distribution, requests = plan.distribution, round(plan.rate * max(SECONDS, plan.seconds))
     # Times are in milliseconds. Requests carry no data.
     options = (
-        f"--num {requests} --rate {load.rate} --keys {distribution.keys} --pct50 {distribution.p50_ms:g} "
+        f"--num {requests} --rate {plan.rate} --keys {distribution.keys} --pct50 {distribution.p50_ms:g} "
         f"--pct75 {distribution.p75_ms:g} --timeout {distribution.timeout_ms:.0f} --size 0"
     )
-    return parse(output_of([*command, TEST, *options.split()], f"{TEST} at {load}"), requests)
+    return parse(output_of([*command, TEST, *options.split()], f"{TEST} at {plan}"), requests)
 
 
 def parse(output: str, requests: int) -> Sample:

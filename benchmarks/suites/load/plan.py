@@ -20,28 +20,15 @@ DISTRIBUTIONS = (Distribution(20.0, 60.0), Distribution(200.0, 400.0))
 
 
 @dataclass(frozen=True)
-class Load:
-    """Requests at a rate per second, for some seconds."""
-
-    distribution: Distribution
-    rate: int
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.distribution.name}, {self.rate:,}/s"
-
-
-@dataclass(frozen=True)
 class Plan:
-    """The times when requests arrive, and when those complete that do so before their timeout.
+    """The times when requests arrive, for some seconds, and when those complete that do so in time.
 
     All times are seconds from the start of the run, ascending; requests are numbered as they arrive. Both
     lists of times end with infinity, which spares the generator a look at their length.
     """
 
-    timeout: float
-    keys: int
-    # For so long requests arrive.
+    distribution: Distribution
+    rate: int
     seconds: float
     arrivals: array[float]
     completions: array[float]
@@ -51,36 +38,44 @@ class Plan:
     completes: bytearray
 
     @classmethod
-    def draw(cls, load: Load) -> Self:
-        """The plan for `load`, always the same."""
+    def draw(cls, distribution: Distribution, rate: int, seconds: float) -> Self:
+        """A plan with so many requests per second, always the same."""
         random = Random(SEED)
-        distribution = load.distribution
         timeout = distribution.timeout_ms / 1e3
         mean = log(distribution.p50_ms)
         deviation = log(distribution.p75_ms / distribution.p50_ms) / QUARTILE
         arrivals = array("d")
         completions: list[tuple[float, int]] = []
         completes = bytearray()
-        now = random.expovariate(load.rate)
-        while now < load.seconds:
+        now = random.expovariate(rate)
+        while now < seconds:
             latency = random.lognormvariate(mean, deviation) / 1e3
             if latency < timeout:
                 completions.append((now + latency, len(arrivals)))
             completes.append(latency < timeout)
             arrivals.append(now)
-            now += random.expovariate(load.rate)
+            now += random.expovariate(rate)
         completions.sort()
         ends = array("d", [*(when for when, _ in completions), inf])
         completing = array("q", [request for _, request in completions])
         arrivals.append(inf)
-        return cls(timeout, distribution.keys, load.seconds, arrivals, ends, completing, completes)
+        return cls(distribution, rate, seconds, arrivals, ends, completing, completes)
+
+    def __str__(self) -> str:
+        return f"{self.distribution.name}, {self.rate:,}/s"
+
+    @property
+    def timeout(self) -> float:
+        """The timeout of every request."""
+        return self.distribution.timeout_ms / 1e3
 
     def __len__(self) -> int:
         return len(self.completes)
 
     def tail(self, sent: int) -> float:
         """The time from the arrival of the last of `sent` requests to the planned end of all of them."""
-        ends = [arrival + self.timeout for arrival in self.arrivals[:sent]]
+        timeout = self.timeout
+        ends = [arrival + timeout for arrival in self.arrivals[:sent]]
         for when, request in zip(self.completions, self.completing, strict=False):
             if request < sent:
                 ends[request] = when

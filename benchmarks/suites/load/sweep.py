@@ -20,7 +20,7 @@ from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, LoadTest, S
 from benchmarks.harness.processes import output_of
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.load import kafka_jvm
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
 QUICK_RATES = (25_000, 100_000, 200_000, 400_000)
 RATES = (25_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
@@ -35,12 +35,38 @@ COSTS_NOTE = (
     "growth of the process."
 )
 
-# Measures a design once, under a load and by the plan in a file.
-Measure = Callable[[Load, Path], Sample]
+# Measures a design once, by a plan, which is in a file as well.
+Measure = Callable[[Plan, Path], Sample]
 
 
-def run(setting: Setting, repetitions: int, console: Console) -> Iterator[LoadTest]:
+def run(
+    setting: Setting, repetitions: int, console: Console, designs: Mapping[str, Measure] | None = None
+) -> Iterator[LoadTest]:
     """Measure one distribution after the other. Gives the test, as far as it has come, after each."""
+    designs = designs or all_designs(setting, console)
+    sweeps = []
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "plan")
+        for distribution in DISTRIBUTIONS:
+            swept = Sweep(distribution, {name: Curve() for name in designs})
+            sweeps.append(swept)
+            for rate in setting.sizes or (RATES if setting.full else QUICK_RATES):
+                running = [name for name, curve in swept.designs.items() if not curve.finished]
+                if not running:
+                    break
+                plan = Plan.draw(distribution, rate, setting.seconds)
+                # Drawing a plan takes about as long as following it.
+                file.write_bytes(pickle.dumps(plan, protocol=5))
+                for name in turns(running, repetitions):
+                    sample = designs[name](plan, file)
+                    swept.curves[name].setdefault(rate, []).append(sample)
+                    console.print(f"{plan}: {name}: {sample['achieved']:,.0f}/s", soft_wrap=True)
+            show(swept, console)
+            yield LoadTest(setting.seconds, sweeps)
+
+
+def all_designs(setting: Setting, console: Console) -> Mapping[str, Measure]:
+    """How to measure each design, and the generator. Says whether Kafka itself is among them."""
     loop, builds = setting.loop, setting.builds
     designs: dict[str, Measure] = {}
     for build in builds:
@@ -54,47 +80,29 @@ def run(setting: Setting, repetitions: int, console: Console) -> Iterator[LoadTe
     except (OSError, RuntimeError) as reason:
         line = f"Kafka's own test is left out: {reason}.\n"
     console.print(line, width=tables.WIDTH)
-    designs[GENERATOR] = partial(trial, GENERATOR, loop, builds[0])
-    rates = setting.sizes or (RATES if setting.full else QUICK_RATES)
-    sweeps = []
-    for distribution in DISTRIBUTIONS:
-        loads = [Load(distribution, rate, setting.seconds) for rate in rates]
-        sweeps.append(sweep(loads, designs, repetitions, console))
-        show(sweeps[-1], console)
-        yield LoadTest(setting.seconds, sweeps)
+    return designs | {GENERATOR: partial(trial, GENERATOR, loop, builds[0])}
 
 
-def trial(design: str, loop: str, build: Build, load: Load, plan: Path) -> Sample:
+def trial(design: str, loop: str, build: Build, plan: Plan, file: Path) -> Sample:
     """Measure a design once in a new Python process, which imports this build.
 
     Raises RuntimeError when that fails.
     """
-    command = [sys.executable, "-m", "benchmarks.suites.load.trial", design, loop, str(plan)]
-    sample: Sample = json.loads(output_of(command, f"{design} at {load}", env=environment(build)))
+    command = [sys.executable, "-m", "benchmarks.suites.load.trial", design, loop, str(file)]
+    sample: Sample = json.loads(output_of(command, f"{design} at {plan}", env=environment(build)))
     return sample
 
 
-def sweep(loads: Sequence[Load], designs: Mapping[str, Measure], repetitions: int, console: Console) -> Sweep:
-    """Measure all designs at each rate in turns, so that a slow spell of the machine falls on all of them.
+def turns(designs: Sequence[str], repetitions: int) -> Iterator[str]:
+    """Each design once, then each a second time, so that a slow spell of the machine falls on all of them.
 
-    The generator alone is measured at each rate, too, but once: it varies little.
+    Each round begins with another one. The generator alone is measured once: it varies little.
     """
-    swept = Sweep(loads[0].distribution, {name: Curve() for name in designs})
-    with tempfile.TemporaryDirectory() as directory:
-        plan = Path(directory, "plan")
-        for load in loads:
-            running = [name for name, curve in swept.designs.items() if not curve.finished]
-            if not running:
-                break
-            # A file, because drawing a plan takes about as long as following it.
-            plan.write_bytes(pickle.dumps(Plan.draw(load), protocol=5))
-            for repetition in range(repetitions):
-                first = repetition % len(running)
-                for name in (*running[first:], *running[:first], *([] if repetition else [GENERATOR])):
-                    sample = designs[name](load, plan)
-                    swept.curves[name].setdefault(load.rate, []).append(sample)
-                    console.print(f"{load}: {name}: {sample['achieved']:,.0f}/s", soft_wrap=True)
-    return swept
+    for repetition in range(repetitions):
+        first = repetition % len(designs)
+        yield from (*designs[first:], *designs[:first])
+        if repetition == 0:
+            yield GENERATOR
 
 
 def show(swept: Sweep, console: Console) -> None:

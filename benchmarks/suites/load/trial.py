@@ -203,7 +203,7 @@ async def measure(
     clock: Clock = time.monotonic,
 ) -> Sample:
     """Put a design under the load of `plan`. Raises AssertionError when requests do not end exactly once."""
-    generator, keys = Generator(plan, clock), tuple(range(plan.keys))
+    generator, keys = Generator(plan, clock), tuple(range(plan.distribution.keys))
     gc.collect()
     sizes = [resident_bytes("self")] if AVAILABLE else []
     sampling = asyncio.create_task(sample(sizes))

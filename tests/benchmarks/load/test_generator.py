@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.harness.load_test import BEHIND_MS
 from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.load.trial import BATCH, PAUSE, Generator
 from purgatory.testing import VirtualTimeLoop
 
@@ -44,7 +44,7 @@ class Recorded:
 
 
 def drawn(rate: int, seconds: float) -> Plan:
-    return Plan.draw(Load(DISTRIBUTIONS[1], rate, seconds))
+    return Plan.draw(DISTRIBUTIONS[1], rate, seconds)
 
 
 async def test_everything_happens_in_order_and_within_two_pauses_of_its_time(

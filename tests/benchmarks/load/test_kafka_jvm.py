@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suites.load.kafka_jvm import INTEGRITY, java_command, libraries, measure, parse
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
 # As it was printed for 300,000 requests at 100,000/s.
 OUTPUT = """\
@@ -19,7 +19,7 @@ OUTPUT = """\
 <Copy count> <MarkSweepCompact count>\t<Copy time ms> <MarkSweepCompact time ms>
 3226\t99173.553719\t99140.779907\t2180\t3 0\t69 0
 """
-LOAD = Load(DISTRIBUTIONS[0], 100_000, 4.0)
+PLAN = Plan.draw(DISTRIBUTIONS[0], 100_000, 0.1)
 
 
 def program(directory: Path, name: str, script: str) -> Path:
@@ -66,13 +66,13 @@ def test_another_output_is_refused_and_shown(output: str) -> None:
     assert output in str(error.value)
 
 
-def test_it_gets_the_load_as_options_with_as_many_requests_as_arrive_in_the_time(tmp_path: Path) -> None:
+def test_it_gets_the_load_as_options_with_requests_for_three_seconds_at_least(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(OUTPUT)
     java = program(tmp_path, "java", f'echo "$@" > {tmp_path}/arguments; cat {tmp_path}/output')
-    measured = measure([str(java), "-cp", "jars"], LOAD, tmp_path)
-    assert measured == parse(OUTPUT, 400_000)
+    measured = measure([str(java), "-cp", "jars"], PLAN, tmp_path)
+    assert measured == parse(OUTPUT, 300_000)
     assert (tmp_path / "arguments").read_text() == (
-        "-cp jars kafka.TestPurgatoryPerformance --num 400000 --rate 100000 --keys 3 --pct50 20 --pct75 60 "
+        "-cp jars kafka.TestPurgatoryPerformance --num 300000 --rate 100000 --keys 3 --pct50 20 --pct75 60 "
         "--timeout 200 --size 0\n"
     )
 

@@ -10,12 +10,12 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.harness.load_test import Distribution
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distribution: Distribution) -> None:
-    plan = Plan.draw(Load(replace(distribution, timeout_ms=math.inf), 20_000, 1.0))
+    plan = Plan.draw(replace(distribution, timeout_ms=math.inf), 20_000, 1.0)
     drawn = zip(plan.completions, plan.completing, strict=False)
     times = [when - plan.arrivals[request] for when, request in drawn]
     _, median, third = statistics.quantiles(times, n=4)
@@ -27,13 +27,13 @@ def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distri
 def test_as_many_complete_as_are_drawn_sooner_than_the_timeout(
     distribution: Distribution, part: float
 ) -> None:
-    plan = Plan.draw(Load(distribution, 20_000, 1.0))
+    plan = Plan.draw(distribution, 20_000, 1.0)
     assert sum(plan.completes) / len(plan) == pytest.approx(part, abs=0.01)
     assert len(plan.completing) == sum(plan.completes)
 
 
 def test_requests_arrive_at_the_rate_whatever_the_time_since_the_last() -> None:
-    plan = Plan.draw(Load(DISTRIBUTIONS[0], 10_000, 2.0))
+    plan = Plan.draw(DISTRIBUTIONS[0], 10_000, 2.0)
     arrivals = plan.arrivals[:-1]
     assert len(plan) == len(arrivals) == pytest.approx(20_000, rel=0.02)
     assert arrivals[0] > 0
@@ -45,7 +45,7 @@ def test_requests_arrive_at_the_rate_whatever_the_time_since_the_last() -> None:
 
 @pytest.mark.parametrize("sent", [1, 17, 500])
 def test_the_tail_lasts_from_the_last_arrival_to_the_last_end(sent: int) -> None:
-    plan = Plan.draw(Load(DISTRIBUTIONS[1], 5_000, 0.2))
+    plan = Plan.draw(DISTRIBUTIONS[1], 5_000, 0.2)
     ends = {request: plan.arrivals[request] + plan.timeout for request in range(sent)}
     ends |= {r: when for when, r in zip(plan.completions, plan.completing, strict=False) if r < sent}
     assert plan.tail(sent) == max(ends.values()) - plan.arrivals[sent - 1]

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.harness.benchmark import Sample
 from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, Distribution
 from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.load.trial import DESIGNS, Generator, PurgatoryRequest, measure
 from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 from purgatory.testing import VirtualTimeLoop
@@ -16,7 +16,7 @@ RATE = 5_000
 
 
 def drawn(distribution: Distribution = DISTRIBUTIONS[0]) -> Plan:
-    return Plan.draw(Load(distribution, RATE, 0.5))
+    return Plan.draw(distribution, RATE, 0.5)
 
 
 def saturated(rate: int, *samples: Sample) -> bool:
