@@ -18,9 +18,9 @@ from benchmarks.harness.benchmark import Result, Sample
 from benchmarks.harness.builds import ROOT
 from benchmarks.harness.load_test import GENERATOR, LoadTest, Sweep
 from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.suites import load
 from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import kafka_jvm
-from benchmarks.suites.load import sweep as load_sweep
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.longpoll import clients
 from benchmarks.suites.pipeline import agreement
@@ -111,11 +111,11 @@ def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pyt
         raise RuntimeError("java is not installed")
 
     monkeypatch.setattr(kafka_jvm, "java_command", missing)
-    monkeypatch.setattr(load_sweep, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
+    monkeypatch.setattr(load, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
     setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
     console = Console(width=100, highlight=False)
     with console.capture() as capture:
-        (test,) = load_sweep.run(setting, 1, console)
+        (test,) = load.run(setting, 1, console)
     assert isinstance(test, LoadTest)
     (swept,) = test.sweeps
     assert list(swept.designs) == ["purgatory", "Kafka's present design", "Kafka 0.8's design"]
@@ -127,7 +127,7 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
     """A sweep of designs that achieve every rate up to their limit, and the order of the measurements."""
     log: list[tuple[str, float]] = []
 
-    def fake(name: str, limit: float) -> load_sweep.Measure:
+    def fake(name: str, limit: float) -> load.Measure:
         def measure(plan: Plan, _: Path) -> Sample:
             log.append((name, plan.rate))
             achieved, spent = min(plan.rate, limit), plan.rate * (5e-6 if name != GENERATOR else 1e-6)
@@ -136,7 +136,7 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
         return measure
 
     designs = {name: fake(name, limit) for name, limit in (limits | {GENERATOR: 1e9}).items()}
-    test = next(load_sweep.run(Setting(sizes=rates), 3, Console(quiet=True), designs))
+    test = next(load.run(Setting(sizes=rates), 3, Console(quiet=True), designs))
     return test.sweeps[0], log
 
 
@@ -148,9 +148,9 @@ def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them(
     assert (fast.kept_up_to, fast.saturated_at, len(fast)) == (50, None, 5)
     first, second, third = ["slow", "fast", GENERATOR], ["fast", "slow"], ["slow", "fast"]
     assert [name for name, rate in log if rate == 10] == [*first, *second, *third]
-    assert load_sweep.common_rate(made) == 20
+    assert load.common_rate(made) == 20
     # 5 microseconds, without the one of the generator.
-    assert load_sweep.cost(made, "fast", 20) == pytest.approx([4.0] * 3)
+    assert load.cost(made, "fast", 20) == pytest.approx([4.0] * 3)
 
 
 def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
