@@ -1,13 +1,26 @@
-"""The results of the load test: designs at ever higher rates, until they saturate."""
+"""The results of the load test: designs at ever higher rates, until they saturate.
+
+A run of one design under load gives a sample with these metrics, as far as the design tells them:
+
+- achieved: requests per second, from the start to the end of the last one; without the time that the plan
+  has between the last arrival and that end
+- behind_ms: by how much the last arrival came later than planned
+- sent, completed, expired: requests
+- cpu_seconds: the processor time of the whole process
+- late_p50_ms, late_p99_ms: how much later than their timeout requests expired
+- held: the entries in the watch lists when the last request had ended
+- rss_mb: the growth of the process at its largest, in MB of a million bytes
+"""
 
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import Any, Self
+
+from benchmarks.harness.benchmark import Sample
 
 # The part of the target rate below which a design counts as saturated, and how far behind, in milliseconds.
 ACHIEVED = 0.95
@@ -15,130 +28,65 @@ BEHIND_MS = 100.0
 # A design is not measured further after so many rates in a row that saturate it: one may be the machine's
 # fault.
 ENOUGH = 2
+# Measured beside the designs: what each of them spends on the load itself.
+GENERATOR = "the generator alone"
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """The figures of one run under load; None where the design does not tell them."""
+class Distribution:
+    """Times to completion, log-normal with this median and third quartile. What takes longer expires."""
 
-    # Requests per second, from the start to the end of the last one; without the time that the plan has
-    # between the last arrival and that end.
-    achieved: float
-    # Milliseconds by which the last arrival came later than planned.
-    behind_ms: float
-    sent: int
-    completed: int | None = None
-    expired: int | None = None
-    # The processor time of the whole process in the run.
-    cpu_seconds: float | None = None
-    # How much later than their timeout requests expired; None where none expired.
-    late_p50_ms: float | None = None
-    late_p99_ms: float | None = None
-    # The entries in the watch lists when the last request had ended.
-    held: int | None = None
-    # The growth of the process at its largest, in MB of a million bytes.
-    rss_mb: float | None = None
-
-
-METRICS = tuple(each.name for each in fields(Measurement))
-
-
-@dataclass(frozen=True)
-class Point:
-    """A design under one load. Each metric has the figures of the repetitions that measured it."""
-
-    target: float
-    figures: dict[str, list[float]] = field(default_factory=lambda: {metric: [] for metric in METRICS})
-
-    def add(self, measurement: Measurement) -> None:
-        """Add a repetition."""
-        for metric, figure in asdict(measurement).items():
-            if figure is not None:
-                self.figures[metric].append(figure)
+    p50_ms: float
+    p75_ms: float
+    timeout_ms: float = 200.0
+    # The keys that a request watches.
+    keys: int = 3
 
     @property
-    def saturated(self) -> bool:
-        """Whether the design could not keep up, by the medians."""
-        achieved, behind = (statistics.median(self.figures[metric]) for metric in ("achieved", "behind_ms"))
-        return achieved < ACHIEVED * self.target or behind > BEHIND_MS
-
-    def to_json(self) -> Mapping[str, object]:
-        """The point as it is recorded."""
-        return {"target": self.target, "saturated": self.saturated, **self.figures}
-
-    @classmethod
-    def from_json(cls, point: Mapping[str, Any]) -> Self:
-        """The point that was recorded."""
-        return cls(point["target"], {metric: list(point[metric]) for metric in METRICS})
+    def name(self) -> str:
+        """The distribution's name in tables."""
+        return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A design in one build, with a point for each rate that it was measured at."""
+class Curve(dict[int, list[Sample]]):
+    """The samples of a design in all repetitions, by rate, the lowest first."""
 
-    design: str
-    build: str
-    points: list[Point] = field(default_factory=list)
+    def figures(self, rate: int, metric: str) -> list[float]:
+        """One metric in all repetitions at a rate; empty where the design does not tell it."""
+        return [sample[metric] for sample in self[rate] if metric in sample]
+
+    def saturated(self, rate: int) -> bool:
+        """Whether the design could not keep up with a rate, by the medians."""
+        achieved, behind = (statistics.median(self.figures(rate, each)) for each in ("achieved", "behind_ms"))
+        return achieved < ACHIEVED * rate or behind > BEHIND_MS
 
     @property
     def finished(self) -> bool:
         """Whether higher rates need no measurement."""
-        last = self.points[-ENOUGH:]
-        return len(last) == ENOUGH and all(point.saturated for point in last)
+        return len(self) >= ENOUGH and all(map(self.saturated, list(self)[-ENOUGH:]))
 
     @property
-    def saturated_at(self) -> float | None:
+    def saturated_at(self) -> int | None:
         """The lowest rate that saturates the design; None where it keeps up with all."""
-        return next((point.target for point in self.points if point.saturated), None)
+        return next(filter(self.saturated, self), None)
 
     @property
-    def kept_up_to(self) -> float | None:
+    def kept_up_to(self) -> int | None:
         """The highest rate below that one; None where the design never keeps up."""
-        below = takewhile(lambda point: not point.saturated, self.points)
-        return max((point.target for point in below), default=None)
-
-    def at(self, target: float) -> Point | None:
-        """The point for a rate; None when it was not measured there."""
-        return next((point for point in self.points if point.target == target), None)
-
-    def to_json(self) -> Mapping[str, object]:
-        """The curve as it is recorded."""
-        return {**vars(self), "points": [point.to_json() for point in self.points]}
-
-    @classmethod
-    def from_json(cls, curve: Mapping[str, Any]) -> Self:
-        """The curve that was recorded."""
-        points = sorted(map(Point.from_json, curve["points"]), key=lambda point: point.target)
-        return cls(curve["design"], curve["build"], points)
+        return max(takewhile(lambda rate: not self.saturated(rate), self), default=None)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All designs with one distribution of the times to completion, and the generator without any design."""
+    """The designs by name, and the generator, with one distribution of the times to completion."""
 
-    name: str
-    p50_ms: float
-    p75_ms: float
-    timeout_ms: float
-    keys: int
-    curves: Sequence[Curve]
-    generator: Curve
+    distribution: Distribution
+    curves: Mapping[str, Curve]
 
-    def label(self, curve: Curve) -> str:
-        """The design's name, with its build where there are several."""
-        builds = Counter(other.design for other in self.curves)
-        return f"{curve.design}, {curve.build}" if builds[curve.design] > 1 else curve.design
-
-    def to_json(self) -> Mapping[str, object]:
-        """The sweep as it is recorded."""
-        curves = [curve.to_json() for curve in self.curves]
-        return {**vars(self), "curves": curves, "generator": self.generator.to_json()}
-
-    @classmethod
-    def from_json(cls, sweep: Mapping[str, Any]) -> Self:
-        """The sweep that was recorded."""
-        curves = list(map(Curve.from_json, sweep["curves"]))
-        return cls(**{**sweep, "curves": curves, "generator": Curve.from_json(sweep["generator"])})
+    @property
+    def designs(self) -> Mapping[str, Curve]:
+        """All but the generator."""
+        return {name: curve for name, curve in self.curves.items() if name != GENERATOR}
 
 
 @dataclass(frozen=True)
@@ -146,18 +94,20 @@ class LoadTest:
     """All sweeps. In each, requests arrive for so many seconds at each rate."""
 
     seconds: float
-    sweeps: Sequence[Sweep]
-    # Why Kafka's own test was not measured; None where it was.
-    kafka_missing: str | None
+    sweeps: list[Sweep]
 
     def to_json(self) -> Mapping[str, object]:
         """The test as it is recorded."""
-        kafka = {"available": self.kafka_missing is None, "reason": self.kafka_missing}
-        sweeps = [sweep.to_json() for sweep in self.sweeps]
-        return {"seconds": self.seconds, "distributions": sweeps, "kafka": kafka}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, load: Mapping[str, Any]) -> Self:
-        """The test that was recorded."""
-        sweeps = list(map(Sweep.from_json, load["distributions"]))
-        return cls(load["seconds"], sweeps, None if load["kafka"]["available"] else load["kafka"]["reason"])
+        """The test that was recorded. In JSON all keys are texts."""
+        sweeps = []
+        for sweep in load["sweeps"]:
+            curves = {
+                name: Curve((int(rate), samples) for rate, samples in curve.items())
+                for name, curve in sweep["curves"].items()
+            }
+            sweeps.append(Sweep(Distribution(**sweep["distribution"]), curves))
+        return cls(load["seconds"], sweeps)

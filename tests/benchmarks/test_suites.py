@@ -16,12 +16,12 @@ from benchmarks.command import SUITES
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Result, Sample
 from benchmarks.harness.builds import ROOT
-from benchmarks.harness.load_test import LoadTest, Measurement, Sweep
+from benchmarks.harness.load_test import GENERATOR, LoadTest, Sweep
 from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.suites import load
 from benchmarks.suites.broker import clusters
-from benchmarks.suites.load import sweep as load_sweep
-from benchmarks.suites.load.kafka_jvm import KafkaMissing
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
+from benchmarks.suites.load import kafka_jvm
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.pipeline import suite as pipeline
 from benchmarks.suites.pipeline.suite import DUCKDB, ORDER, STEPS, Journal, most_left
 
@@ -106,20 +106,18 @@ def test_every_published_row_has_its_case_and_purgatory_is_the_reference() -> No
 @pytest.mark.real_time
 def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise KafkaMissing("it is left out")
+        raise RuntimeError("java is not installed")
 
-    monkeypatch.setattr(load_sweep, "kafka_jvm", missing)
-    monkeypatch.setattr(load_sweep, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
+    monkeypatch.setattr(kafka_jvm, "java_command", missing)
+    monkeypatch.setattr(load, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
     setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
     console = Console(width=100, highlight=False)
     with console.capture() as capture:
-        (test,) = load_sweep.run(setting, 1, console)
+        (test,) = load.run(setting, 1, console)
     assert isinstance(test, LoadTest)
     (swept,) = test.sweeps
-    assert [curve.design for curve in swept.curves] == [
-        *("purgatory", "Kafka's present design", "Kafka 0.8's design")
-    ]
-    assert all(curve.points[0].figures["sent"][0] > 0 for curve in (*swept.curves, swept.generator))
+    assert list(swept.designs) == ["purgatory", "Kafka's present design", "Kafka 0.8's design"]
+    assert all(curve.figures(100, "sent")[0] > 0 for curve in swept.curves.values())
     assert max(map(len, capture.get().splitlines())) <= 100
 
 
@@ -127,39 +125,30 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
     """A sweep of designs that achieve every rate up to their limit, and the order of the measurements."""
     log: list[tuple[str, float]] = []
 
-    def fake(name: str, limit: float) -> load_sweep.MeasureDesign:
-        def measure(load: Load, _: Path) -> Measurement:
-            log.append((name, load.rate))
-            achieved, spent = min(load.rate, limit), load.rate * (5e-6 if name != "generator" else 1e-6)
-            return Measurement(achieved, 1.0, load.rate, cpu_seconds=spent, late_p99_ms=12.5)
+    def fake(name: str, limit: float) -> load.Measure:
+        def measure(plan: Plan, _: Path) -> Sample:
+            log.append((name, plan.rate))
+            achieved, spent = min(plan.rate, limit), plan.rate * (5e-6 if name != GENERATOR else 1e-6)
+            return {"achieved": achieved, "behind_ms": 1.0, "sent": plan.rate, "cpu_seconds": spent}
 
         return measure
 
-    designs = {(name, "interpreted"): fake(name, limit) for name, limit in limits.items()}
-    console = Console(quiet=True)
-    distribution = DISTRIBUTIONS[0]
-    made = load_sweep.sweep(distribution, designs, fake("generator", 1e9), rates, 1.0, 3, console)
-    return made, log
+    designs = {name: fake(name, limit) for name, limit in (limits | {GENERATOR: 1e9}).items()}
+    test = next(load.run(Setting(sizes=rates), 3, Console(quiet=True), designs))
+    return test.sweeps[0], log
 
 
 def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them() -> None:
     made, log = swept({"slow": 25, "fast": 1e9}, (10, 20, 30, 40, 50))
-    slow, fast = made.curves
-    assert [point.saturated for point in slow.points] == [False, False, True, True]
+    slow, fast = made.designs.values()
+    assert [slow.saturated(rate) for rate in slow] == [False, False, True, True]
     assert (slow.kept_up_to, slow.saturated_at, slow.finished) == (20, 30, True)
-    assert (fast.kept_up_to, fast.saturated_at, len(fast.points)) == (50, None, 5)
-    assert [name for name, rate in log if rate == 10] == [
-        "slow",
-        "fast",
-        "generator",
-        "fast",
-        "slow",
-        "slow",
-        "fast",
-    ]
-    assert load_sweep.common_rate(made) == 20
+    assert (fast.kept_up_to, fast.saturated_at, len(fast)) == (50, None, 5)
+    first, second, third = ["slow", "fast", GENERATOR], ["fast", "slow"], ["slow", "fast"]
+    assert [name for name, rate in log if rate == 10] == [*first, *second, *third]
+    assert load.common_rate(made) == 20
     # 5 microseconds, without the one of the generator.
-    assert load_sweep.cost(made, fast, 20) == pytest.approx([4.0] * 3)
+    assert load.cost(made, "fast", 20) == pytest.approx([4.0] * 3)
 
 
 def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(

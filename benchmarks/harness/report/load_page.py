@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.harness import tables
-from benchmarks.harness.load_test import Curve, LoadTest, Sweep
+from benchmarks.harness.load_test import LoadTest, Sweep
 from benchmarks.harness.report import markdown
 from benchmarks.harness.report.charts import Panel, line_chart
 from benchmarks.harness.report.markdown import Page
@@ -30,8 +30,6 @@ PANELS = {
     "late_p99_ms": "p99 lateness, milliseconds",
     "held": "watch-list entries held at the end",
 }
-# The others are in proportion to the rate as long as a design keeps up, which linear scales show.
-LOGARITHMIC = "late_p99_ms"
 
 
 def load_page(origin: str, load: LoadTest) -> Page:
@@ -39,37 +37,38 @@ def load_page(origin: str, load: LoadTest) -> Page:
     charts: dict[str, str] = {}
     paragraphs = [f"# {TITLE}", f"{origin}. {markdown.link('All benchmarks', '../README.md')}"]
     paragraphs.append(HOW_TO_READ.format(seconds=load.seconds))
-    if load.kafka_missing:
-        missing = markdown.escape(load.kafka_missing)
-        paragraphs.append(f"Kafka's own test on the JVM is not among them: {missing}.")
     for sweep in load.sweeps:
-        paragraphs.append(f"## {markdown.escape(sweep.name)}")
+        distribution = sweep.distribution
+        paragraphs.append(f"## {markdown.escape(distribution.name)}")
         paragraphs.append(
-            f"Half of the requests complete within {sweep.p50_ms:g} ms, three quarters within "
-            f"{sweep.p75_ms:g} ms; timeout {sweep.timeout_ms:g} ms; {sweep.keys} keys each."
+            f"Half of the requests complete within {distribution.p50_ms:g} ms, three quarters within "
+            f"{distribution.p75_ms:g} ms; timeout {distribution.timeout_ms:g} ms; "
+            f"{distribution.keys} keys each."
         )
-        file = f"load-{markdown.slug(sweep.name)}.svg"
+        file = f"load-{markdown.slug(distribution.name)}.svg"
         charts[file] = _chart(sweep)
         alt = "Achieved rate, processor time, p99 lateness and entries held against the target rate"
-        paragraphs.append(markdown.image(f"{alt}, {sweep.name}.", file))
-        limits = ([markdown.escape(sweep.label(curve)), *_limits(curve)] for curve in sweep.curves)
-        paragraphs.append(markdown.table(["", "keeps up to, requests/s", "saturated at"], limits))
+        paragraphs.append(markdown.image(f"{alt}, {distribution.name}.", file))
+        rows = [
+            [markdown.escape(name), _rate(curve.kept_up_to, "-"), _rate(curve.saturated_at, "no rate tried")]
+            for name, curve in sweep.designs.items()
+        ]
+        paragraphs.append(markdown.table(["", "keeps up to, requests/s", "saturated at"], rows))
         figures = markdown.table(["target/s", *COLUMNS.values()], _rows(sweep))
         paragraphs.append(f"<details>\n<summary>All figures</summary>\n\n{figures}\n</details>")
     return Page("load", TITLE, markdown.page(*paragraphs), charts)
 
 
-def _limits(curve: Curve) -> Iterator[str]:
-    yield "-" if curve.kept_up_to is None else f"{curve.kept_up_to:,.0f}"
-    yield "no rate tried" if curve.saturated_at is None else f"{curve.saturated_at:,.0f}"
+def _rate(rate: int | None, otherwise: str) -> str:
+    return otherwise if rate is None else f"{rate:,}"
 
 
 def _rows(sweep: Sweep) -> Iterator[Sequence[str]]:
-    for curve in (*sweep.curves, sweep.generator):
-        yield [f"**{markdown.escape(sweep.label(curve))}**", *[""] * len(COLUMNS)]
-        for point in curve.points:
-            figures = (point.figures[metric] for metric in COLUMNS)
-            target = f"{point.target:,.0f}{' (saturated)' if point.saturated else ''}"
+    for name, curve in sweep.curves.items():
+        yield [f"**{markdown.escape(name)}**", *[""] * len(COLUMNS)]
+        for rate in curve:
+            figures = (curve.figures(rate, metric) for metric in COLUMNS)
+            target = f"{rate:,}{' (saturated)' if curve.saturated(rate) else ''}"
             yield [target, *(tables.spread(each) if each else "-" for each in figures)]
 
 
@@ -77,12 +76,13 @@ def _chart(sweep: Sweep) -> str:
     """All designs, and the generator, whose own figures limit what the designs can reach."""
     panels = []
     for metric, title in PANELS.items():
-        lines = {
-            sweep.label(curve): {
-                point.target: point.figures[metric] for point in curve.points if point.figures[metric]
-            }
-            for curve in (*sweep.curves, sweep.generator)
-        }
-        measured = {name: line for name, line in lines.items() if line}
-        panels.append(Panel(title, measured, logarithmic_x=False, logarithmic_y=metric == LOGARITHMIC))
+        lines: dict[str, dict[float, list[float]]] = {}
+        for name, curve in sweep.curves.items():
+            for rate in curve:
+                figures = curve.figures(rate, metric)
+                if figures:
+                    lines.setdefault(name, {})[rate] = figures
+        # The others are in proportion to the rate as long as a design keeps up, which linear scales show.
+        logarithmic = metric == "late_p99_ms"
+        panels.append(Panel(title, lines, logarithmic_x=False, logarithmic_y=logarithmic))
     return line_chart(panels, "target, requests/s")
