@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-import purgatory
 from benchmarks.harness.benchmark import Build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,28 +15,17 @@ COMPILED = ROOT / "build" / "compiled"
 
 
 def available_builds() -> tuple[Build, ...]:
-    """The interpreted build, after the compiled one where `make` has built it."""
-    program = "import purgatory; raise SystemExit(not purgatory.COMPILED)"
-    command, variables = [sys.executable, "-c", program], environment("compiled")
-    failed = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, check=False).returncode
-    return ("interpreted",) if failed else ("compiled", "interpreted")
-
-
-def imported_build() -> Build:
-    """The build that this process has imported."""
-    return "compiled" if purgatory.COMPILED else "interpreted"
+    """The interpreted build, after the compiled one where `make` has built it for this Python."""
+    compiled = any(COMPILED.glob(f"*{EXTENSION_SUFFIXES[0]}"))
+    return ("compiled", "interpreted") if compiled else ("interpreted",)
 
 
 def environment(build: Build) -> Mapping[str, str]:
-    """The environment variables of a process that imports this build."""
-    ours = {ROOT, COMPILED}
-    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    path = [entry for entry in path if Path(entry).resolve() not in ours]
+    """The environment variables of a process that imports this build: the first of the path counts."""
     first = [str(COMPILED), str(ROOT)] if build == "compiled" else [str(ROOT)]
-    required = "1" if build == "compiled" else "0"
     return {
         **os.environ,
-        "PURGATORY_REQUIRE_COMPILED": required,
+        "PURGATORY_REQUIRE_COMPILED": "1" if build == "compiled" else "0",
         "PYTHONSAFEPATH": "1",
-        "PYTHONPATH": os.pathsep.join(first + path),
+        "PYTHONPATH": os.pathsep.join(filter(None, [*first, os.environ.get("PYTHONPATH")])),
     }

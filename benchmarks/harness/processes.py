@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,37 +52,25 @@ def output_of(
 def started(module: str, *arguments: str, kill: bool = False) -> Iterator[tuple[str, int]]:
     """The first line that a server prints, and its process id. The server ends with the block.
 
-    It is terminated; or killed, where it would first wait for its clients.
-
-    Raises RuntimeError, with what the server wrote to stderr, when it ends without a line.
+    It is terminated; or killed, where it would first wait for its clients. Raises RuntimeError when it ends
+    without a line; the reason is then on stderr, which it shares with this process.
     """
-    with (
-        tempfile.TemporaryFile("w+") as stderr,
-        subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        ) as process,
-    ):
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline().strip()
             if not line:
-                stderr.seek(0)
-                raise RuntimeError(f"{module} {' '.join(arguments)} did not start:\n{stderr.read()}")
+                raise RuntimeError(f"{module} {' '.join(arguments)} did not start")
             yield line, process.pid
         finally:
             process.kill() if kill else process.terminate()
 
 
 def allow_open_files(needed: int) -> None:
-    """Raise the limit of open files for this process and those it starts. OSError where that is forbidden."""
+    """Let this process and those it starts open so many files. ValueError where that is forbidden."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < needed:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        except ValueError as error:
-            raise OSError(f"{needed} open files are needed, and {hard} allowed") from error
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
