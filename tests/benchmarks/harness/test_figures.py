@@ -109,16 +109,17 @@ def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_l
     cases = tuple(Case("section", name, never) for name in seconds)
     measured: list[str] = []
 
-    def measure(_: str, __: str, case: Case) -> Sample:
+    def measure(case: Case) -> Sample:
         measured.append(case.name)
         clock.now += seconds[case.name]
         return {"us": clock.now}
 
-    interleave("suite", Benchmark("cost", "", cases, (), 1000.0), 4, measure)
+    console = Console(quiet=True)
+    interleave("suite", Benchmark("cost", "", cases, (), 1000.0), 4, measure, console)
     first, second = ["one", "other", "third"], ["other", "third", "one"]
     assert measured == [*first, *second, *("third", "one", "other"), *first]
     measured.clear()
-    limited = interleave("suite", Benchmark("cost", "", cases, (), 20.0), 5, measure)
+    limited = interleave("suite", Benchmark("cost", "", cases, (), 20.0), 5, measure, console)
     assert [len(limited.samples[case]) for case in cases] == [5, 2, 1]
 
 
@@ -133,13 +134,6 @@ def test_purgatory_is_measured_in_each_build_where_the_build_matters() -> None:
     assert list(Setting().cases("tasks", "a list", never, interpreted=True)) == [
         Case("tasks", "a list", never)
     ]
-
-
-def test_a_setting_survives_json() -> None:
-    setting = Setting("uvloop", ("interpreted",), full=True, sizes=(20, 10), times=7, seconds=0.5)
-    assert Setting.from_json(setting.to_json()) == setting
-    with pytest.raises(TypeError, match="sises"):
-        Setting.from_json('{"sises": [10]}')
 
 
 @pytest.mark.parametrize(
