@@ -65,12 +65,12 @@ def main(arguments: Sequence[str]) -> None:
 
             report(arguments[1:])
         else:
-            run(parse(arguments))
+            run_suites(parse(arguments))
     except (RuntimeError, OSError) as error:
         raise SystemExit(str(error) or repr(error)) from None
 
 
-def run(options: argparse.Namespace) -> None:
+def run_suites(options: argparse.Namespace) -> None:
     """Run the suites. Tables are printed, and recorded, one by one."""
     if options.json is not None:
         # A bad path is refused before an hour of measuring.
@@ -84,17 +84,16 @@ def run(options: argparse.Namespace) -> None:
         memory=options.memory,
         directory=options.directory,
     )
+    run = record.new_run(setting.loop, setting.builds, options.repetitions, full=setting.full)
     console = tables.new_console()
     tables.introduce(console, setting.loop, setting.builds, options.repetitions)
-    results: list[Result] = []
-    load: LoadTest | None = None
     for measured in _measured(options, setting, console):
         if isinstance(measured, LoadTest):
-            load = measured
+            run.load = measured
         else:
-            results.append(measured)
+            run.benchmarks.append(measured)
         if options.json is not None:
-            record.write(options.json, results, load, setting, options.repetitions)
+            run.write(options.json)
 
 
 def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result | LoadTest]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.harness.benchmark import Benchmark, Case, Result, Sample
+from benchmarks.harness.benchmark import Benchmark, Case, Result, Row, Sample
 
 
 def interleave(
@@ -31,4 +31,5 @@ def interleave(
             samples[case].append(measure(case))
             last[case] = time.perf_counter() - start
             spent[case] += last[case]
-    return Result(suite, benchmark, samples)
+    rows = [Row(case.section, case.name, case.build, taken) for case, taken in samples.items()]
+    return Result(suite, benchmark.name, benchmark.summary, benchmark.tables, rows)

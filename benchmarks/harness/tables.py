@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from benchmarks.harness.benchmark import Build, Case, Result, Spread, Table
+from benchmarks.harness.benchmark import Build, Result, Row, Table
 
 WIDTH = 100
 
@@ -43,19 +43,17 @@ def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions:
 
 def show(result: Result, console: Console) -> None:
     """Print every table of the benchmark."""
-    for table in result.benchmark.tables:
+    for table in result.tables:
         grid = new_grid(table.title)
         for heading in ("ratio", *(column.heading for column in table.columns)):
             grid.add_column(heading, justify="right", no_wrap=True)
         grid.add_column("runs", justify="right", no_wrap=True, style="dim")
-        section = None
-        for case in result.shown_in(table):
-            if case.section != section:
-                section = case.section
-                grid.add_section()
-                grid.add_row(f"[italic]{section}[/italic]")
-            name, *others = cells(result, table, case, lambda ratios: figure(statistics.median(ratios)))
-            grid.add_row(f" {name}", *others)
+        for section, rows in result.sections(table).items():
+            grid.add_section()
+            grid.add_row(f"[italic]{section}[/italic]")
+            for row in rows:
+                name, *others = cells(result, table, row, lambda ratios: ratios and [median(ratios)])
+                grid.add_row(f" {name}", *others)
         print_grid(console, grid, table.note)
 
 
@@ -76,24 +74,24 @@ def print_grid(console: Console, grid: Grid, note: str) -> None:
 
 
 def cells(
-    result: Result, table: Table, case: Case, show_ratio: Callable[[list[float]], str]
+    result: Result, table: Table, row: Row, shown: Callable[[list[float]], Sequence[float]]
 ) -> Iterator[str]:
-    """The cells of a row: the name, the ratio, the figures, the number of repetitions."""
-    yield case.name
-    ratios = result.ratios(case, table.columns[0].metric)
-    yield "1" if case == result.reference(case) else show_ratio(ratios) if ratios else "-"
+    """The name, what is shown of the ratios to the reference, the figures, and their number."""
+    yield row.name
+    ratios = result.ratios(row, table.columns[0].metric)
+    yield "1" if row is result.reference(row) else spread(shown(ratios))
     for column in table.columns:
-        figures = result.figures(case, column.metric)
-        shown = figures if column.spread or not figures else [statistics.median(figures)]
-        yield spread(shown) if shown else "-"
-    yield str(len(result.samples[case]))
+        figures = row.figures(column.metric)
+        yield spread(figures if column.spread or not figures else [median(figures)])
+    yield str(len(row.samples))
 
 
-def spread(figures: Sequence[float], show: Callable[[float], str] | None = None) -> str:
+def spread(figures: Sequence[float]) -> str:
     """The median; where there are several figures also minimum and maximum."""
-    show = show or figure
-    of = Spread.of(figures)
-    return show(of.median) + (f" ({show(of.low)}-{show(of.high)})" if len(figures) > 1 else "")
+    if not figures:
+        return "-"
+    ends = f" ({figure(min(figures))}-{figure(max(figures))})" if len(figures) > 1 else ""
+    return f"{figure(median(figures))}{ends}"
 
 
 def figure(value: float) -> str:

@@ -23,6 +23,7 @@ from benchmarks.harness.worker import in_fresh_process
         (["--repetitions", "0"], "--repetitions must be from 1 on"),
         (["--sizes", "100,9"], "must be from 10 on, not 100,9"),
         (["--sizes", "some"], "invalid sizes value: 'some'"),
+        (["report"], "the following arguments are required: FILE"),
         (["--seconds", "nan"], "--seconds must be from 0.1 to 600"),
         (["--loop", "trio"], "invalid choice: 'trio'"),
     ],
@@ -55,8 +56,9 @@ def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureF
     assert "Nothing is due: wake-ups in a second, and processor time" in printed
     assert max(map(len, printed.splitlines())) <= 100
     run = record.read(file)
-    assert [result.benchmark.name for result in run.results] == ["idle"]
-    assert all(len(samples) == 1 for samples in run.results[0].samples.values())
+    (result,) = run.benchmarks
+    assert result.name == "idle"
+    assert all(len(row.samples) == 1 for row in result.cases)
 
 
 @pytest.mark.slow
