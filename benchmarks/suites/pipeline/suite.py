@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.harness import tables
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Table
+from benchmarks.harness.benchmark import Column, Result, Row, Sample, Table
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.pipeline import agreement
 from benchmarks.suites.pipeline.duckdb_tables import THREADS
@@ -99,10 +98,8 @@ def _result(
     name: str, title: str, rows: Mapping[tuple[str, str], Sample], columns: tuple[Column, ...], note: str
 ) -> Result:
     """The result of a benchmark that has been measured already."""
-    cases = {Case(*row, partial(dict, sample)): [sample] for row, sample in rows.items()}
-    return Result(
-        "pipeline", Benchmark(name, title, tuple(cases), (Table(title, columns, note),), 0.0), cases
-    )
+    cases = [Row(section, case, None, [sample]) for (section, case), sample in rows.items()]
+    return Result("pipeline", name, title, [Table(title, columns, note)], cases)
 
 
 def aims(
