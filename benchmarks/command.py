@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -85,7 +86,8 @@ def run_suites(options: argparse.Namespace) -> None:
         directory=options.directory,
     )
     run = record.new_run(setting.loop, setting.builds, options.repetitions, full=setting.full)
-    console = tables.new_console()
+    # Without a terminal as wide as the tables need.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else tables.WIDTH)
     tables.introduce(console, setting.loop, setting.builds, options.repetitions)
     for measured in _measured(options, setting, console):
         if isinstance(measured, LoadTest):

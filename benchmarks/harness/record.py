@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,8 @@ def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool)
     # The commit that is checked out, marked where the tree differs from it.
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     installed = {each.name: each.version for each in importlib.metadata.distributions()}
     packages = {name: installed[name] for name in PACKAGES if name in installed}
     return Run(
@@ -61,7 +64,7 @@ def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool)
         full=full,
         repetitions=repetitions,
         machine={
-            "processor": _processor(),
+            "processor": model[1] if model else platform.machine(),
             "cores": os.cpu_count(),
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "system": platform.platform(),
@@ -70,15 +73,6 @@ def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool)
         packages=packages | {"purgatory": purgatory.__version__},
         builds=builds,
     )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.machine())
 
 
 def read(path: Path) -> Run:

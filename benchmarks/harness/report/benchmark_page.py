@@ -12,11 +12,6 @@ from benchmarks.harness.report import markdown
 from benchmarks.harness.report.charts import Lines, Panel, bar_chart, line_chart
 from benchmarks.harness.report.markdown import Page
 
-HOW_TO_READ = (
-    "Medians (minimum-maximum) of interleaved repetitions. Less is better, except in figures per "
-    "second. The ratio is that of the column beside it to the first row of its section, within the same "
-    "repetition."
-)
 # In the name of a section ("callback style, N = 10,000") or in the heading of a column ("n = 1,000").
 SIZE = re.compile(r"[,;]?\s*\bn = (\d+(?:,\d{3})*)", re.IGNORECASE)
 
@@ -27,7 +22,7 @@ def benchmark_page(origin: str, result: Result) -> Page:
     title = result.summary[0].upper() + result.summary[1:]
     charts: dict[str, str] = {}
     paragraphs = [f"# {markdown.escape(title)}"]
-    paragraphs += [f"{origin}. {markdown.link('All benchmarks', '../README.md')}", HOW_TO_READ]
+    paragraphs += [f"{origin}. {markdown.link('All benchmarks', '../README.md')}", tables.HOW_TO_READ]
     for table in result.tables:
         stem, heading = f"{name}-{markdown.slug(table.columns[0].metric)}", table.columns[0].heading
         paragraphs.append(f"## {markdown.escape(table.title)}")
@@ -37,7 +32,7 @@ def benchmark_page(origin: str, result: Result) -> Page:
             charts[f"{stem}.svg"] = bar_chart(sections, label)
             alt = f"Bar chart of {label}; the figures are in the table."
             paragraphs.append(markdown.image(alt, f"{stem}.svg"))
-        headings = ["", "ratio", *(markdown.escape(column.heading) for column in table.columns), "runs"]
+        headings = ["", *map(markdown.escape, tables.headings(table))]
         paragraphs.append(markdown.table(headings, _rows(result, table)))
         paragraphs.append(markdown.escape(table.note))
         over_sections = growths(result, table.columns[:1], lambda row, _: row.section)
@@ -57,13 +52,12 @@ def benchmark_page(origin: str, result: Result) -> Page:
 
 def ratios_by_section(result: Result, table: Table) -> Mapping[str, Mapping[str, Sequence[float]]]:
     """The ratios of the table's first column, in sections with something to compare."""
-    sections: dict[str, dict[str, list[float]]] = {}
-    for section, rows in result.sections(table).items():
-        ratios = {row.name: result.ratios(row, table.columns[0].metric) for row in rows}
-        compared = {name: figures for name, figures in ratios.items() if figures}
-        if len(compared) > 1:
-            sections[section] = compared
-    return sections
+    metric = table.columns[0].metric
+    sections = {
+        section: {row.name: ratios for row in rows if (ratios := result.ratios(row, metric))}
+        for section, rows in result.sections(table).items()
+    }
+    return {section: bars for section, bars in sections.items() if len(bars) > 1}
 
 
 def split_size(text: str) -> tuple[str, int | None]:
@@ -97,12 +91,10 @@ def ratios_to_smallest(line: Mapping[float, Sequence[float]], size: float) -> li
     return [figure / base for figure, base in pairs if base]
 
 
-def _rows(result: Result, table: Table) -> Iterator[Sequence[str]]:
-    for section, rows in result.sections(table).items():
-        yield [f"**{markdown.escape(section)}**"]
-        for row in rows:
-            name, *others = tables.cells(result, table, row, list)
-            yield [markdown.escape(name), *others]
+def _rows(result: Result, table: Table) -> Iterator[list[str]]:
+    for name, *others in tables.rows(result, table, list):
+        escaped = markdown.escape(name)
+        yield [escaped, *others] if others else [f"**{escaped}**"]
 
 
 def _growth_table(growths: Mapping[str, Lines]) -> str:
