@@ -13,10 +13,10 @@ from rich.console import Console
 
 from benchmarks.harness import record, tables
 from benchmarks.harness.benchmark import Result
-from benchmarks.harness.builds import available_builds
 from benchmarks.harness.event_loop import LOOPS
 from benchmarks.harness.interleaving import interleave
 from benchmarks.harness.load_test import LoadTest
+from benchmarks.harness.processes import available_builds
 from benchmarks.harness.setting import Setting, benchmarks_of
 from benchmarks.harness.worker import in_fresh_process
 
@@ -101,11 +101,10 @@ def run_suites(options: argparse.Namespace) -> None:
 def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result | LoadTest]:
     for suite in options.suites:
         entries = benchmarks_of(suite)
-        for name in options.only or entries:
-            if name in entries:
-                benchmark = entries[name].benchmark(setting)
+        for name, entry in entries.items():
+            if name in options.only or not options.only:
                 measure = partial(in_fresh_process, setting, suite, name)
-                result = interleave(suite, benchmark, options.repetitions, measure, console)
+                result = interleave(suite, entry.benchmark(setting), options.repetitions, measure, console)
                 tables.show(result, console)
                 yield result
         if not entries:
@@ -136,13 +135,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--full", action="store_true", help="all sizes and cases, several times as long")
     add("--repetitions", type=int, metavar="N", help=f"not {QUICK_REPETITIONS} (full: {REPETITIONS})")
     add("--sizes", type=sizes, default=(), metavar="N,...", help="so many waits, not the usual ones")
-    add(
-        "--seconds",
-        type=float,
-        default=1.0,
-        metavar="S",
-        help="how long requests arrive or timeouts fall due",
-    )
+    add("--seconds", type=float, default=1.0, metavar="S", help="how long requests come or timeouts expire")
     add("--loop", choices=LOOPS, default="asyncio", help="default: %(default)s")
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     add("--memory", default="4g", metavar="SIZE", help="pipeline: Spark's heap, DuckDB's limit")
