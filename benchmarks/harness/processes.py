@@ -1,4 +1,4 @@
-"""Other processes: servers to measure, and what Linux says they use."""
+"""Other processes: the build of purgatory that they import, servers, and what Linux says they use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,36 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from benchmarks.harness.builds import ROOT
+from benchmarks.harness.benchmark import Build
+
+ROOT = Path(__file__).resolve().parents[2]
+# `make` puts the compiled core here, with a copy of the rest of the package.
+COMPILED = ROOT / "build" / "compiled"
 
 AVAILABLE = Path("/proc/self/stat").exists()
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+
+def available_builds() -> tuple[Build, ...]:
+    """The interpreted build, after the compiled one where `make` has built it for this Python."""
+    compiled = any(COMPILED.glob(f"*{EXTENSION_SUFFIXES[0]}"))
+    return ("compiled", "interpreted") if compiled else ("interpreted",)
+
+
+def environment(build: Build) -> Mapping[str, str]:
+    """The environment variables of a process that imports this build: the first of the path counts."""
+    first = [str(COMPILED), str(ROOT)] if build == "compiled" else [str(ROOT)]
+    return {
+        **os.environ,
+        "PURGATORY_REQUIRE_COMPILED": "1" if build == "compiled" else "0",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [*first, os.environ.get("PYTHONPATH")])),
+    }
 
 
 def stat_fields(process_id: int | str) -> list[str]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import purgatory
 from benchmarks.harness.benchmark import Build, Column, Result, Row, Table
-from benchmarks.harness.builds import ROOT
 from benchmarks.harness.load_test import LoadTest
+from benchmarks.harness.processes import ROOT
 
 PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "uvicorn", "uvloop")
 

@@ -14,8 +14,7 @@ from dataclasses import asdict
 
 import purgatory
 from benchmarks.harness.benchmark import Case, Sample
-from benchmarks.harness.builds import environment
-from benchmarks.harness.processes import output_of
+from benchmarks.harness.processes import environment, output_of
 from benchmarks.harness.setting import Setting, benchmarks_of
 
 

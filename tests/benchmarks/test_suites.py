@@ -15,8 +15,8 @@ from rich.console import Console
 from benchmarks.command import SUITES
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Result, Sample
-from benchmarks.harness.builds import ROOT
 from benchmarks.harness.load_test import LoadTest, Measurement, Sweep
+from benchmarks.harness.processes import ROOT
 from benchmarks.harness.setting import Setting, benchmarks_of
 from benchmarks.suites.broker import clusters
 from benchmarks.suites.load import sweep as load_sweep

@@ -14,9 +14,8 @@ from rich.console import Console
 
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Build
-from benchmarks.harness.builds import environment
 from benchmarks.harness.load_test import ACHIEVED, Curve, LoadTest, Measurement, Point, Sweep
-from benchmarks.harness.processes import output_of
+from benchmarks.harness.processes import environment, output_of
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.load.kafka_jvm import KafkaMissing, kafka_jvm
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Load, Plan

@@ -164,7 +164,7 @@ class Clients:
 
 @asynccontextmanager
 async def connected(server: Server, number: int, topic_of: Callable[[int], str]) -> AsyncIterator[Clients]:
-    """So many clients, connected and nothing more. OSError where so many files may not be open."""
+    """So many clients, connected and nothing more. ValueError where so many files may not be open."""
     allow_open_files(number + OTHERS)
     clients: list[Client] = []
     for start in range(0, number + 1, TOGETHER):

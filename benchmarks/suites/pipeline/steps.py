@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.harness.benchmark import Sample
-from benchmarks.harness.builds import environment
+from benchmarks.harness.processes import environment
 from benchmarks.suites.pipeline.duckdb_tables import HOTTEST, THREADS
 from benchmarks.suites.pipeline.usage import measured
 

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from benchmarks.harness.builds import ROOT
-from benchmarks.harness.processes import processor_seconds, resident_bytes, stat_fields
+from benchmarks.harness.processes import ROOT, processor_seconds, resident_bytes, stat_fields
 
 # Seconds between two looks.
 _EVERY = 0.1

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.builds import COMPILED, ROOT, environment
 from benchmarks.harness.load_test import Curve, LoadTest, Measurement, Point, Sweep
+from benchmarks.harness.processes import COMPILED, ROOT, environment
 from benchmarks.harness.report.site import main, site
 from tests.benchmarks.harness.test_figures import MEASURED
 
