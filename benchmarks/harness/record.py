@@ -27,6 +27,7 @@ PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "
 class Run:
     """The measurements of one run, and what is needed to judge them. Records have the same fields."""
 
+    # When the run began; when it ended in older records.
     written: str
     # None outside of a checkout.
     commit: str | None

@@ -69,7 +69,9 @@ def rows(
 
 def new_grid(title: str) -> Grid:
     """A table with its title and a first column for names."""
-    grid = Grid(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    grid = Grid(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0, min_width=80
+    )
     grid.add_column("", no_wrap=True)
     return grid
 
