@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 Sample = Mapping[str, float]
 """The figures of one measurement, by metric. Less is better, except in metrics that count per second."""
@@ -64,48 +63,48 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A case that has been measured, with its samples in the order of the repetitions."""
+
+    section: str
+    name: str
+    build: Build | None
+    samples: Sequence[Sample]
+
+    def figures(self, metric: str) -> list[float]:
+        """One metric in all repetitions; empty where the metric does not apply."""
+        return [sample[metric] for sample in self.samples if metric in sample]
+
+
+@dataclass(frozen=True)
 class Result:
-    """All samples of a benchmark; those of a case are in the order of the repetitions."""
+    """A benchmark that has been measured. Records have the same fields."""
 
     suite: str
-    benchmark: Benchmark
-    samples: Mapping[Case, Sequence[Sample]]
+    name: str
+    summary: str
+    tables: Sequence[Table]
+    cases: Sequence[Row]
 
-    def reference(self, case: Case) -> Case:
+    def reference(self, row: Row) -> Row:
         """The first case of the same section."""
-        return next(other for other in self.benchmark.cases if other.section == case.section)
+        return next(other for other in self.cases if other.section == row.section)
 
-    def figures(self, case: Case, metric: str) -> list[float]:
-        """One metric of a case in all repetitions; empty where the metric does not apply."""
-        return [sample[metric] for sample in self.samples[case] if metric in sample]
-
-    def ratios(self, case: Case, metric: str) -> list[float]:
+    def ratios(self, row: Row, metric: str) -> list[float]:
         """The metric in relation to the reference's, each within one repetition.
 
         Repetitions that only one of the two has are left out, as are references of zero.
         """
-        own, other = self.figures(case, metric), self.figures(self.reference(case), metric)
-        return [figure / base for figure, base in zip(own, other, strict=False) if base]
+        pairs = zip(row.figures(metric), self.reference(row).figures(metric), strict=False)
+        return [figure / base for figure, base in pairs if base]
 
-    def shown_in(self, table: Table) -> list[Case]:
-        """The cases that have a figure for the table."""
-        return [
-            case for case in self.samples if any(self.figures(case, each.metric) for each in table.columns)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, minimum and maximum of some repetitions."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, figures: Sequence[float]) -> Self:
-        """The spread of at least one figure."""
-        return cls(statistics.median(figures), min(figures), max(figures))
+    def sections(self, table: Table) -> Mapping[str, list[Row]]:
+        """The cases that have a figure for the table, by section."""
+        sections: dict[str, list[Row]] = {}
+        for row in self.cases:
+            if any(row.figures(column.metric) for column in table.columns):
+                sections.setdefault(row.section, []).append(row)
+        return sections
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:

@@ -8,6 +8,7 @@ import gc
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 LOOPS = ("asyncio", "uvloop")
@@ -22,12 +23,7 @@ HEARTBEAT_LIMIT = 600.0
 
 def run(loop: str, measurement: Coroutine[Any, Any, T]) -> T:
     """Run one measurement on a fresh event loop. ImportError when uvloop is asked for and not installed."""
-    if loop == "uvloop":
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(measurement)
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=import_module(loop).new_event_loop) as runner:
         return runner.run(measurement)
 
 

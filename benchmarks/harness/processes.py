@@ -1,4 +1,4 @@
-"""Other processes: servers to measure, and what Linux says they use."""
+"""Other processes: the build of purgatory that they import, servers, and what Linux says they use."""
 
 from __future__ import annotations
 
@@ -6,17 +6,38 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from benchmarks.harness.builds import ROOT
+from benchmarks.harness.benchmark import Build
+
+ROOT = Path(__file__).resolve().parents[2]
+# `make` puts the compiled core here, with a copy of the rest of the package.
+COMPILED = ROOT / "build" / "compiled"
 
 AVAILABLE = Path("/proc/self/stat").exists()
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+
+def available_builds() -> tuple[Build, ...]:
+    """The interpreted build, after the compiled one where `make` has built it for this Python."""
+    compiled = any(COMPILED.glob(f"*{EXTENSION_SUFFIXES[0]}"))
+    return ("compiled", "interpreted") if compiled else ("interpreted",)
+
+
+def environment(build: Build) -> Mapping[str, str]:
+    """The environment variables of a process that imports this build: the first of the path counts."""
+    first = [str(COMPILED), str(ROOT)] if build == "compiled" else [str(ROOT)]
+    return {
+        **os.environ,
+        "PURGATORY_REQUIRE_COMPILED": "1" if build == "compiled" else "0",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [*first, os.environ.get("PYTHONPATH")])),
+    }
 
 
 def stat_fields(process_id: int | str) -> list[str]:
@@ -53,37 +74,25 @@ def output_of(
 def started(module: str, *arguments: str, kill: bool = False) -> Iterator[tuple[str, int]]:
     """The first line that a server prints, and its process id. The server ends with the block.
 
-    It is terminated; or killed, where it would first wait for its clients.
-
-    Raises RuntimeError, with what the server wrote to stderr, when it ends without a line.
+    It is terminated; or killed, where it would first wait for its clients. Raises RuntimeError when it ends
+    without a line; the reason is then on stderr, which it shares with this process.
     """
-    with (
-        tempfile.TemporaryFile("w+") as stderr,
-        subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        ) as process,
-    ):
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline().strip()
             if not line:
-                stderr.seek(0)
-                raise RuntimeError(f"{module} {' '.join(arguments)} did not start:\n{stderr.read()}")
+                raise RuntimeError(f"{module} {' '.join(arguments)} did not start")
             yield line, process.pid
         finally:
             process.kill() if kill else process.terminate()
 
 
 def allow_open_files(needed: int) -> None:
-    """Raise the limit of open files for this process and those it starts. OSError where that is forbidden."""
+    """Let this process and those it starts open so many files. ValueError where that is forbidden."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < needed:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        except ValueError as error:
-            raise OSError(f"{needed} open files are needed, and {hard} allowed") from error
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
 from benchmarks.harness.benchmark import Benchmark, Build, Case, Sample
-
-
-class Named(Protocol):
-    """An alternative with the name of its case."""
-
-    name: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -23,11 +16,11 @@ class Setting:
     """The options of a run. `builds` has the build that most cases need first."""
 
     loop: str = "asyncio"
-    builds: tuple[Build, ...] = ("compiled", "interpreted")
+    builds: Sequence[Build] = ("compiled", "interpreted")
     # All sizes and cases, which takes several times as long.
     full: bool = False
     # In place of a benchmark's own sizes.
-    sizes: tuple[int, ...] = ()
+    sizes: Sequence[int] = ()
     # The iterations within one measurement of something very short.
     times: int = 100_000
     # How long timeouts fall due, requests arrive or an idle process is watched.
@@ -35,16 +28,6 @@ class Setting:
     # For the pipeline: Spark's heap, and the directory of its files.
     memory: str = "4g"
     directory: str | None = None
-
-    def to_json(self) -> str:
-        """The setting as `from_json` reads it."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The setting with these options, and defaults for the rest. TypeError for an unknown option."""
-        given: dict[str, Any] = json.loads(text)
-        return cls(**given | {name: tuple(given[name]) for name in ("builds", "sizes") if name in given})
 
     def cases(
         self, section: str, name: str, measure: Callable[[], Sample], *, interpreted: bool = False
@@ -60,12 +43,12 @@ class Setting:
     def cases_of(
         self,
         section: str,
-        alternatives: Iterable[type[Named]],
+        alternatives: Iterable[Any],
         measure: Callable[[Any], Sample],
         *,
         interpreted: bool = False,
     ) -> tuple[Case, ...]:
-        """The cases of a section: `measure` measures one of the alternatives."""
+        """The cases of a section: `measure` measures one of the alternatives, which have names."""
         return tuple(
             case
             for each in alternatives

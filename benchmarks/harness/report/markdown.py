@@ -26,9 +26,10 @@ def escape(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with its first column to the left and the others to the right."""
+    """A table with its first column to the left and the others to the right. Short rows are filled up."""
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    filled = ([*cells, *[""] * (len(headings) - len(cells))] for cells in lines)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in filled)
 
 
 def image(alt: str, file: str) -> str:
@@ -48,4 +49,4 @@ def page(*paragraphs: str) -> str:
 
 def slug(text: str) -> str:
     """The text as a part of a file's name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

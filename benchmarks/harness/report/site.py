@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.harness import record
-from benchmarks.harness.record import RecordError, Run
+from benchmarks.harness.record import Run
 from benchmarks.harness.report import markdown
 from benchmarks.harness.report.benchmark_page import benchmark_page
 from benchmarks.harness.report.load_page import load_page
-from benchmarks.harness.report.markdown import Page
 
-DIRECTORY = Path("docs/benchmarks")
-EXIT_CODE = 2
-EXAMPLES = """\
-example:
-  python -m benchmarks waits --full --json waits.json
-  python -m benchmarks load --full --json load.json
-  python -m benchmarks report waits.json load.json
-"""
 INTRODUCTION = """\
 Purgatory side by side with what people use instead, and with the designs that came before it. All pages
 here are written by `python -m benchmarks report`, from what the runs below have measured.
@@ -43,96 +35,66 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks report",
         description="Writes the tables and charts of recorded runs as pages of Markdown.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a run that the benchmarks wrote with --json"
-    )
-    parser.add_argument(
-        "--into", type=Path, default=DIRECTORY, metavar="DIRECTORY", help="default: %(default)s"
-    )
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="a run that the benchmarks wrote with --json")
+    into = Path("docs/benchmarks")
+    add("--into", type=Path, default=into, metavar="DIRECTORY", help="default: %(default)s")
     options = parser.parse_args(arguments)
-    try:
-        files = site([record.read(file) for file in options.files])
-        for path, text in files.items():
-            file = options.into / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-    except RecordError as error:
-        parser.exit(EXIT_CODE, f"{error}\n")
-    except OSError as error:
-        parser.exit(EXIT_CODE, f"{error.filename}: cannot be written ({error.strerror})\n")
+    files = site({file: record.read(file) for file in options.files})
+    for path, text in files.items():
+        file = options.into / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     print(f"{options.into / 'README.md'}, and {len(files) - 1} files beside it")
 
 
-def site(runs: Sequence[Run]) -> dict[str, str]:
+def site(runs: Mapping[Path, Run]) -> dict[str, str]:
     """Every file's text by its path: the index, and a directory for each loop.
 
-    Raises RecordError when two runs hold the same benchmark on the same loop.
+    Raises RuntimeError when two runs hold the same benchmark on the same loop.
     """
     files: dict[str, str] = {}
-    links: list[tuple[Run, dict[str, str]]] = []
-    shown: dict[str, Run] = {}
-    for run in runs:
-        linked: dict[str, str] = {}
-        directory = markdown.slug(run.loop)
-        for page in _pages(run):
-            path = f"{directory}/{page.name}.md"
-            if path in shown:
-                raise RecordError(f"{run.file}: {page.name} on {run.loop} is in {shown[path].file} as well")
-            shown[path] = run
-            linked[path] = page.title
+    loops: dict[str, list[str]] = {}
+    for file, run in runs.items():
+        commit = f"commit {run.commit}" if run.commit else "outside of a checkout"
+        origin = f"Measured on {run.loop}, {run.written.partition('T')[0]}, {commit}"
+        pages = [benchmark_page(origin, result) for result in run.benchmarks]
+        if run.load is not None:
+            pages.append(load_page(origin, run.load))
+        links = []
+        for page in pages:
+            path = f"{run.loop}/{page.name}.md"
+            if path in files:
+                raise RuntimeError(f"{file}: {page.name} on {run.loop} is in another file as well")
+            links.append(f"- {markdown.link(page.title, path)}")
             files[path] = page.text
-            files |= {f"{directory}/{name}": svg for name, svg in page.charts.items()}
-        links.append((run, linked))
-    return {"README.md": _index(links)} | files
-
-
-def _pages(run: Run) -> Iterator[Page]:
-    for result in run.results:
-        yield benchmark_page(_origin(run), result)
-    if run.load is not None:
-        yield load_page(_origin(run), run.load)
-
-
-def _origin(run: Run) -> str:
-    commit = f"commit {run.commit}" if run.commit else "outside of a checkout"
-    return f"Measured on {run.loop}, {run.written.partition('T')[0]}, {commit}"
+            files |= {f"{run.loop}/{name}": svg for name, svg in page.charts.items()}
+        section = loops.setdefault(run.loop, [f"## On {run.loop}"])
+        section += [f"{origin}; {_environment(run)}.", "\n".join(links)]
+    again = ["## How to run it again", "\n".join(["```sh", *_commands(runs), "```"])]
+    index = chain(["# Benchmarks", INTRODUCTION], *loops.values(), again)
+    return {"README.md": markdown.page(*index)} | files
 
 
 def _environment(run: Run) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in run.packages.items())
     machine = run.machine
+    # The version is without the compiler and the date of the build.
     return (
-        f"Python {run.python}, {packages}; {machine['processor']}, {machine['cores']} cores, "
+        f"Python {run.python.split()[0]}, {packages}; {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}; up to {run.repetitions} repetitions"
     )
 
 
-def _index(runs: Sequence[tuple[Run, Mapping[str, str]]]) -> str:
-    """The page that links to all others, with the pages of each run."""
-    paragraphs = ["# Benchmarks", INTRODUCTION]
-    for loop in dict.fromkeys(run.loop for run, _ in runs):
-        paragraphs.append(f"## On {markdown.escape(loop)}")
-        for run, pages in runs:
-            if run.loop == loop:
-                paragraphs.append(f"{_origin(run)}; {_environment(run)}.")
-                paragraphs.append(
-                    "\n".join(f"- {markdown.link(title, file)}" for file, title in pages.items())
-                )
-    commands = _commands([run for run, _ in runs])
-    return markdown.page(*paragraphs, "## How to run it again", "\n".join(["```sh", *commands, "```"]))
-
-
-def _commands(runs: Sequence[Run]) -> Iterator[str]:
+def _commands(runs: Mapping[Path, Run]) -> Iterator[str]:
     """The commands that write the same files, with the same benchmarks in them."""
-    for run in runs:
-        suites = " ".join(dict.fromkeys(result.suite for result in run.results)) or "load"
-        names = " ".join(result.benchmark.name for result in run.results)
+    for file, run in runs.items():
+        suites = " ".join(dict.fromkeys(result.suite for result in run.benchmarks)) or "load"
+        names = " ".join(result.name for result in run.benchmarks)
         only = f" --only {names}" if names else ""
         full = " --full" if run.full else ""
         seconds = f" --seconds {run.load.seconds:g}" if run.load is not None else ""
-        rest = f"--loop {run.loop} --repetitions {run.repetitions} --json {run.file.name}"
+        rest = f"--loop {run.loop} --repetitions {run.repetitions} --json {file.name}"
         yield f"python -m benchmarks {suites}{only}{full}{seconds} {rest}"
-    yield f"python -m benchmarks report {' '.join(run.file.name for run in runs)}"
+    yield f"python -m benchmarks report {' '.join(file.name for file in runs)}"

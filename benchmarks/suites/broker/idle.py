@@ -58,7 +58,7 @@ def idle(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 
 def measure(name: str, polls: int, seconds: float) -> Sample:
-    """The cost with the polls and without. OSError where so many files may not be open."""
+    """The cost with the polls and without. ValueError where so many files may not be open."""
     allow_open_files(polls + 500)
     with running(name) as cluster:
         return asyncio.run(_measure(cluster, polls, seconds, wakes=name == EXAMPLE))

@@ -33,9 +33,8 @@ from rich.console import Console
 
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Build, Sample
-from benchmarks.harness.builds import environment
 from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, LoadTest, Sweep
-from benchmarks.harness.processes import output_of
+from benchmarks.harness.processes import environment, output_of
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.load import kafka_jvm
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan

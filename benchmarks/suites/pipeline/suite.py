@@ -9,13 +9,12 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.harness import tables
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Table
+from benchmarks.harness.benchmark import Column, Result, Row, Sample, Table
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.pipeline.duckdb_tables import HOTTEST, THREADS, check
 from benchmarks.suites.pipeline.usage import measured
@@ -145,10 +144,8 @@ def _result(
     name: str, title: str, rows: Mapping[tuple[str, str], Sample], columns: tuple[Column, ...], note: str
 ) -> Result:
     """The result of a benchmark that has been measured already."""
-    cases = {Case(*row, partial(dict, sample)): [sample] for row, sample in rows.items()}
-    return Result(
-        "pipeline", Benchmark(name, title, tuple(cases), (Table(title, columns, note),), 0.0), cases
-    )
+    cases = [Row(section, case, None, [sample]) for (section, case), sample in rows.items()]
+    return Result("pipeline", name, title, [Table(title, columns, note)], cases)
 
 
 def print_aims(samples: Samples, usual: Journal, hot: Journal, large: Journal, console: Console) -> None:

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from benchmarks.harness.benchmark import Sample
-from benchmarks.harness.builds import ROOT, environment
-from benchmarks.harness.processes import processor_seconds, stat_fields
+from benchmarks.harness.processes import ROOT, environment, processor_seconds, stat_fields
 
 # Seconds between two looks.
 _EVERY = 0.1
