@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
+from benchmarks.designs.alternative import HandWrittenAlternative, Tally
+from benchmarks.designs.call_at import CallAt
+from benchmarks.designs.lazy_heap import LazyHeap
+from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import Entry, Timer
 
 
 class Waiter(Entry):
-    """Waits for `ready`, or for its timeout. Subclasses have a field or property `ready`, and the hooks."""
+    """A user's wait for `ready`, or for its timeout."""
 
     __slots__ = ("keys", "owner")
 
@@ -18,42 +22,41 @@ class Waiter(Entry):
     owner: CallbackDict
 
     @property
-    @abstractmethod
     def ready(self) -> bool:
-        """Whether the condition holds."""
+        return self.tally.ready
 
     def complete(self) -> None:
         """Called once, when a check finds the waiter ready."""
+        self.tally.completed += 1
 
     def time_out(self) -> None:
         """Called once, instead of `complete`, when the time is over."""
+        self.tally.expire(self.request)
 
     def expire(self) -> None:
         self.owner.forget(self)
         self.time_out()
 
 
-class CallbackDict:
+class CallbackDict(HandWrittenAlternative):
     """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the timer."""
 
-    def __init__(self, timer: Timer) -> None:
-        self.timer = timer
+    make = Waiter
+    design: ClassVar[type[Timer]]
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.timer = self.design(tally)
         self._buckets: dict[Hashable, dict[Waiter, None]] = {}
 
-    def start(self) -> None:
-        """Start the timer."""
-        self.timer.start()
-
-    def close(self) -> None:
-        """Cancel all waiters, and leave nothing armed."""
+    async def close(self) -> None:
         for bucket in self._buckets.values():
             for waiter in bucket:
                 self.timer.cancel(waiter)
-        self._buckets.clear()
-        self.timer.close()
+        await self.timer.close()
 
-    def watched(self) -> int:
-        """The number of entries in the dicts."""
+    @property
+    def held(self) -> int:
         return sum(map(len, self._buckets.values()))
 
     def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
@@ -86,3 +89,24 @@ class CallbackDict:
             del bucket[waiter]
             if not bucket:
                 del buckets[key]
+
+
+class DictAndLazyHeap(CallbackDict):
+    """A dict over a binary heap with tombstones."""
+
+    name = "dict + lazy heap"
+    design = LazyHeap
+
+
+class DictAndTickerWheel(CallbackDict):
+    """A dict over a single wheel, scanned by a ticker."""
+
+    name = "dict + ticker wheel"
+    design = TickerWheel
+
+
+class DictAndCallAt(CallbackDict):
+    """A dict over a timer of the event loop each."""
+
+    name = "dict + call_at"
+    design = CallAt

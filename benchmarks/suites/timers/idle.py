@@ -8,13 +8,14 @@ import random
 import time
 from collections.abc import Sequence
 
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.timer import TimerAlternative
 from benchmarks.harness.benchmark import Benchmark, Sample, Table, medians
 from benchmarks.harness.event_loop import run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at
-from benchmarks.suites.timers.alternative import TIMERS, TimerAlternative
+from benchmarks.suites.timers.alternatives import TIMERS
 from benchmarks.suites.timers.timers import LONGEST, SHORTEST
-from benchmarks.suites.waits.alternative import Tally
 
 
 def idle(setting: Setting, sizes: Sequence[int]) -> Benchmark:
@@ -54,7 +55,7 @@ def measure(loop: str, alternative: type[TimerAlternative], pending: int, second
 async def _watched(alternative_type: type[TimerAlternative], pending: int, seconds: float) -> Sample:
     choice = random.Random(1)
     async with alternative_type(Tally()) as alternative:
-        alternative.add([choice.uniform(SHORTEST, LONGEST) for _ in range(pending)])
+        alternative.add_all([choice.uniform(SHORTEST, LONGEST) for _ in range(pending)])
         # Until the timer is at rest.
         await turns(3)
         gc.collect()

@@ -7,12 +7,13 @@ import random
 import time
 from collections.abc import Sequence
 
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.timer import TimerAlternative
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.timers.alternative import TIMERS, TimerAlternative
-from benchmarks.suites.waits.alternative import Tally
+from benchmarks.suites.timers.alternatives import TIMERS
 
 # Timeouts in one turn of the loop.
 BATCH = 1_000
@@ -60,7 +61,7 @@ async def measure(alternative_type: type[TimerAlternative], pending: int, times:
     tally = Tally()
     async with alternative_type(tally) as alternative:
         with CollectorSetting.ADVISED.applied():
-            alternative.add([choice.uniform(SHORTEST, LONGEST) for _ in range(pending)])
+            alternative.add_all([choice.uniform(SHORTEST, LONGEST) for _ in range(pending)])
             await turns(1)
             # The collector has seen them before, as it has those of a service that runs for a while.
             gc.collect()
@@ -68,9 +69,9 @@ async def measure(alternative_type: type[TimerAlternative], pending: int, times:
                 delays = [choice.uniform(SHORTEST, LONGEST) for _ in range(BATCH)]
                 requests = choice.sample(range(first, first + BATCH), BATCH)
                 start = time.process_time()
-                alternative.add(delays)
+                alternative.add_all(delays)
                 added = time.process_time()
-                alternative.cancel(requests)
+                alternative.cancel_all(requests)
                 await turns(1)
                 adding += added - start
                 cancelling += time.process_time() - added

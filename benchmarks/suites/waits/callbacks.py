@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
+from benchmarks.designs.alternative import HandWrittenAlternative, Key, Tally, Targets, WaitAlternative
 
 
 class Callback:
@@ -37,7 +37,7 @@ class Callback:
             self.expire()
 
 
-class BareCallback(Alternative):
+class BareCallback(WaitAlternative):
     """The floor: a callback in a dict for each key, and nothing that ever times out."""
 
     name = "plain callback, no timer"
@@ -89,7 +89,7 @@ class TimedCallback(BareCallback):
         callback.expire()
 
 
-class FutureCallback(Alternative):
+class FutureCallback(WaitAlternative):
     """A future in a list for each key, with a callback, and a timer each."""
 
     name = "Future + call_later"
@@ -134,10 +134,8 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
         self._buckets: dict[Key, dict[Callback, tuple[Key, ...]]] = {}
-        self.watch = self._watch
-        self.check = self._check
 
-    def _watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
+    def watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
         buckets = self._buckets
         for key in keys:
             bucket = buckets.get(key)
@@ -146,7 +144,7 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
             bucket[callback] = keys
         callback.handle = self.loop.call_later(timeout, self._expire, keys, callback)
 
-    def _check(self, key: Key) -> None:
+    def check(self, key: Key) -> None:
         """Complete the waits on one key whose own condition holds."""
         for callback, keys in list(self._buckets.get(key, {}).items()):
             if callback.tally.ready:

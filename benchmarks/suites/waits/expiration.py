@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Generic, TypeVar
 
+from benchmarks.designs.alternative import TIMEOUT, TURNS_TO_PARK, Tally, WaitAlternative, targets
 from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
-from benchmarks.suites.waits.alternative import TIMEOUT, TURNS_TO_PARK, Alternative, Tally, targets
 
 T = TypeVar("T", bound=Tally)
 
@@ -28,7 +28,7 @@ class Expiration(Generic[T]):
 
 def let_expire(
     loop: str,
-    alternative: type[Alternative],
+    alternative: type[WaitAlternative],
     offsets: Sequence[float],
     collector: CollectorSetting,
     tally_for: Callable[[Sequence[float]], T],
@@ -47,7 +47,7 @@ def let_expire(
         lead = 2 * (lead + missed)
 
 
-async def _estimate(alternative_type: type[Alternative], waits: int) -> float:
+async def _estimate(alternative_type: type[WaitAlternative], waits: int) -> float:
     """The seconds before the first deadline at which to begin, from parking some of the waits."""
     some = -(-waits // 50)
     # Of processor time: a moment that another process takes would count fifty times.
@@ -61,7 +61,7 @@ async def _estimate(alternative_type: type[Alternative], waits: int) -> float:
 
 
 async def _attempt(
-    alternative_type: type[Alternative],
+    alternative_type: type[WaitAlternative],
     offsets: Sequence[float],
     collector: CollectorSetting,
     lead: float,

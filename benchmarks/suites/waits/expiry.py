@@ -6,19 +6,19 @@ import statistics
 import time
 from collections.abc import Sequence
 
+from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs.alternative import Style, Tally, WaitAlternative
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
 from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.setting import Setting
 from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.alternative import Alternative, Style, Tally
 from benchmarks.suites.waits.expiration import let_expire
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
 from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback, PurgatoryTask
 
-CALLBACKS: tuple[type[Alternative], ...] = (
+CALLBACKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, *OLDER_DESIGNS,
 )  # fmt: skip
-TASKS: tuple[type[Alternative], ...] = (
+TASKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent, tasks.MoveOnAfterEvent,
 )  # fmt: skip
 
@@ -71,9 +71,9 @@ def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 
 def _cases(
-    setting: Setting, alternatives: Sequence[type[Alternative]], size: int, collector: CollectorSetting
+    setting: Setting, alternatives: Sequence[type[WaitAlternative]], size: int, collector: CollectorSetting
 ) -> tuple[Case, ...]:
-    def measured(alternative: type[Alternative]) -> Sample:
+    def measured(alternative: type[WaitAlternative]) -> Sample:
         return measure(setting.loop, alternative, size, collector, setting.seconds)
 
     suffix = "" if collector is CollectorSetting.ADVISED else f", {collector.value}"
@@ -83,7 +83,7 @@ def _cases(
 
 
 def measure(
-    loop: str, alternative: type[Alternative], size: int, collector: CollectorSetting, seconds: float
+    loop: str, alternative: type[WaitAlternative], size: int, collector: CollectorSetting, seconds: float
 ) -> Sample:
     """Lateness in milliseconds, the loop's worst stall, and the rate of expirations."""
     offsets = [seconds * count / size for count in range(size)]

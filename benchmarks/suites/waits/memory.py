@@ -23,21 +23,21 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from itertools import repeat
 
-from benchmarks.harness import processes
-from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
-from benchmarks.harness.event_loop import run, turns
-from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits.alternative import (
+from benchmarks.designs.alternative import (
     TIMEOUT,
     TURNS_TO_COMPLETE,
     TURNS_TO_PARK,
     WAITS_PER_KEY,
-    Alternative,
     Style,
     Tally,
+    WaitAlternative,
     signals,
     targets,
 )
+from benchmarks.harness import processes
+from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
+from benchmarks.harness.event_loop import run, turns
+from benchmarks.harness.setting import Setting
 from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
 
 # Enough that every dict that the interpreter and the loop keep for themselves exists before the count begins.
@@ -49,7 +49,7 @@ def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Bytes, with the first of `sizes` pending."""
     size = sizes[0]
 
-    def measured(alternative: type[Alternative], keys: int) -> Callable[[], Sample]:
+    def measured(alternative: type[WaitAlternative], keys: int) -> Callable[[], Sample]:
         return lambda: measure(setting.loop, alternative, size, keys)
 
     return Benchmark(
@@ -79,7 +79,7 @@ def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(loop: str, alternative: type[Alternative], size: int, keys: int) -> Sample:
+def measure(loop: str, alternative: type[WaitAlternative], size: int, keys: int) -> Sample:
     """Bytes of each of so many waits, by both methods; by the second one where there is a /proc."""
     sample = {"allocated": count(loop, alternative, size, keys, allocated)}
     if processes.AVAILABLE:
@@ -99,7 +99,7 @@ def resident() -> int:
 
 
 def count(
-    loop: str, alternative: type[Alternative], size: int, keys: int, method: Callable[[], int]
+    loop: str, alternative: type[WaitAlternative], size: int, keys: int, method: Callable[[], int]
 ) -> float:
     """Bytes of each of so many waits by one method, which is the first to count in this process."""
     if method is allocated:
@@ -111,7 +111,9 @@ def count(
         tracemalloc.stop()
 
 
-async def _bytes(alternative_type: type[Alternative], size: int, keys: int, method: Callable[[], int]) -> int:
+async def _bytes(
+    alternative_type: type[WaitAlternative], size: int, keys: int, method: Callable[[], int]
+) -> int:
     tally = Tally()
     requests, watched, signalled = list(range(size)), targets(size, keys), signals(size, keys)
     async with alternative_type(tally) as alternative:

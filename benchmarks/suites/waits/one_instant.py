@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs.alternative import Tally, WaitAlternative
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
 from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits.alternative import Alternative, Tally
 from benchmarks.suites.waits.callbacks import TimedCallback
 from benchmarks.suites.waits.expiration import let_expire
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
 from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
-FEW: tuple[type[Alternative], ...] = (PurgatoryCallback, TimedCallback)
+FEW: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, TimedCallback)
 
 
 def one_instant(setting: Setting, sizes: Sequence[int]) -> Benchmark:
@@ -42,7 +42,7 @@ def one_instant(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 
 def _cases(setting: Setting, sizes: Sequence[int]) -> Iterator[Case]:
-    def measured(size: int, collector: CollectorSetting, alternative: type[Alternative]) -> Sample:
+    def measured(size: int, collector: CollectorSetting, alternative: type[WaitAlternative]) -> Sample:
         return measure(setting.loop, alternative, size, collector)
 
     advised = CollectorSetting.ADVISED
@@ -56,7 +56,7 @@ def _cases(setting: Setting, sizes: Sequence[int]) -> Iterator[Case]:
             yield from setting.cases_of(section, measured_with, measure_it, interpreted=collector is advised)
 
 
-def measure(loop: str, alternative: type[Alternative], size: int, collector: CollectorSetting) -> Sample:
+def measure(loop: str, alternative: type[WaitAlternative], size: int, collector: CollectorSetting) -> Sample:
     """Stalls and pauses in milliseconds, the time to drain in microseconds per timeout and as a rate."""
     expiration = let_expire(loop, alternative, [0.0] * size, collector, lambda _: Tally())
     heartbeat, pauses = expiration.heartbeat, expiration.pauses

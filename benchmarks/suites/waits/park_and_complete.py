@@ -6,39 +6,39 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
+from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs.alternative import (
+    TIMEOUT,
+    TURNS_TO_COMPLETE,
+    TURNS_TO_PARK,
+    WAITS_PER_KEY,
+    Style,
+    Tally,
+    WaitAlternative,
+    signals,
+    targets,
+)
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
 from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.alternative import (
-    TIMEOUT,
-    TURNS_TO_COMPLETE,
-    TURNS_TO_PARK,
-    WAITS_PER_KEY,
-    Alternative,
-    Style,
-    Tally,
-    signals,
-    targets,
-)
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
 from benchmarks.suites.waits.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
 
 # Purgatory comes first: the others are set in relation to it.
-ONE_KEY: tuple[type[Alternative], ...] = (
+ONE_KEY: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, callbacks.BareCallback,
     OperationsAlone, *OLDER_DESIGNS,
     PurgatoryTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent, tasks.MoveOnAfterEvent,
     tasks.BareFuture,
 )  # fmt: skip
-THREE_KEYS: tuple[type[Alternative], ...] = (
+THREE_KEYS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS,
     PurgatoryTask, tasks.SharedFuture, tasks.WaitFirstOfEvents, tasks.BareFuture,
 )  # fmt: skip
 # More tasks than these take minutes, and gigabytes, except with the alternatives that need the least.
 MOST_TASKS = 100_000
-CHEAPEST: tuple[type[Alternative], ...] = (PurgatoryTask, tasks.CallLaterFuture, tasks.SharedFuture)
+CHEAPEST: tuple[type[WaitAlternative], ...] = (PurgatoryTask, tasks.CallLaterFuture, tasks.SharedFuture)
 
 
 def one_key(setting: Setting, sizes: Sequence[int]) -> Benchmark:
@@ -58,7 +58,7 @@ def _benchmark(
     wait: str,
     waits: str,
     setting: Setting,
-    alternatives: Sequence[type[Alternative]],
+    alternatives: Sequence[type[WaitAlternative]],
     sizes: Sequence[int],
     keys: int,
 ) -> Benchmark:
@@ -86,9 +86,9 @@ def _benchmark(
 
 
 def _cases(
-    setting: Setting, alternatives: Sequence[type[Alternative]], sizes: Sequence[int], keys: int
+    setting: Setting, alternatives: Sequence[type[WaitAlternative]], sizes: Sequence[int], keys: int
 ) -> Iterator[Case]:
-    def measured(alternative: type[Alternative], collector: CollectorSetting) -> Callable[[], Sample]:
+    def measured(alternative: type[WaitAlternative], collector: CollectorSetting) -> Callable[[], Sample]:
         limited = alternative.style is Style.AWAITED and alternative not in CHEAPEST
         return lambda: measure_sizes(
             # With the other settings, one size shows the collector's part.
@@ -108,7 +108,7 @@ def _cases(
 
 
 async def measure(
-    alternative_type: type[Alternative], size: int, keys: int, collector: CollectorSetting
+    alternative_type: type[WaitAlternative], size: int, keys: int, collector: CollectorSetting
 ) -> Sample:
     """Microseconds for each of `size` waits on so many keys, one of which is signalled.
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs.alternative import Key, RoundTripAlternative, Tally
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits.alternative import Key, RoundTripAlternative, Tally
 from benchmarks.suites.waits.callbacks import SeveralKeysTimedCallback
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
 from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
 ALTERNATIVES: tuple[type[RoundTripAlternative], ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from benchmarks.suites.waits.alternative import Key, Tally, TaskAlternative
+from benchmarks.designs.alternative import Key, Tally, TaskAlternative
 
 
 class WaitForEvent(TaskAlternative):
