@@ -1,15 +1,14 @@
 """Waits for keys or a timeout: purgatory beside asyncio, anyio, code by hand and older designs.
 
-`alternative` is the interface behind which all are measured. The alternatives are in `purgatory_waits`,
-`callbacks`, `tasks` and `older_designs`, the designs themselves in `benchmarks.designs`.
+The alternatives are in `purgatory_waits`, `callbacks` and `tasks`; the interface behind which all are
+measured, and the older designs, in `benchmarks.designs`.
 """
 
 from benchmarks.harness.setting import Entry
 from benchmarks.suites.waits.checks import checks
-from benchmarks.suites.waits.expiry import expiry
+from benchmarks.suites.waits.expiry import expiry, one_instant
 from benchmarks.suites.waits.growth import growth
 from benchmarks.suites.waits.memory import memory
-from benchmarks.suites.waits.one_instant import one_instant
 from benchmarks.suites.waits.park_and_complete import one_key, three_keys
 from benchmarks.suites.waits.steady_state import steady_state
 
