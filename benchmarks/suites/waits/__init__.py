@@ -1,8 +1,4 @@
-"""Waits for keys or a timeout: purgatory beside asyncio, anyio, code by hand and older designs.
-
-The alternatives are in `purgatory_waits`, `callbacks` and `tasks`; the interface behind which all are
-measured, and the older designs, in `benchmarks.designs`.
-"""
+"""Waits for keys or a timeout: purgatory beside asyncio, anyio, code by hand and older designs."""
 
 from benchmarks.harness.setting import Entry
 from benchmarks.suites.waits.checks import checks

@@ -9,11 +9,11 @@ from itertools import repeat
 from benchmarks.designs import KAFKAS
 from benchmarks.designs.alternative import TIMEOUT, Tally, WaitAlternative, signals, targets
 from benchmarks.designs.callback_dict import DictAndCallAt
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Benchmark, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import measure_sizes, size_columns
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
 # The designs that look at a condition before they complete anything.
 ALTERNATIVES: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, *KAFKAS, DictAndCallAt)

@@ -11,13 +11,12 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
 from benchmarks.designs.alternative import TIMEOUT, TURNS_TO_PARK, Style, Tally, WaitAlternative, targets
+from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
 from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback, PurgatoryTask
 
 CALLBACKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, *OLDER_DESIGNS,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
-from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
 from benchmarks.designs.alternative import (
     TIMEOUT,
     TURNS_TO_COMPLETE,
@@ -18,12 +18,11 @@ from benchmarks.designs.alternative import (
     signals,
     targets,
 )
+from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
 
 # Purgatory comes first: the others are set in relation to it.
 ONE_KEY: tuple[type[WaitAlternative], ...] = (

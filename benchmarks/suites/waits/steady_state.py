@@ -9,12 +9,12 @@ from functools import partial
 
 from benchmarks.designs import OLDER_DESIGNS
 from benchmarks.designs.alternative import Key, RoundTripAlternative, Tally
+from benchmarks.designs.callbacks import SeveralKeysTimedCallback
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits.callbacks import SeveralKeysTimedCallback
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
 ALTERNATIVES: tuple[type[RoundTripAlternative], ...] = (
     PurgatoryCallback,

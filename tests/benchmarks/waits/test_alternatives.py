@@ -19,12 +19,12 @@ from benchmarks.designs.alternative import (
     targets,
 )
 from benchmarks.designs.callback_dict import DictAndCallAt
+from benchmarks.designs.callbacks import BareCallback
+from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback
+from benchmarks.designs.tasks import BareFuture
 from benchmarks.harness.event_loop import turns
-from benchmarks.suites.waits.callbacks import BareCallback
 from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
-from benchmarks.suites.waits.purgatory_waits import OperationsAlone, PurgatoryCallback
 from benchmarks.suites.waits.steady_state import ALTERNATIVES
-from benchmarks.suites.waits.tasks import BareFuture
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 

@@ -10,9 +10,9 @@ from benchmarks.designs.alternative import Tally
 from benchmarks.designs.call_at import CallAt
 from benchmarks.designs.kafka_timer import SystemTimer
 from benchmarks.designs.lazy_heap import LazyHeap
+from benchmarks.designs.purgatory_waits import Wait
 from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import TimerAlternative
-from benchmarks.suites.waits.purgatory_waits import Wait
 from purgatory.reaper import reap
 
 
