@@ -23,12 +23,12 @@ from typing import Any
 from benchmarks.designs.alternative import RoundTripAlternative, Tally
 from benchmarks.designs.kafka_08 import CountedRequest, Kafka08
 from benchmarks.designs.kafka_purgatory import CountedOperation, KafkaToday
+from benchmarks.designs.purgatory_waits import CountedWait, PurgatoryCallback
 from benchmarks.harness import event_loop
 from benchmarks.harness.benchmark import percentile
 from benchmarks.harness.load_test import BEHIND_MS, Measurement
 from benchmarks.harness.processes import resident_bytes
 from benchmarks.suites.load.plan import Plan
-from benchmarks.suites.waits.purgatory_waits import CountedWait, PurgatoryCallback
 
 # Arrivals and completions in one batch: about half a millisecond's work for a fast design. Then the event
 # loop iterates, in which the design's own timers run.

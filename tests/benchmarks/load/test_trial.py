@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.load_test import ACHIEVED, Measurement, Point
 from benchmarks.suites.load import trial
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Load, Plan
 from benchmarks.suites.load.trial import DESIGNS, Ends, PurgatoryRequest, measure, measure_generator
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 from purgatory.testing import VirtualTimeLoop
 
 RATE = 5_000
