@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from itertools import repeat
 
 from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
@@ -19,7 +21,7 @@ from benchmarks.designs.alternative import (
     targets,
 )
 from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
@@ -61,11 +63,32 @@ def _benchmark(
     sizes: Sequence[int],
     keys: int,
 ) -> Benchmark:
+    def measured(collector: CollectorSetting, alternative: type[WaitAlternative]) -> Sample:
+        limited = alternative.style is Style.AWAITED and alternative not in CHEAPEST
+        return measure_sizes(
+            # With the other settings, one size shows the collector's part.
+            sizes if collector is CollectorSetting.ADVISED else sizes[:1],
+            lambda size: run(setting.loop, measure(alternative, size, keys, collector)),
+            growing=("total_us",),
+            at_least=setting.times // 5,
+            at_most=MOST_TASKS if limited else None,
+        )
+
     headline = sizes[0]
     return Benchmark(
         name=name,
         summary=f"cost to park and complete {wait}",
-        cases=tuple(_cases(setting, alternatives, sizes, keys)),
+        cases=tuple(
+            case
+            for style in Style
+            for collector in (CollectorSetting if setting.full else (CollectorSetting.ADVISED,))
+            for case in setting.cases_of(
+                f"{style.value}, {collector.value}",
+                [each for each in alternatives if each.style is style],
+                partial(measured, collector),
+                interpreted=style is Style.CALLBACK,
+            )
+        ),
         tables=(
             Table(
                 f"{waits}: microseconds each",
@@ -84,50 +107,42 @@ def _benchmark(
     )
 
 
-def _cases(
-    setting: Setting, alternatives: Sequence[type[WaitAlternative]], sizes: Sequence[int], keys: int
-) -> Iterator[Case]:
-    def measured(alternative: type[WaitAlternative], collector: CollectorSetting) -> Callable[[], Sample]:
-        limited = alternative.style is Style.AWAITED and alternative not in CHEAPEST
-        return lambda: measure_sizes(
-            # With the other settings, one size shows the collector's part.
-            sizes if collector is CollectorSetting.ADVISED else sizes[:1],
-            lambda size: run(setting.loop, measure(alternative, size, keys, collector)),
-            growing=("total_us",),
-            at_least=setting.times // 5,
-            at_most=MOST_TASKS if limited else None,
-        )
-
-    for style in Style:
-        for collector in CollectorSetting if setting.full else (CollectorSetting.ADVISED,):
-            section = f"{style.value}, {collector.value}"
-            for each in (each for each in alternatives if each.style is style):
-                both = style is Style.CALLBACK
-                yield from setting.cases(section, each.name, measured(each, collector), interpreted=both)
-
-
 async def measure(
-    alternative_type: type[WaitAlternative], size: int, keys: int, collector: CollectorSetting
+    alternative: type[WaitAlternative], size: int, keys: int, collector: CollectorSetting
 ) -> Sample:
     """Microseconds for each of `size` waits on so many keys, one of which is signalled.
 
     Of processor time: nothing here sleeps, and the time of other processes is not the alternative's.
     """
-    tally = Tally()
-    requests, waited_for, signalled = list(range(size)), targets(size, keys), signals(size, keys)
-    async with alternative_type(tally) as alternative:
-        with collector.applied():
-            start = time.process_time()
-            alternative.park(requests, waited_for, repeat(TIMEOUT))
-            await turns(TURNS_TO_PARK)
-            parked = time.process_time()
-            tally.ready = True
-            alternative.signal(signalled)
-            await turns(TURNS_TO_COMPLETE)
-            completed = time.process_time()
-    tally.expect(alternative, completed=size)
+    start, parked, completed = await park_and_complete(
+        alternative, size, keys, time.process_time, collector.applied()
+    )
     return {
         "park_us": (parked - start) / size * 1e6,
         "complete_us": (completed - parked) / size * 1e6,
         "total_us": (completed - start) / size * 1e6,
     }
+
+
+async def park_and_complete(
+    alternative_type: type[WaitAlternative],
+    size: int,
+    keys: int,
+    read: Callable[[], float],
+    collector: AbstractContextManager[object],
+) -> tuple[float, float, float]:
+    """What `read` reads before so many waits are parked, when all are parked, and when all have completed."""
+    tally = Tally()
+    requests, waited_for, signalled = list(range(size)), targets(size, keys), signals(size, keys)
+    async with alternative_type(tally) as alternative:
+        with collector:
+            start = read()
+            alternative.park(requests, waited_for, repeat(TIMEOUT))
+            await turns(TURNS_TO_PARK)
+            parked = read()
+            tally.ready = True
+            alternative.signal(signalled)
+            await turns(TURNS_TO_COMPLETE)
+            completed = read()
+    tally.expect(alternative, completed=size)
+    return start, parked, completed
