@@ -6,7 +6,7 @@ import asyncio
 import enum
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 Key = int
@@ -90,6 +90,11 @@ class WaitAlternative(Alternative):
 
     style: ClassVar[Style] = Style.CALLBACK
 
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        # What waits for each key, as the alternative keeps it.
+        self.buckets: dict[Hashable, Any] = {}
+
     @abstractmethod
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         """Start a wait for each request: for its target, or for its timeout in seconds, taken as it starts.
@@ -149,9 +154,9 @@ class RoundTripAlternative(WaitAlternative):
                     check(key)
 
     @property
-    @abstractmethod
     def held(self) -> int:
         """The entries in the watch lists: one for each key of a wait, those of completed waits included."""
+        return sum(map(len, self.buckets.values()))
 
 
 class HandWrittenAlternative(RoundTripAlternative):

@@ -47,21 +47,16 @@ class CallbackDict(HandWrittenAlternative):
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
         self.timer = self.design(tally)
-        self._buckets: dict[Hashable, dict[Waiter, None]] = {}
 
     async def close(self) -> None:
-        for bucket in self._buckets.values():
+        for bucket in self.buckets.values():
             for waiter in bucket:
                 self.timer.cancel(waiter)
         await self.timer.close()
 
-    @property
-    def held(self) -> int:
-        return sum(map(len, self._buckets.values()))
-
     def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
         """Have `waiter` wait for a check of any of `keys`, each given once, that finds it ready."""
-        buckets = self._buckets
+        buckets = self.buckets
         waiter.owner = self
         waiter.keys = keys
         for key in keys:
@@ -73,7 +68,7 @@ class CallbackDict(HandWrittenAlternative):
 
     def check(self, key: Hashable) -> None:
         """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         if bucket is not None:
             for waiter in list(bucket):
                 if waiter.ready:
@@ -83,7 +78,7 @@ class CallbackDict(HandWrittenAlternative):
 
     def forget(self, waiter: Waiter) -> None:
         """Take the waiter off all its keys."""
-        buckets = self._buckets
+        buckets = self.buckets
         for key in waiter.keys:
             bucket = buckets[key]
             del bucket[waiter]

@@ -87,7 +87,6 @@ class Kafka08(RoundTripAlternative):
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
-        self._watchers: dict[Hashable, list[Any]] = {}
         # When it expires; a number, so that requests are never compared; the request.
         self.queue: list[tuple[float, int, Any]] = []
         self._enqueued = 0
@@ -112,16 +111,12 @@ class Kafka08(RoundTripAlternative):
         if self._handle is not None:
             self._handle.cancel()
 
-    @property
-    def held(self) -> int:
-        return sum(map(len, self._watchers.values()))
-
     def watch(self, request: DelayedRequest, keys: Sequence[Hashable]) -> bool:
         """Check; watch the keys; check again; then start the timeout. Whether it was satisfied here."""
         if not keys or request.check_satisfied():
             return _satisfy(request)
         request.keys = keys
-        lists = self._watchers
+        lists = self.buckets
         for key in keys:
             # By another thread, in Kafka.
             if request.satisfied:
@@ -148,7 +143,7 @@ class Kafka08(RoundTripAlternative):
 
     def check(self, key: Hashable) -> list[Any]:
         """Check the requests that watch `key`, and forget the satisfied; returns those of this call."""
-        watchers = self._watchers.get(key)
+        watchers = self.buckets.get(key)
         if watchers is None:
             return []
         collected = []
@@ -175,7 +170,7 @@ class Kafka08(RoundTripAlternative):
                 request.satisfied = True
                 request.expire()
         if self.held >= PURGE_INTERVAL:
-            for watchers in self._watchers.values():
+            for watchers in self.buckets.values():
                 self.walked += len(watchers)
                 watchers[:] = [request for request in watchers if not request.satisfied]
         if len(queue) >= PURGE_INTERVAL:

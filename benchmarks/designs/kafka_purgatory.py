@@ -91,7 +91,6 @@ class KafkaToday(RoundTripAlternative):
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
         self.timer = SystemTimer(tally, after_advance=self._purge_if_worthwhile)
-        self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         # Those pending at the last purge, and all that have been watched since.
         self.estimated_total_operations = 0
         # How many entries the purges have looked at.
@@ -103,15 +102,11 @@ class KafkaToday(RoundTripAlternative):
         await self.timer.close()
         self._reaper.cancel()
 
-    @property
-    def held(self) -> int:
-        return sum(map(len, self._watchers.values()))
-
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
         """Try; watch the keys; try again; then start the timeout. Whether it was completed here."""
         if operation.try_complete():
             return True
-        lists = self._watchers
+        lists = self.buckets
         for key in keys:
             if not operation.completed:
                 watchers = lists.get(key)
@@ -129,7 +124,7 @@ class KafkaToday(RoundTripAlternative):
 
     def check(self, key: Hashable) -> int:
         """Try the operations that watch `key`, and forget the completed; how many completed here."""
-        watchers = self._watchers.get(key)
+        watchers = self.buckets.get(key)
         if watchers is None:
             return 0
         completed = stale = 0
@@ -140,16 +135,16 @@ class KafkaToday(RoundTripAlternative):
                 completed += 1
         if completed or stale:
             # Looked up again: a hook may have checked or watched the key.
-            self._purge_completed(key, self._watchers.get(key, []))
+            self._purge_completed(key, self.buckets.get(key, []))
         return completed
 
     def _purge_completed(self, key: Hashable, watchers: list[DelayedOperation]) -> None:
         """Drop the completed from the key's list, and with the last one the key."""
         pending = [operation for operation in watchers if not operation.completed]
         if pending:
-            self._watchers[key] = pending
+            self.buckets[key] = pending
         else:
-            self._watchers.pop(key, None)
+            self.buckets.pop(key, None)
 
     def _poll(self) -> None:
         self._purge_if_worthwhile()
@@ -159,6 +154,6 @@ class KafkaToday(RoundTripAlternative):
         pending = len(self.timer)
         if self.estimated_total_operations - pending > PURGE_INTERVAL:
             self.estimated_total_operations = pending
-            for key, watchers in list(self._watchers.items()):
+            for key, watchers in list(self.buckets.items()):
                 self.walked += len(watchers)
                 self._purge_completed(key, watchers)

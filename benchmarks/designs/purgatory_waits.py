@@ -70,12 +70,8 @@ class OperationsAlone(WaitAlternative):
 
     name = "purgatory's hooks"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, list[CountedWait]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets = self.tally, self._buckets
+        tally, buckets = self.tally, self.buckets
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
             wait = CountedWait(timeout, request, tally)
             if not wait.try_complete():
@@ -86,7 +82,7 @@ class OperationsAlone(WaitAlternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for wait in self._buckets.pop(key, ()):
+            for wait in self.buckets.pop(key, ()):
                 wait.try_complete()
 
 
