@@ -42,27 +42,22 @@ MOST_TASKS = 100_000
 CHEAPEST: tuple[type[WaitAlternative], ...] = (PurgatoryTask, tasks.CallLaterFuture, tasks.SharedFuture)
 
 
-def one_key(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """A wait on one key."""
-    waits = "n waits on one key, parked and completed"
-    return _benchmark("one-key", "a wait on one key", waits, setting, ONE_KEY, sizes, 1)
+# By the number of keys.
+WAITS = {
+    1: ("one-key", "a wait on one key", "n waits on one key, parked and completed", ONE_KEY),
+    3: (
+        "three-keys",
+        "a wait on the first of three keys",
+        "n waits on three keys, one of which is signalled",
+        THREE_KEYS,
+    ),
+}
 
 
-def three_keys(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """A wait on the first of three keys."""
-    waits = "n waits on three keys, one of which is signalled"
-    return _benchmark("three-keys", "a wait on the first of three keys", waits, setting, THREE_KEYS, sizes, 3)
+def parking(keys: int, setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """`sizes` of waits on the first of so many keys."""
+    name, wait, waits, alternatives = WAITS[keys]
 
-
-def _benchmark(
-    name: str,
-    wait: str,
-    waits: str,
-    setting: Setting,
-    alternatives: Sequence[type[WaitAlternative]],
-    sizes: Sequence[int],
-    keys: int,
-) -> Benchmark:
     def measured(collector: CollectorSetting, alternative: type[WaitAlternative]) -> Sample:
         limited = alternative.style is Style.AWAITED and alternative not in CHEAPEST
         return measure_sizes(
