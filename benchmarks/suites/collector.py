@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run
@@ -28,16 +29,12 @@ class Wait(DelayedOperation[None]):
 def collector(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """`sizes` of operations, ten to a key, with a timeout of 30 s."""
 
-    def measured(collector: CollectorSetting) -> Sample:
-        with collector.applied():
-            return measure_sizes(sizes, lambda size: run(setting.loop, _parked(size)), growing=())
-
     build = setting.builds[0]
     return Benchmark(
         name="collector",
         summary="the garbage collector's part of parking",
         cases=tuple(
-            Case(build, each.value, lambda each=each: measured(each), build)  # type: ignore[misc]
+            Case(build, each.value, partial(measure, setting.loop, sizes, each), build)
             for each in CollectorSetting
         ),
         tables=(Table("Microseconds to park one of n operations", size_columns("us", sizes)),),
@@ -46,6 +43,12 @@ def collector(setting: Setting, sizes: Sequence[int]) -> Benchmark:
 
 
 BENCHMARKS = {"collector": Entry(collector, (100_000,), (100_000, 1_000_000))}
+
+
+def measure(loop: str, sizes: Sequence[int], collector: CollectorSetting) -> Sample:
+    """Microseconds to park an operation, at each size."""
+    with collector.applied():
+        return measure_sizes(sizes, lambda size: run(loop, _parked(size)), growing=())
 
 
 async def _parked(size: int) -> Sample:

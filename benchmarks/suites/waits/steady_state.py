@@ -16,7 +16,11 @@ from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
 
-ALTERNATIVES = (PurgatoryCallback, SeveralKeysTimedCallback, *OLDER_DESIGNS)
+ALTERNATIVES: tuple[type[RoundTripAlternative], ...] = (
+    PurgatoryCallback,
+    SeveralKeysTimedCallback,
+    *OLDER_DESIGNS,
+)
 KEYS = 3
 # Waits in one turn of the loop.
 BATCH = 1_000
