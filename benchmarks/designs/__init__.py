@@ -1,12 +1,13 @@
-"""What is measured: the interfaces for it, and older designs to compare with this library's core.
+"""What is measured: the alternatives, behind the interfaces of `alternative` and `timer`.
 
-Timers, all behind the interface of `timer`: `call_at` (one timer of the event loop each), `lazy_heap`,
-`ticker_wheel`, and `kafka_timer`, Kafka's present one. Purgatories, behind that of `alternative`:
-`callback_dict` (code by hand, over any of those timers), `kafka_purgatory`, Kafka's present one, and
-`kafka_08`, the one before.
+`purgatory_waits`, `callbacks` and `tasks` are waits for keys as a user writes them; `timeouts` holds timeouts
+with this library and with asyncio. The others are older designs, to compare with this library's core. Timers:
+`call_at` (one timer of the event loop each), `lazy_heap`, `ticker_wheel`, and `kafka_timer`, Kafka's present
+one. Purgatories: `callback_dict` (code by hand, over any of those timers), `kafka_purgatory`, Kafka's present
+one, and `kafka_08`, the one before.
 
-Each is written as one would write it in Python for use: slots, no locks, and no unnecessary layers. They
-leave out what a library adds, such as checks of arguments or containing the errors of user code.
+The older designs are written as one would write them in Python for use: slots, no locks, and no unnecessary
+layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.
 """
 
 from benchmarks.designs.alternative import RoundTripAlternative

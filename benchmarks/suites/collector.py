@@ -29,26 +29,21 @@ class Wait(DelayedOperation[None]):
 def collector(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """`sizes` of operations, ten to a key, with a timeout of 30 s."""
 
+    def measured(collector: CollectorSetting) -> Sample:
+        with collector.applied():
+            return measure_sizes(sizes, lambda size: run(setting.loop, _parked(size)), growing=())
+
     build = setting.builds[0]
     return Benchmark(
         name="collector",
         summary="the garbage collector's part of parking",
-        cases=tuple(
-            Case(build, each.value, partial(measure, setting.loop, sizes, each), build)
-            for each in CollectorSetting
-        ),
+        cases=tuple(Case(build, each.value, partial(measured, each), build) for each in CollectorSetting),
         tables=(Table("Microseconds to park one of n operations", size_columns("us", sizes)),),
         time_limit=60.0,
     )
 
 
 BENCHMARKS = {"collector": Entry(collector, (100_000,), (100_000, 1_000_000))}
-
-
-def measure(loop: str, sizes: Sequence[int], collector: CollectorSetting) -> Sample:
-    """Microseconds to park an operation, at each size."""
-    with collector.applied():
-        return measure_sizes(sizes, lambda size: run(loop, _parked(size)), growing=())
 
 
 async def _parked(size: int) -> Sample:
