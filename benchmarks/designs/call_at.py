@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-
+from benchmarks.designs.alternative import Tally
 from benchmarks.designs.timer import Entry, Timer
 
 
 class CallAt(Timer):
     """`loop.call_at` for each entry: asyncio keeps them in a lazy heap of its own, uvloop in libuv's.
 
-    It keeps no list of what is pending: before `close` its owner cancels all entries that it still holds.
+    It keeps no list of what is pending: who adds entries one by one cancels them before `close`.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
+    name = "one call_at each"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
         self._added = 0
         self._cancelled = 0
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
+from benchmarks.designs.alternative import HandWrittenAlternative, Tally
+from benchmarks.designs.call_at import CallAt
+from benchmarks.designs.lazy_heap import LazyHeap
+from benchmarks.designs.ticker_wheel import TickerWheel
 from benchmarks.designs.timer import Entry, Timer
 
 
 class Waiter(Entry):
-    """Waits for `ready`, or for its timeout. Subclasses have a field or property `ready`, and the hooks."""
+    """A user's wait for `ready`, or for its timeout."""
 
     __slots__ = ("keys", "owner")
 
@@ -18,47 +22,41 @@ class Waiter(Entry):
     owner: CallbackDict
 
     @property
-    @abstractmethod
     def ready(self) -> bool:
-        """Whether the condition holds."""
+        return self.tally.ready
 
     def complete(self) -> None:
         """Called once, when a check finds the waiter ready."""
+        self.tally.completed += 1
 
     def time_out(self) -> None:
         """Called once, instead of `complete`, when the time is over."""
+        self.tally.expire(self.request)
 
     def expire(self) -> None:
         self.owner.forget(self)
         self.time_out()
 
 
-class CallbackDict:
+class CallbackDict(HandWrittenAlternative):
     """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the timer."""
 
-    def __init__(self, timer: Timer) -> None:
-        self.timer = timer
-        self._buckets: dict[Hashable, dict[Waiter, None]] = {}
+    make = Waiter
+    design: ClassVar[type[Timer]]
 
-    def start(self) -> None:
-        """Start the timer."""
-        self.timer.start()
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.timer = self.design(tally)
 
-    def close(self) -> None:
-        """Cancel all waiters, and leave nothing armed."""
-        for bucket in self._buckets.values():
+    async def close(self) -> None:
+        for bucket in self.buckets.values():
             for waiter in bucket:
                 self.timer.cancel(waiter)
-        self._buckets.clear()
-        self.timer.close()
-
-    def watched(self) -> int:
-        """The number of entries in the dicts."""
-        return sum(map(len, self._buckets.values()))
+        await self.timer.close()
 
     def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
         """Have `waiter` wait for a check of any of `keys`, each given once, that finds it ready."""
-        buckets = self._buckets
+        buckets = self.buckets
         waiter.owner = self
         waiter.keys = keys
         for key in keys:
@@ -70,7 +68,7 @@ class CallbackDict:
 
     def check(self, key: Hashable) -> None:
         """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         if bucket is not None:
             for waiter in list(bucket):
                 if waiter.ready:
@@ -80,9 +78,30 @@ class CallbackDict:
 
     def forget(self, waiter: Waiter) -> None:
         """Take the waiter off all its keys."""
-        buckets = self._buckets
+        buckets = self.buckets
         for key in waiter.keys:
             bucket = buckets[key]
             del bucket[waiter]
             if not bucket:
                 del buckets[key]
+
+
+class DictAndLazyHeap(CallbackDict):
+    """A dict over a binary heap with tombstones."""
+
+    name = "dict + lazy heap"
+    design = LazyHeap
+
+
+class DictAndTickerWheel(CallbackDict):
+    """A dict over a single wheel, scanned by a ticker."""
+
+    name = "dict + ticker wheel"
+    design = TickerWheel
+
+
+class DictAndCallAt(CallbackDict):
+    """A dict over a timer of the event loop each."""
+
+    name = "dict + call_at"
+    design = CallAt

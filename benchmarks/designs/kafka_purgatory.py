@@ -5,10 +5,10 @@ After `DelayedOperationPurgatory` and `DelayedOperation` in org.apache.kafka.ser
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 
+from benchmarks.designs.alternative import RoundTripAlternative, Tally
 from benchmarks.designs.kafka_timer import SystemTimer, cancel
 from benchmarks.designs.timer import Entry
 
@@ -51,8 +51,30 @@ class DelayedOperation(Entry):
             self.on_expiration()
 
 
-class DelayedOperationPurgatory:
-    """Operations by the keys they watch, and a timer, between `start` and `close`.
+class CountedOperation(DelayedOperation):
+    """A user's operation, with two fields of its own."""
+
+    __slots__ = ()
+
+    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
+        super().__init__(timeout)
+        self.request = request
+        self.tally = tally
+
+    def try_complete(self) -> bool:
+        return self.tally.ready and self.force_complete()
+
+    def on_complete(self) -> None:
+        self.tally.completed += 1
+
+    def on_expiration(self) -> None:
+        # on_complete has run before.
+        self.tally.completed -= 1
+        self.tally.expire(self.request)
+
+
+class KafkaToday(RoundTripAlternative):
+    """Operations by the keys they watch, and a timer.
 
     A completed operation leaves the timer at once. It leaves the watch lists only when a check of the key, or
     a purge, finds it: a purge comes once more than `purge_interval` are estimated to have completed since the
@@ -63,40 +85,28 @@ class DelayedOperationPurgatory:
     table of watch lists, which is one dict here.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, purge_interval: int = PURGE_INTERVAL) -> None:
-        self.timer = SystemTimer(loop, after_advance=self._purge_if_worthwhile)
-        self._purge_interval = purge_interval
-        self._watchers: dict[Hashable, list[DelayedOperation]] = {}
+    name = "Kafka's present design"
+    make = CountedOperation
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.timer = SystemTimer(tally, after_advance=self._purge_if_worthwhile)
         # Those pending at the last purge, and all that have been watched since.
         self.estimated_total_operations = 0
         # How many entries the purges have looked at.
         self.walked = 0
-        self._handle: asyncio.TimerHandle | None = None
+        self._reaper = self.loop.call_later(POLL, self._poll)
 
-    def start(self) -> None:
-        """Start the reaper."""
-        self._handle = self.timer.loop.call_later(POLL, self._poll)
-
-    def close(self) -> None:
+    async def close(self) -> None:
         """Leave nothing armed; as in Kafka, pending operations stay so for ever."""
-        self.timer.close()
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        await self.timer.close()
+        self._reaper.cancel()
 
-    def watched(self) -> int:
-        """The number of entries on the watch lists, those of completed operations included."""
-        return sum(map(len, self._watchers.values()))
-
-    def delayed(self) -> int:
-        """The number of pending operations."""
-        return len(self.timer)
-
-    def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
         """Try; watch the keys; try again; then start the timeout. Whether it was completed here."""
         if operation.try_complete():
             return True
-        lists = self._watchers
+        lists = self.buckets
         for key in keys:
             if not operation.completed:
                 watchers = lists.get(key)
@@ -112,9 +122,9 @@ class DelayedOperationPurgatory:
             self.timer.add(operation, operation.delay)
         return False
 
-    def check_and_complete(self, key: Hashable) -> int:
+    def check(self, key: Hashable) -> int:
         """Try the operations that watch `key`, and forget the completed; how many completed here."""
-        watchers = self._watchers.get(key)
+        watchers = self.buckets.get(key)
         if watchers is None:
             return 0
         completed = stale = 0
@@ -125,25 +135,25 @@ class DelayedOperationPurgatory:
                 completed += 1
         if completed or stale:
             # Looked up again: a hook may have checked or watched the key.
-            self._purge_completed(key, self._watchers.get(key, []))
+            self._purge_completed(key, self.buckets.get(key, []))
         return completed
 
     def _purge_completed(self, key: Hashable, watchers: list[DelayedOperation]) -> None:
         """Drop the completed from the key's list, and with the last one the key."""
         pending = [operation for operation in watchers if not operation.completed]
         if pending:
-            self._watchers[key] = pending
+            self.buckets[key] = pending
         else:
-            self._watchers.pop(key, None)
+            self.buckets.pop(key, None)
 
     def _poll(self) -> None:
         self._purge_if_worthwhile()
-        self.start()
+        self._reaper = self.loop.call_later(POLL, self._poll)
 
     def _purge_if_worthwhile(self) -> None:
         pending = len(self.timer)
-        if self.estimated_total_operations - pending > self._purge_interval:
+        if self.estimated_total_operations - pending > PURGE_INTERVAL:
             self.estimated_total_operations = pending
-            for key, watchers in list(self._watchers.items()):
+            for key, watchers in list(self.buckets.items()):
                 self.walked += len(watchers)
                 self._purge_completed(key, watchers)

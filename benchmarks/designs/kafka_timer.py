@@ -6,11 +6,11 @@ locks: on one event loop nothing else runs meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from benchmarks.designs.alternative import Tally
 from benchmarks.designs.timer import Entry, Timer
 
 TICK_MS = 1
@@ -155,10 +155,10 @@ class SystemTimer(Timer):
     here they run once all due buckets have been emptied, and can be cancelled until then.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, after_advance: Callable[[], None] | None = None
-    ) -> None:
-        super().__init__(loop)
+    name = "Kafka's present timer"
+
+    def __init__(self, tally: Tally, *, after_advance: Callable[[], None] | None = None) -> None:
+        super().__init__(tally)
         self._after_advance = after_advance
         self._queue: list[DelayedBucket] = []
         self._count = TaskCount()

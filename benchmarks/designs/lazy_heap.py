@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from heapq import heapify, heappop, heappush
 
+from benchmarks.designs.alternative import Tally
 from benchmarks.designs.timer import Entry, Timer
 
 # A smaller heap is not rebuilt; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
@@ -22,8 +22,10 @@ class LazyHeap(Timer):
     more than half of it, which holds the loop for as long as that takes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
+    name = "lazy heap"
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
         # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry,
         # whose place is that number as long as the item is not a tombstone.
         self._heap: list[tuple[float, int, Entry]] = []
@@ -32,11 +34,6 @@ class LazyHeap(Timer):
 
     def __len__(self) -> int:
         return len(self._heap) - self.tombstones
-
-    def close(self) -> None:
-        super().close()
-        self._heap.clear()
-        self.tombstones = 0
 
     def add(self, entry: Entry, delay: float) -> None:
         deadline = self.loop.time() + delay

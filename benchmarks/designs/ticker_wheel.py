@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 
+from benchmarks.designs.alternative import Tally
 from benchmarks.designs.timer import Entry, Timer
 
 # The least fraction of a tick by which a loop that wakes early, or a rounding error, differs from a tick.
@@ -22,30 +22,25 @@ class TickerWheel(Timer):
     not; and each time it looks at all the entries of a slot, however many rounds away they are.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, tick: float = 0.001, wheel_size: int = 512
-    ) -> None:
-        super().__init__(loop)
-        self._tick = tick
+    name = "ticker wheel"
+
+    def __init__(self, tally: Tally, *, wheel_size: int = 512) -> None:
+        super().__init__(tally)
+        self._tick = 0.001
         self._wheel_size = wheel_size
         self._slots: list[dict[Entry, int]] = [{} for _ in range(wheel_size)]
-        self._origin = loop.time()
+        self._origin = self.loop.time()
         # The tick whose slot has been scanned last.
         self._now = 0
         # How many entries the scans have looked at.
         self.visited = 0
+        self._next_tick()
 
     def __len__(self) -> int:
         return sum(map(len, self._slots))
 
-    def start(self) -> None:
-        """Start the ticker."""
+    def _next_tick(self) -> None:
         self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._wake)
-
-    def close(self) -> None:
-        super().close()
-        for slot in self._slots:
-            slot.clear()
 
     def add(self, entry: Entry, delay: float) -> None:
         tick = math.ceil((self.loop.time() - self._origin + delay) / self._tick)
@@ -70,7 +65,7 @@ class TickerWheel(Timer):
             slot = self._slots[self._now % self._wheel_size]
             if slot:
                 self._scan(slot, self._now // self._wheel_size)
-        self.start()
+        self._next_tick()
 
     def _scan(self, slot: dict[Entry, int], current: int) -> None:
         """Expire the entries that are due in the `current` round."""

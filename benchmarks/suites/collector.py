@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run
@@ -36,10 +37,7 @@ def collector(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     return Benchmark(
         name="collector",
         summary="the garbage collector's part of parking",
-        cases=tuple(
-            Case(build, each.value, lambda each=each: measured(each), build)  # type: ignore[misc]
-            for each in CollectorSetting
-        ),
+        cases=tuple(Case(build, each.value, partial(measured, each), build) for each in CollectorSetting),
         tables=(Table("Microseconds to park one of n operations", size_columns("us", sizes)),),
         time_limit=60.0,
     )

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Entry, Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS

@@ -16,11 +16,11 @@ from functools import partial
 from unittest.mock import patch
 
 import purgatory._core.watchers
+from benchmarks.designs.alternative import TIMEOUT, Tally
+from benchmarks.designs.purgatory_waits import CountedWait
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run
 from benchmarks.harness.setting import Entry, Setting
-from benchmarks.suites.waits.alternative import TIMEOUT, Tally
-from benchmarks.suites.waits.purgatory_waits import CountedWait
 from purgatory import Purgatory
 
 # The default comes first: the others are set in relation to it.

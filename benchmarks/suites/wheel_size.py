@@ -6,7 +6,6 @@ their occupied slots in integers too large for a machine word.
 
 from __future__ import annotations
 
-import gc
 import math
 import random
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.setting import Entry, Setting
 from purgatory import TimerTask, TimingWheel
 
@@ -72,9 +72,7 @@ def measure(size: int, count: int) -> Sample:
         work()
         return (time.process_time() - start) / count * 1e6
 
-    gc.collect()
-    gc.disable()
-    try:
+    with CollectorSetting.OFF.applied():
         wheel = TimingWheel(size, START)
         tasks = [TimerTask() for _ in spread]
         add = timed(lambda: _add(wheel, tasks, spread))
@@ -82,8 +80,6 @@ def measure(size: int, count: int) -> Sample:
         _add(wheel, tasks, spread)
         expire = timed(lambda: _expire(wheel))
         load = timed(lambda: _load(wheel, tasks, completed))
-    finally:
-        gc.enable()
     if len(wheel):
         raise AssertionError(f"{wheel!r} should be empty")
     return {"load_us": load, "add_us": add, "remove_us": remove, "expire_us": expire}

@@ -6,23 +6,24 @@ import time
 from collections.abc import Sequence
 from itertools import repeat
 
+from benchmarks.designs import KAFKAS
+from benchmarks.designs.alternative import TIMEOUT, Tally, WaitAlternative, signals, targets
+from benchmarks.designs.callback_dict import DictAndCallAt
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Benchmark, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import measure_sizes, size_columns
-from benchmarks.suites.waits.alternative import TIMEOUT, Alternative, Tally, signals, targets
-from benchmarks.suites.waits.older_designs import KAFKAS, DictAndCallAt
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
 # The designs that look at a condition before they complete anything.
-ALTERNATIVES: tuple[type[Alternative], ...] = (PurgatoryCallback, *KAFKAS, DictAndCallAt)
+ALTERNATIVES: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, *KAFKAS, DictAndCallAt)
 FEW, MANY = 10, 1_000
 
 
 def checks(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Checks with `sizes` of waits pending."""
 
-    def measured(alternative: type[Alternative]) -> Sample:
+    def measured(alternative: type[WaitAlternative]) -> Sample:
         return measure_sizes(
             sizes,
             lambda size: measure(setting.loop, alternative, size, setting.times),
@@ -55,7 +56,7 @@ def checks(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(loop: str, alternative: type[Alternative], pending: int, times: int) -> Sample:
+def measure(loop: str, alternative: type[WaitAlternative], pending: int, times: int) -> Sample:
     """Microseconds to try a wait in vain, few and many to a key; and to check a key without watchers."""
     few, unwatched = run(loop, _checked(alternative, pending, FEW, times))
     many, _ = run(loop, _checked(alternative, pending, MANY, times))
@@ -63,7 +64,7 @@ def measure(loop: str, alternative: type[Alternative], pending: int, times: int)
 
 
 async def _checked(
-    alternative_type: type[Alternative], pending: int, per_key: int, times: int
+    alternative_type: type[WaitAlternative], pending: int, per_key: int, times: int
 ) -> tuple[float, float]:
     """Microseconds for each wait that is tried, and for each key without watchers."""
     watched = signals(pending, 1, per_key)

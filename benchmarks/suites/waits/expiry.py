@@ -1,55 +1,56 @@
-"""Timeouts spread over a second: how late each wait expires."""
+"""Waits that all expire, over a second or at once: how late they are, and how long the loop is held."""
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from typing import Any
 
+from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
+from benchmarks.designs.alternative import TIMEOUT, TURNS_TO_PARK, Style, Tally, WaitAlternative, targets
+from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
 from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
-from benchmarks.harness.event_loop import CollectorSetting
+from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.alternative import Alternative, Style, Tally
-from benchmarks.suites.waits.expiration import let_expire
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback, PurgatoryTask
 
-CALLBACKS: tuple[type[Alternative], ...] = (
+CALLBACKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, *OLDER_DESIGNS,
 )  # fmt: skip
-TASKS: tuple[type[Alternative], ...] = (
+TASKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent, tasks.MoveOnAfterEvent,
 )  # fmt: skip
-
-
-class Lateness(Tally):
-    """Records how late each wait expired, in seconds."""
-
-    __slots__ = ("deadlines", "lateness")
-
-    def __init__(self, deadlines: Sequence[float]) -> None:
-        super().__init__()
-        # By request, in time.monotonic()'s seconds: uvloop's own clock has only whole milliseconds.
-        self.deadlines = deadlines
-        self.lateness: list[float] = []
-
-    def expire(self, request: int) -> None:
-        self.lateness.append(time.monotonic() - self.deadlines[request])
-        self.expired += 1
+# At one instant.
+FEW: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, callbacks.TimedCallback)
 
 
 def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Timeouts over one second. Tasks are measured in a full run only, and only at the first size."""
     advised, default = CollectorSetting.ADVISED, CollectorSetting.DEFAULT
-    cases = [case for size in sizes for case in _cases(setting, CALLBACKS, size, advised)]
+    sections = [(CALLBACKS, size, advised) for size in sizes]
     if setting.full:
-        cases += _cases(setting, CALLBACKS, sizes[0], default)
-        cases += _cases(setting, TASKS, sizes[0], advised)
+        sections += [(CALLBACKS, sizes[0], default), (TASKS, sizes[0], advised)]
+
+    def cases(
+        alternatives: Sequence[type[WaitAlternative]], size: int, collector: CollectorSetting
+    ) -> tuple[Case, ...]:
+        style = alternatives[0].style
+        suffix = "" if collector is advised else f", {collector.value}"
+        return setting.cases_of(
+            f"{style.value}{suffix}, n = {size:,}",
+            alternatives,
+            partial(lateness, setting, size, collector),
+            interpreted=style is Style.CALLBACK,
+        )
+
     return Benchmark(
         name="expiry",
         summary="timeouts spread over one second",
-        cases=tuple(cases),
+        cases=tuple(case for section in sections for case in cases(*section)),
         tables=(
             Table(
                 "n timeouts spread evenly over one second: milliseconds late",
@@ -70,33 +71,184 @@ def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def _cases(
-    setting: Setting, alternatives: Sequence[type[Alternative]], size: int, collector: CollectorSetting
-) -> tuple[Case, ...]:
-    def measured(alternative: type[Alternative]) -> Sample:
-        return measure(setting.loop, alternative, size, collector, setting.seconds)
+def one_instant(setting: Setting, sizes: Sequence[int]) -> Benchmark:
+    """Timeouts at one instant."""
+    advised = CollectorSetting.ADVISED
+    alternatives = {advised: (*FEW, *OLDER_DESIGNS)}
+    if setting.full:
+        # The control: whether the collector holds the loop.
+        alternatives |= {CollectorSetting.DEFAULT: FEW, CollectorSetting.OFF: FEW}
+    return Benchmark(
+        name="one-instant",
+        summary="timeouts due at one instant",
+        cases=tuple(
+            case
+            for size in sizes
+            for collector, measured in alternatives.items()
+            for case in setting.cases_of(
+                f"{collector.value}, n = {size:,}",
+                measured,
+                partial(stalls, setting, size, collector),
+                interpreted=collector is advised,
+            )
+        ),
+        tables=(
+            Table(
+                "n timeouts due at one instant: worst stall of the loop, milliseconds",
+                (
+                    Column("stall_apart_ms", "but collector"),
+                    *medians(stall_ms="all", stall_busy_ms="working"),
+                    *medians(pause_total_ms="collector", expired_per_s="expired/s"),
+                ),
+                "Of a task that beats each millisecond; 'but collector' leaves out its pauses. "
+                "'Working' is the most processor time that the loop itself used between two beats: what is "
+                "above that, the machine spent on something else. 'Collector' are all its pauses.",
+            ),
+        ),
+        # Five times the time of the fast alternatives with a million.
+        time_limit=30.0,
+    )
 
-    suffix = "" if collector is CollectorSetting.ADVISED else f", {collector.value}"
-    style = alternatives[0].style
-    section = f"{style.value}{suffix}, n = {size:,}"
-    return setting.cases_of(section, alternatives, measured, interpreted=style is Style.CALLBACK)
+
+class Lateness(Tally):
+    """Records how late each wait expired, in seconds."""
+
+    __slots__ = ("deadlines", "lateness")
+
+    def __init__(self, deadlines: Sequence[float]) -> None:
+        super().__init__()
+        # By request, in time.monotonic()'s seconds: uvloop's own clock has only whole milliseconds.
+        self.deadlines = deadlines
+        self.lateness: list[float] = []
+
+    def expire(self, request: int) -> None:
+        self.lateness.append(time.monotonic() - self.deadlines[request])
+        self.expired += 1
 
 
-def measure(
-    loop: str, alternative: type[Alternative], size: int, collector: CollectorSetting, seconds: float
+def lateness(
+    setting: Setting, size: int, collector: CollectorSetting, alternative: type[WaitAlternative]
 ) -> Sample:
     """Lateness in milliseconds, the loop's worst stall, and the rate of expirations."""
-    offsets = [seconds * count / size for count in range(size)]
-    expiration = let_expire(loop, alternative, offsets, collector, Lateness)
-    lateness = expiration.tally.lateness
-    hundredths = statistics.quantiles(lateness, n=100)
+    offsets = [setting.seconds * count / size for count in range(size)]
+    expiration = let_expire(setting.loop, alternative, offsets, collector, Lateness)
+    late = expiration.tally.lateness
+    hundredths = statistics.quantiles(late, n=100)
     return {
         "late_p50_ms": hundredths[49] * 1e3,
         "late_p99_ms": hundredths[98] * 1e3,
-        "late_max_ms": max(lateness) * 1e3,
+        "late_max_ms": max(late) * 1e3,
         # Negative when a wait expired before its deadline.
-        "late_min_ms": min(lateness) * 1e3,
+        "late_min_ms": min(late) * 1e3,
         "stall_ms": expiration.heartbeat.worst * 1e3,
         "collector_ms": expiration.pauses.total * 1e3,
         "expired_per_s": size / expiration.seconds,
     }
+
+
+def stalls(
+    setting: Setting, size: int, collector: CollectorSetting, alternative: type[WaitAlternative]
+) -> Sample:
+    """Stalls and pauses in milliseconds, the time to drain in microseconds per timeout and as a rate."""
+    expiration = let_expire(setting.loop, alternative, [0.0] * size, collector, lambda _: Tally())
+    heartbeat, pauses = expiration.heartbeat, expiration.pauses
+    return {
+        "stall_ms": heartbeat.worst * 1e3,
+        "stall_apart_ms": heartbeat.worst_apart * 1e3,
+        "stall_busy_ms": heartbeat.worst_busy * 1e3,
+        "drain_us": expiration.seconds / size * 1e6,
+        "expired_per_s": size / expiration.seconds,
+        "pause_longest_ms": pauses.longest * 1e3,
+        "pause_total_ms": pauses.total * 1e3,
+    }
+
+
+@dataclass
+class Expiration:
+    """The observations while everything expired."""
+
+    tally: Any
+    # Above 0 when the first deadline came so many seconds before all were parked: then nothing is observed.
+    missed: float = 0.0
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
+    pauses: CollectorPauses = field(default_factory=CollectorPauses)
+    # From the first deadline until nothing was left.
+    seconds: float = 0.0
+
+
+def let_expire(
+    loop: str,
+    alternative: type[WaitAlternative],
+    offsets: Sequence[float],
+    collector: CollectorSetting,
+    tally_for: Callable[[Sequence[float]], Tally],
+) -> Expiration:
+    """Let one wait for each offset expire, ten on a key, at the first deadline plus its offset in seconds.
+
+    `tally_for` makes the tally from the deadlines, in time.monotonic().
+    """
+    with collector.applied():
+        lead = run(loop, _estimate(alternative, len(offsets)))
+    while True:
+        with collector.applied():
+            expiration = run(loop, _attempt(alternative, offsets, collector, lead, tally_for))
+        if expiration.missed <= 0:
+            return expiration
+        lead = 2 * (lead + expiration.missed)
+
+
+async def _estimate(alternative_type: type[WaitAlternative], waits: int) -> float:
+    """The seconds before the first deadline at which to begin, from parking some of the waits."""
+    some = -(-waits // 50)
+    # Of processor time: a moment that another process takes would count fifty times.
+    start = time.process_time()
+    async with alternative_type(Tally()) as alternative:
+        alternative.park(range(some), targets(some, 1), repeat(TIMEOUT))
+        await turns(TURNS_TO_PARK)
+        parking = (time.process_time() - start) * waits / some
+    # With many waits each takes longer, because of the collector.
+    return 0.1 + 2.5 * parking
+
+
+async def _attempt(
+    alternative_type: type[WaitAlternative],
+    offsets: Sequence[float],
+    collector: CollectorSetting,
+    lead: float,
+    tally_for: Callable[[Sequence[float]], Tally],
+) -> Expiration:
+    watched = targets(len(offsets), 1)
+    first = time.monotonic() + lead
+    deadlines = [first + offset for offset in offsets]
+    expiration = Expiration(tally := tally_for(deadlines))
+    async with alternative_type(tally) as alternative:
+        alternative.park(range(len(deadlines)), watched, _timeouts(deadlines, collector))
+        await turns(TURNS_TO_PARK)
+        if collector is not CollectorSetting.OFF:
+            gc.enable()
+        expiration.missed = time.monotonic() - first
+        if expiration.missed > 0:
+            # Tasks that are abandoned here would complain when the loop is closed.
+            alternative.loop.set_exception_handler(lambda _loop, _context: None)
+            return expiration
+        with expiration.pauses.watched():
+            await expiration.heartbeat.until(lambda: tally.expired == len(deadlines), expiration.pauses)
+        expiration.seconds = time.monotonic() - first
+    if tally.completed:
+        raise AssertionError(f"{alternative.name}: {tally.completed} waits completed instead of expiring")
+    return expiration
+
+
+def _timeouts(deadlines: Sequence[float], collector: CollectorSetting) -> Iterator[float]:
+    """The time left until each deadline, by the clock at the moment when the timeout is asked for.
+
+    A collection between that moment and the one when the alternative reads the clock would count as lateness.
+    So a collection that has become due happens here: at the allocation of a container, with the collector on
+    for just that moment. The generator leaves the collector off.
+    """
+    for deadline in deadlines:
+        if collector is not CollectorSetting.OFF:
+            gc.enable()
+            _due: set[object] = set()
+            gc.disable()
+        yield deadline - time.monotonic()

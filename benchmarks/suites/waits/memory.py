@@ -21,24 +21,15 @@ import gc
 import multiprocessing
 import tracemalloc
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from contextlib import nullcontext
+from functools import partial
 
+from benchmarks.designs.alternative import WAITS_PER_KEY, Style, WaitAlternative
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
-from benchmarks.harness.event_loop import run, turns
+from benchmarks.harness.event_loop import run
 from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits.alternative import (
-    TIMEOUT,
-    TURNS_TO_COMPLETE,
-    TURNS_TO_PARK,
-    WAITS_PER_KEY,
-    Alternative,
-    Style,
-    Tally,
-    signals,
-    targets,
-)
-from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
+from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS, park_and_complete
 
 # Enough that every dict that the interpreter and the loop keep for themselves exists before the count begins.
 REHEARSAL = 100
@@ -48,10 +39,6 @@ SECTIONS = {"one key": (1, ONE_KEY), "three keys": (3, THREE_KEYS)}
 def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     """Bytes, with the first of `sizes` pending."""
     size = sizes[0]
-
-    def measured(alternative: type[Alternative], keys: int) -> Callable[[], Sample]:
-        return lambda: measure(setting.loop, alternative, size, keys)
-
     return Benchmark(
         name="memory",
         summary="bytes per pending wait",
@@ -62,7 +49,7 @@ def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
             for case in setting.cases(
                 f"{section}, {each.style.value}",
                 each.name,
-                measured(each, keys),
+                partial(measure, setting.loop, each, size, keys),
                 interpreted=each.style is Style.CALLBACK,
             )
         ),
@@ -79,9 +66,13 @@ def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
     )
 
 
-def measure(loop: str, alternative: type[Alternative], size: int, keys: int) -> Sample:
+def measure(loop: str, alternative: type[WaitAlternative], size: int, keys: int) -> Sample:
     """Bytes of each of so many waits, by both methods; by the second one where there is a /proc."""
-    sample = {"allocated": count(loop, alternative, size, keys, allocated)}
+    tracemalloc.start()
+    try:
+        sample = {"allocated": count(loop, alternative, size, keys, allocated)}
+    finally:
+        tracemalloc.stop()
     if processes.AVAILABLE:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             sample["resident"] = pool.apply(count, (loop, alternative, size, keys, resident))
@@ -90,39 +81,20 @@ def measure(loop: str, alternative: type[Alternative], size: int, keys: int) -> 
 
 def allocated() -> int:
     """Bytes that Python's allocators have given out since tracemalloc was started."""
+    gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
 def resident() -> int:
     """Bytes of this process that are in memory."""
+    gc.collect()
     return processes.resident_bytes("self")
 
 
 def count(
-    loop: str, alternative: type[Alternative], size: int, keys: int, method: Callable[[], int]
+    loop: str, alternative: type[WaitAlternative], size: int, keys: int, method: Callable[[], int]
 ) -> float:
     """Bytes of each of so many waits by one method, which is the first to count in this process."""
-    if method is allocated:
-        tracemalloc.start()
-    try:
-        run(loop, _bytes(alternative, REHEARSAL, keys, method))
-        return run(loop, _bytes(alternative, size, keys, method)) / size
-    finally:
-        tracemalloc.stop()
-
-
-async def _bytes(alternative_type: type[Alternative], size: int, keys: int, method: Callable[[], int]) -> int:
-    tally = Tally()
-    requests, watched, signalled = list(range(size)), targets(size, keys), signals(size, keys)
-    async with alternative_type(tally) as alternative:
-        gc.collect()
-        before = method()
-        alternative.park(requests, watched, repeat(TIMEOUT))
-        await turns(TURNS_TO_PARK)
-        gc.collect()
-        used = method() - before
-        tally.ready = True
-        alternative.signal(signalled)
-        await turns(TURNS_TO_COMPLETE)
-    tally.expect(alternative, completed=size)
-    return used
+    for waits in (REHEARSAL, size):
+        before, parked, _ = run(loop, park_and_complete(alternative, waits, keys, method, nullcontext()))
+    return (parked - before) / size

@@ -7,14 +7,14 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from benchmarks.designs import OLDER_DESIGNS
+from benchmarks.designs.alternative import RoundTripAlternative, Tally
+from benchmarks.designs.callbacks import SeveralKeysTimedCallback
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.harness.setting import Setting
 from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits.alternative import Key, RoundTripAlternative, Tally
-from benchmarks.suites.waits.callbacks import SeveralKeysTimedCallback
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 
 ALTERNATIVES: tuple[type[RoundTripAlternative], ...] = (
     PurgatoryCallback,
@@ -77,7 +77,10 @@ async def measure(
     """Microseconds for each round trip, with so many outstanding; round trips per second; entries held."""
     rounds = -(-round_trips // BATCH)
     # Keys are used again, as most keys are, but not while a wait watches them.
-    batches = [_batch(first) for first in range(0, outstanding + 2 * BATCH, BATCH)]
+    batches = [
+        [tuple(range(key, key + KEYS)) for key in range(first, first + KEYS * BATCH, KEYS)]
+        for first in range(0, KEYS * (outstanding + 2 * BATCH), KEYS * BATCH)
+    ]
     held = []
     seconds = 0.0
     async with alternative_type(Tally()) as alternative:
@@ -96,7 +99,3 @@ async def measure(
         raise AssertionError(f"{alternative.name}: fewer than {outstanding} waits were outstanding")
     trips = rounds * BATCH
     return {"us": seconds / trips * 1e6, "per_second": trips / seconds, "held": statistics.fmean(held)}
-
-
-def _batch(first: int) -> list[tuple[Key, ...]]:
-    return [tuple(range(key, key + KEYS)) for key in range(KEYS * first, KEYS * (first + BATCH), KEYS)]

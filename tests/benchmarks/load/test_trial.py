@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.harness.benchmark import Sample
 from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, Distribution
 from benchmarks.suites.load import trial
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 from benchmarks.suites.load.trial import DESIGNS, Generator, PurgatoryRequest, measure
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 from purgatory.testing import VirtualTimeLoop
 
 RATE = 5_000

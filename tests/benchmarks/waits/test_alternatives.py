@@ -8,22 +8,23 @@ from itertools import repeat
 
 import pytest
 
-from benchmarks.harness.event_loop import turns
-from benchmarks.suites.waits.alternative import (
+from benchmarks.designs import KAFKAS, OLDER_DESIGNS
+from benchmarks.designs.alternative import (
     TURNS_TO_COMPLETE,
     TURNS_TO_PARK,
-    Alternative,
     RoundTripAlternative,
     Tally,
+    WaitAlternative,
     signals,
     targets,
 )
-from benchmarks.suites.waits.callbacks import BareCallback
-from benchmarks.suites.waits.older_designs import KAFKAS, OLDER_DESIGNS, DictAndCallAt
+from benchmarks.designs.callback_dict import DictAndCallAt
+from benchmarks.designs.callbacks import BareCallback
+from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback
+from benchmarks.designs.tasks import BareFuture
+from benchmarks.harness.event_loop import turns
 from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
-from benchmarks.suites.waits.purgatory_waits import OperationsAlone, PurgatoryCallback
 from benchmarks.suites.waits.steady_state import ALTERNATIVES
-from benchmarks.suites.waits.tasks import BareFuture
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
@@ -44,7 +45,7 @@ def random_targets(count: int, keys: int) -> list[tuple[int, ...]]:
     [*((each, 1) for each in ONE_KEY), *((each, 3) for each in THREE_KEYS), (DictAndCallAt, 1)],
 )
 async def test_every_wait_is_completed_by_a_signal_or_expires_at_its_time(
-    alternative_type: type[Alternative], keys: int, virtual_time: VirtualTimeLoop
+    alternative_type: type[WaitAlternative], keys: int, virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     floor = alternative_type in FLOORS

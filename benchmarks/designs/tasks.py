@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from benchmarks.suites.waits.alternative import Key, Tally, TaskAlternative
+from benchmarks.designs.alternative import Key, TaskAlternative
 
 
 class WaitForEvent(TaskAlternative):
@@ -17,14 +17,10 @@ class WaitForEvent(TaskAlternative):
     name = "asyncio.wait_for(event.wait(), t)"
     make_event: type[asyncio.Event] | type[anyio.Event] = asyncio.Event
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._events: dict[Key, Any] = {}
-
     def event(self, key: Key) -> Any:
-        event = self._events.get(key)
+        event = self.buckets.get(key)
         if event is None:
-            event = self._events[key] = self.make_event()
+            event = self.buckets[key] = self.make_event()
         return event
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
@@ -39,7 +35,7 @@ class WaitForEvent(TaskAlternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            self._events.pop(key).set()
+            self.buckets.pop(key).set()
 
 
 class WaitFirstOfEvents(WaitForEvent):
@@ -80,10 +76,6 @@ class BareFuture(TaskAlternative):
     """The floor: a task, a future on the first key, and nothing that ever times out."""
 
     name = "Future, no timer"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self.buckets: dict[Key, list[asyncio.Future[None]]] = {}
 
     def add(self, key: Key) -> asyncio.Future[None]:
         future = self.loop.create_future()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
+from benchmarks.designs.alternative import HandWrittenAlternative, Key, Tally, Targets, WaitAlternative
 
 
 class Callback:
@@ -37,17 +37,13 @@ class Callback:
             self.expire()
 
 
-class BareCallback(Alternative):
+class BareCallback(WaitAlternative):
     """The floor: a callback in a dict for each key, and nothing that ever times out."""
 
     name = "plain callback, no timer"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, dict[Callback, None]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets = self.tally, self._buckets
+        tally, buckets = self.tally, self.buckets
         for request, (key,), _ in zip(requests, targets, timeouts, strict=False):
             bucket = buckets.get(key)
             if bucket is None:
@@ -56,7 +52,7 @@ class BareCallback(Alternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for callback in self._buckets.pop(key, ()):
+            for callback in self.buckets.pop(key, ()):
                 callback.complete()
 
 
@@ -66,7 +62,7 @@ class TimedCallback(BareCallback):
     name = "plain callback + call_later"
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
+        tally, buckets, call_later, expire = self.tally, self.buckets, self.loop.call_later, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             bucket = buckets.get(key)
@@ -77,29 +73,25 @@ class TimedCallback(BareCallback):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for callback in self._buckets.pop(key, ()):
+            for callback in self.buckets.pop(key, ()):
                 callback.handle.cancel()
                 callback.complete()
 
     def _expire(self, key: Key, callback: Callback) -> None:
-        bucket = self._buckets[key]
+        bucket = self.buckets[key]
         del bucket[callback]
         if not bucket:
-            del self._buckets[key]
+            del self.buckets[key]
         callback.expire()
 
 
-class FutureCallback(Alternative):
+class FutureCallback(WaitAlternative):
     """A future in a list for each key, with a callback, and a timer each."""
 
     name = "Future + call_later"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets, loop, expire = self.tally, self._buckets, self.loop, self._expire
+        tally, buckets, loop, expire = self.tally, self.buckets, self.loop, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             future = loop.create_future()
@@ -112,16 +104,16 @@ class FutureCallback(Alternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for future in self._buckets.pop(key, ()):
+            for future in self.buckets.pop(key, ()):
                 future.set_result(None)
 
     def _expire(self, key: Key, future: asyncio.Future[None]) -> None:
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         # None when the key has been signalled, and the callbacks run later in this turn of the loop.
         if bucket is not None:
             bucket.remove(future)
             if not bucket:
-                del self._buckets[key]
+                del self.buckets[key]
             future.set_exception(TimeoutError())
 
 
@@ -131,14 +123,8 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     name = "plain callback + call_later"
     make = Callback
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, dict[Callback, tuple[Key, ...]]] = {}
-        self.watch = self._watch
-        self.check = self._check
-
-    def _watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
-        buckets = self._buckets
+    def watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
+        buckets = self.buckets
         for key in keys:
             bucket = buckets.get(key)
             if bucket is None:
@@ -146,9 +132,9 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
             bucket[callback] = keys
         callback.handle = self.loop.call_later(timeout, self._expire, keys, callback)
 
-    def _check(self, key: Key) -> None:
+    def check(self, key: Key) -> None:
         """Complete the waits on one key whose own condition holds."""
-        for callback, keys in list(self._buckets.get(key, {}).items()):
+        for callback, keys in list(self.buckets.get(key, {}).items()):
             if callback.tally.ready:
                 callback.handle.cancel()
                 self._forget(callback, keys)
@@ -161,11 +147,7 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     def _forget(self, callback: Callback, keys: tuple[Key, ...]) -> None:
         """Take the callback out of the buckets of all its keys."""
         for key in keys:
-            bucket = self._buckets[key]
+            bucket = self.buckets[key]
             del bucket[callback]
             if not bucket:
-                del self._buckets[key]
-
-    @property
-    def held(self) -> int:
-        return sum(map(len, self._buckets.values()))
+                del self.buckets[key]
