@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import track
 
 from benchmarks.harness import record, tables
-from benchmarks.harness.benchmark import Result
+from benchmarks.harness.benchmark import Benchmark, Case, Result, Row, Sample, Setting, benchmarks_of
 from benchmarks.harness.event_loop import LOOPS
-from benchmarks.harness.interleaving import interleave
-from benchmarks.harness.load_test import LoadTest
 from benchmarks.harness.processes import available_builds
-from benchmarks.harness.setting import Setting, benchmarks_of
 from benchmarks.harness.worker import in_fresh_process
 
 QUICK_REPETITIONS, REPETITIONS = 2, 5
@@ -85,31 +84,52 @@ def run_suites(options: argparse.Namespace) -> None:
         memory=options.memory,
         directory=options.directory,
     )
-    run = record.new_run(setting.loop, setting.builds, options.repetitions, full=setting.full)
+    run = record.new_run(setting, options.repetitions)
     # Without a terminal as wide as the tables need.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else tables.WIDTH)
     tables.introduce(console, setting.loop, setting.builds, options.repetitions)
-    for measured in _measured(options, setting, console):
-        if isinstance(measured, LoadTest):
-            run.load = measured
-        else:
-            run.benchmarks.append(measured)
+    for result in _measured(options, setting, console):
+        run.benchmarks.append(result)
         if options.json is not None:
             run.write(options.json)
 
 
-def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result | LoadTest]:
+def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result]:
     for suite in options.suites:
-        entries = benchmarks_of(suite)
-        for name, entry in entries.items():
+        benchmarks = benchmarks_of(suite)
+        for name, declared in benchmarks.items():
             if name in options.only or not options.only:
                 measure = partial(in_fresh_process, setting, suite, name)
-                result = interleave(suite, entry.benchmark(setting), options.repetitions, measure, console)
+                result = interleave(suite, declared.benchmark(setting), options.repetitions, measure, console)
                 tables.show(result, console)
                 yield result
-        if not entries:
+        if not benchmarks:
             module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
             yield from module.run(setting, options.repetitions, console)
+
+
+def interleave(
+    suite: str, benchmark: Benchmark, repetitions: int, measure: Callable[[Case], Sample], console: Console
+) -> Result:
+    """Measure every case once, then every case a second time, and so on.
+
+    So a slow spell of the machine falls on all of them. Each round starts with another case: otherwise a case
+    would always follow the same other case. The console shows the summary and, on a terminal, the progress.
+    """
+    console.print(f"{benchmark.summary}\n")
+    cases = benchmark.cases
+    starts = (repetition % len(cases) for repetition in range(repetitions))
+    turns = [case for start in starts for case in (*cases[start:], *cases[:start])]
+    samples: dict[Case, list[Sample]] = {case: [] for case in cases}
+    seconds: dict[Case, list[float]] = {case: [] for case in cases}
+    for case in track(turns, "", console=console, transient=True, disable=not console.is_terminal):
+        # Once more takes as long as the last time.
+        if sum(seconds[case] + seconds[case][-1:]) <= benchmark.time_limit or not seconds[case]:
+            start = time.perf_counter()
+            samples[case].append(measure(case))
+            seconds[case].append(time.perf_counter() - start)
+    rows = [Row(case.section, case.name, case.build, taken) for case, taken in samples.items()]
+    return Result(suite, benchmark.name, benchmark.summary, benchmark.tables, rows)
 
 
 def sizes(text: str) -> tuple[int, ...]:

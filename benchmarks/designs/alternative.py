@@ -15,6 +15,7 @@ Targets = Sequence[tuple[Key, ...]]
 # Seconds. Nothing expires while parking and completing is measured.
 TIMEOUT = 30.0
 WAITS_PER_KEY = 10
+MOST_TASKS = 100_000
 # A task starts in the first turn of the loop after it was made, the task within wait_for in the second.
 TURNS_TO_PARK = 3
 # As many to wake up and to undo what was made for the wait; and some to clear cancelled timers away.
@@ -66,6 +67,8 @@ class Alternative(ABC):
     """Something that is measured. It is made and used on a running event loop, inside ``async with``."""
 
     name: ClassVar[str]
+    # The most waits or timeouts that it is measured with.
+    most: ClassVar[int | None] = None
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -186,6 +189,8 @@ class TaskAlternative(WaitAlternative):
     """An alternative in awaited style: one task for each wait."""
 
     style = Style.AWAITED
+    # More take minutes, and gigabytes, except with the alternatives that need the least.
+    most: ClassVar[int | None] = MOST_TASKS
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         create_task, wait, remaining = self.loop.create_task, self.wait, iter(timeouts)

@@ -89,6 +89,8 @@ class OperationsAlone(WaitAlternative):
 class PurgatoryTask(TaskAlternative, PurgatoryCallback):
     """A task awaits the operation."""
 
+    most = None
+
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         operation = Wait(next(timeouts), request, self.tally)
         self.purgatory.try_complete_else_watch(operation, target)

@@ -129,6 +129,7 @@ class CallLaterFuture(BareFuture):
     """The cheapest code with asyncio's own parts."""
 
     name = "Future + call_later"
+    most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         (key,) = target
@@ -154,6 +155,7 @@ class SharedFuture(BareFuture):
     """Several keys by hand: one future in the lists of all of them."""
 
     name = "Future in each list + call_later"
+    most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         buckets = self.buckets

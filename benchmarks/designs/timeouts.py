@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 import purgatory
-from benchmarks.designs.alternative import Tally
+from benchmarks.designs.alternative import MOST_TASKS, Tally
 from benchmarks.designs.call_at import CallAt
 from benchmarks.designs.kafka_timer import SystemTimer
 from benchmarks.designs.lazy_heap import LazyHeap
@@ -100,6 +100,7 @@ class AsyncioTimeouts(TimerAlternative):
     """A session is a task within its timeout; a heartbeat calls `asyncio.Timeout.reschedule`."""
 
     name = "asyncio.timeout().reschedule"
+    most = MOST_TASKS
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)

@@ -1,11 +1,13 @@
-"""A benchmark: cases that are measured in turns, and the tables that show their figures."""
+"""A benchmark: cases that are measured in turns, mostly at several sizes, and the tables of their figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any, Literal
 
 Sample = Mapping[str, float]
 """The figures of one measurement, by metric. Less is better, except in metrics that count per second."""
@@ -33,9 +35,19 @@ class Column:
     spread: bool = True
 
 
-def medians(**headings: str) -> tuple[Column, ...]:
-    """Columns without minimum and maximum: metric=heading."""
-    return tuple(Column(metric, heading, spread=False) for metric, heading in headings.items())
+def spreads(size: int | None = None, /, **headings: str) -> tuple[Column, ...]:
+    """Columns with minimum and maximum: metric=heading. The metrics are those at a size, if that is given."""
+    return tuple(Column(at(metric, size), heading) for metric, heading in headings.items())
+
+
+def medians(size: int | None = None, /, **headings: str) -> tuple[Column, ...]:
+    """The same without minimum and maximum."""
+    return tuple(Column(at(metric, size), heading, spread=False) for metric, heading in headings.items())
+
+
+def at(metric: str, size: int | None) -> str:
+    """The metric's name at one size."""
+    return metric if size is None else f"{metric}_{size}"
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,103 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """The options of a run, the same for all of its benchmarks."""
+
+    loop: str = "asyncio"
+    # The build that most cases need comes first.
+    builds: Sequence[Build] = ("compiled", "interpreted")
+    # All sizes and cases, which takes several times as long.
+    full: bool = False
+    # In place of a benchmark's own sizes, which a benchmark finds here. Ratios are at the first one.
+    sizes: Sequence[int] = ()
+    # The iterations within one measurement of something very short.
+    times: int = 100_000
+    # How long timeouts fall due, requests arrive or an idle process is watched.
+    seconds: float = 1.0
+    # For the pipeline: Spark's heap, and the directory of its files.
+    memory: str = "4g"
+    directory: str | None = None
+
+    def case(
+        self, section: str, name: str, measure: Callable[[], Sample], *, interpreted: bool = True
+    ) -> Iterator[Case]:
+        """One case; or one for each build, if its name begins with purgatory and `interpreted` is set."""
+        if not name.startswith("purgatory"):
+            yield Case(section, name, measure)
+            return
+        for build in self.builds if interpreted else self.builds[:1]:
+            suffix = ", interpreted" if build == "interpreted" else ""
+            yield Case(section, f"{name}{suffix}", measure, build)
+
+    def cases(
+        self,
+        section: str,
+        alternatives: Iterable[Any],
+        measure: Callable[[Any], Sample],
+        *,
+        interpreted: bool = True,
+    ) -> Iterator[Case]:
+        """The cases of a section: `measure` measures one of the alternatives, which have names."""
+        for each in alternatives:
+            yield from self.case(section, each.name, partial(measure, each), interpreted=interpreted)
+
+    def sized(
+        self,
+        section: str,
+        alternatives: Iterable[Any],
+        measure: Callable[[Any, int], Sample],
+        growing: Iterable[str],
+        *,
+        at_least: int = 0,
+        interpreted: bool = True,
+    ) -> Iterator[Case]:
+        """The same, each at all sizes that are not too many for the alternative."""
+
+        def measured(each: Any) -> Sample:
+            return measure_sizes(self.sizes, partial(measure, each), growing, at_least, each.most)
+
+        return self.cases(section, alternatives, measured, interpreted=interpreted)
+
+    def growth(self, metric: str) -> tuple[Column, ...]:
+        """A column for each size, and one for the growth."""
+        headline, *others = self.sizes
+        return (
+            Column(at(metric, headline), f"n = {headline:,}"),
+            *(Column(at(metric, size), f"n = {size:,}", spread=False) for size in sorted(others)),
+            *([Column(f"{metric}_growth", "growth", spread=False)] if others else []),
+        )
+
+
+def measure_sizes(
+    sizes: Sequence[int],
+    measure: Callable[[int], Sample],
+    growing: Iterable[str] = (),
+    at_least: int = 0,
+    at_most: int | None = None,
+) -> Sample:
+    """Measure each size up to `at_most`, the smallest first; `growing` metrics also get their growth.
+
+    A small size is measured again until `at_least` operations have been measured, and counts with its mean:
+    one round would be too short to stand out from what else the machine does.
+    """
+    sample: dict[str, float] = {}
+    smallest, largest = min(sizes), max(sizes)
+    within = sorted(size for size in sizes if at_most is None or size <= at_most)
+    for size in within:
+        rounds = [measure(size) for _ in range(max(1, at_least // max(1, size)))]
+        for metric in rounds[0]:
+            sample[at(metric, size)] = sum(figures[metric] for figures in rounds) / len(rounds)
+    if smallest < largest and largest in within:
+        for metric in growing:
+            sample[f"{metric}_growth"] = sample[at(metric, largest)] / sample[at(metric, smallest)]
+    return sample
+
+
+Parts = Iterator[Case | Table]
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """Cases in sections, and the tables that show them.
 
@@ -57,9 +166,46 @@ class Benchmark:
 
     name: str
     summary: str
-    cases: tuple[Case, ...]
-    tables: tuple[Table, ...]
+    cases: Sequence[Case]
+    tables: Sequence[Table]
     time_limit: float
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A benchmark before its setting is known, with the sizes of a quick and of a full run."""
+
+    name: str
+    summary: str
+    quick: Sequence[int]
+    full: Sequence[int]
+    time_limit: float
+    parts: Callable[[Setting], Parts]
+
+    def benchmark(self, setting: Setting) -> Benchmark:
+        """The benchmark in this setting."""
+        setting = replace(setting, sizes=setting.sizes or (self.full if setting.full else self.quick))
+        parts = list(self.parts(setting))
+        return Benchmark(
+            self.name,
+            self.summary.format(n=setting.sizes[0]),
+            [part for part in parts if isinstance(part, Case)],
+            [part for part in parts if isinstance(part, Table)],
+            self.time_limit,
+        )
+
+
+def benchmark(
+    name: str, summary: str, quick: Sequence[int], full: Sequence[int] = (), time_limit: float = 20.0
+) -> Callable[[Callable[[Setting], Parts]], Declared]:
+    """Declare a benchmark by a function that yields its cases and tables. The summary may name `n`."""
+    return partial(Declared, name, summary, quick, full or quick, time_limit)
+
+
+def benchmarks_of(suite: str) -> Mapping[str, Declared]:
+    """The benchmarks of a suite, by name. Imports the suite; empty where it measures in its own way."""
+    module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
+    return {each.name: each for each in getattr(module, "BENCHMARKS", ())}
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ HEARTBEAT_SECONDS = 0.001
 HEARTBEAT_LIMIT = 600.0
 
 
-def run(loop: str, measurement: Coroutine[Any, Any, T]) -> T:
+def run(loop: str, measure: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
     """Run one measurement on a fresh event loop. ImportError when uvloop is asked for and not installed."""
     with asyncio.Runner(loop_factory=import_module(loop).new_event_loop) as runner:
-        return runner.run(measurement)
+        return runner.run(measure(*arguments))
 
 
 async def turns(count: int) -> None:

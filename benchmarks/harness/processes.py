@@ -19,7 +19,6 @@ COMPILED = ROOT / "build" / "compiled"
 
 AVAILABLE = Path("/proc/self/stat").exists()
 
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -40,31 +39,14 @@ def environment(build: Build) -> Mapping[str, str]:
     }
 
 
-def stat_fields(process_id: int | str) -> list[str]:
-    """The fields of /proc/PID/stat from the third one on, behind the name, which may have spaces: proc(5)."""
-    return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-
-
-def processor_seconds(fields: Sequence[str]) -> float:
-    """User and system time of all threads, from `stat_fields`, mostly in steps of 10 ms."""
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
-
-
 def resident_bytes(process_id: int | str) -> int:
     """The bytes of the process that are in memory. OSError where there is no /proc, as on macOS."""
     return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE_SIZE
 
 
-def output_of(
-    command: Sequence[str], name: str, seconds: float | None = None, *, env: Mapping[str, str] | None = None
-) -> str:
-    """What a command prints. RuntimeError, with what it wrote to stderr, when it fails or takes longer."""
-    try:
-        finished = subprocess.run(
-            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{name} did not end within {seconds:.0f} seconds") from None
+def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:
+    """What a command prints. RuntimeError, with what it wrote to stderr, when it fails."""
+    finished = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if finished.returncode:
         raise RuntimeError(f"{name} failed:\n{finished.stderr}")
     return finished.stdout
@@ -89,6 +71,8 @@ def started(module: str, *arguments: str, kill: bool = False) -> Iterator[tuple[
             yield line, process.pid
         finally:
             process.kill() if kill else process.terminate()
+            # It may print until it has ended.
+            process.communicate()
 
 
 def allow_open_files(needed: int) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import purgatory
-from benchmarks.harness.benchmark import Build, Column, Result, Row, Table
-from benchmarks.harness.load_test import LoadTest
+from benchmarks.harness.benchmark import Build, Column, Result, Row, Setting, Table
 from benchmarks.harness.processes import ROOT
 
 PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "uvicorn", "uvloop")
@@ -38,18 +37,17 @@ class Run:
     python: str
     # Those that are installed, with their versions.
     packages: Mapping[str, str]
-    # The load test's record does not tell.
+    # The load test's record does not tell the builds, the other older ones not the seconds.
     builds: Sequence[Build] = ()
+    seconds: float | None = None
     benchmarks: list[Result] = field(default_factory=list)
-    load: LoadTest | None = None
 
     def write(self, path: Path) -> None:
         """Write the run, as far as it has come."""
-        load = {} if self.load is None else {"load": self.load.to_json()}
-        path.write_text(json.dumps(asdict(self) | load, indent=1) + "\n")
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
-def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool) -> Run:
+def new_run(setting: Setting, repetitions: int) -> Run:
     """A run of this checkout on this machine. Nothing has been measured yet."""
     # The commit that is checked out, marked where the tree differs from it.
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
@@ -61,8 +59,8 @@ def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool)
     return Run(
         written=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=described.stdout.strip() or None,
-        loop=loop,
-        full=full,
+        loop=setting.loop,
+        full=setting.full,
         repetitions=repetitions,
         machine={
             "processor": model[1] if model else platform.machine(),
@@ -72,7 +70,8 @@ def new_run(loop: str, builds: Sequence[Build], repetitions: int, *, full: bool)
         },
         python=sys.version,
         packages=packages | {"purgatory": purgatory.__version__},
-        builds=builds,
+        builds=setting.builds,
+        seconds=setting.seconds,
     )
 
 
@@ -80,8 +79,7 @@ def read(path: Path) -> Run:
     """The run that was written to `path`. RuntimeError where that is no run."""
     try:
         record = json.loads(path.read_bytes())
-        load = LoadTest.from_json(record["load"]) if record.get("load") else None
-        return Run(**record | {"benchmarks": list(map(_result, record["benchmarks"])), "load": load})
+        return Run(**record | {"benchmarks": list(map(_result, record["benchmarks"]))})
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise RuntimeError(f"{path} is no record of a run: {error!r}") from error
 

@@ -13,9 +13,8 @@ import sys
 from dataclasses import asdict
 
 import purgatory
-from benchmarks.harness.benchmark import Case, Sample
+from benchmarks.harness.benchmark import Case, Sample, Setting, benchmarks_of
 from benchmarks.harness.processes import environment, output_of
-from benchmarks.harness.setting import Setting, benchmarks_of
 
 
 def in_fresh_process(setting: Setting, suite: str, benchmark: str, case: Case) -> Sample:

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from benchmarks.harness.benchmark import Result
-from benchmarks.harness.setting import Setting
+from benchmarks.harness.benchmark import Result, Setting
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.jobs.advise import SHARES
 from purgatory.pipeline.session import spark_session

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from itertools import repeat
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,17 @@ import pyarrow.parquet as pq
 
 from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.harness.benchmark import (
+    Case,
+    Parts,
+    Sample,
+    Setting,
+    Table,
+    benchmark,
+    measure_sizes,
+    spreads,
+)
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Entry, Setting
-from benchmarks.harness.sizes import at, measure_sizes, size_columns
 from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
@@ -64,57 +71,41 @@ OBSERVED: dict[str, Observed] = {
 }
 
 
-def journal(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """`sizes` of operations, with one key and with three."""
-    headline = sizes[0]
-    return Benchmark(
-        name="journal",
-        summary="cost of a journal, and of metrics",
-        cases=tuple(
-            Case(f"{build}, {section}", name, partial(measure, setting.loop, name, keys, sizes), build)
-            for build in setting.builds
-            for section, keys in (("one key", 1), ("three keys", 3))
-            for name in OBSERVED
-        ),
-        tables=(
-            Table(
-                "n operations parked, completed and recorded: microseconds of the loop's thread each",
-                size_columns("loop_us", sizes),
-                f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
-                "with ten rows of operations goes one of checks.",
-            ),
-            Table(
-                f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
-                (
-                    Column(at("added_us", headline), "added"),
-                    Column(at("thread_us", headline), "writer's thread"),
-                ),
-                "Added: to the same without observers, measured in turns. The writer's thread: until "
-                "all is on the disk.",
-            ),
-        ),
-        time_limit=40.0,
+@benchmark("journal", "cost of a journal, and of metrics", (100_000,), (100_000, 1_000_000), time_limit=40.0)
+def journal(setting: Setting) -> Parts:
+    headline = setting.sizes[0]
+    yield Table(
+        "n operations parked, completed and recorded: microseconds of the loop's thread each",
+        setting.growth("loop_us"),
+        f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
+        "with ten rows of operations goes one of checks.",
     )
+    yield Table(
+        f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
+        spreads(headline, added_us="added", thread_us="writer's thread"),
+        "Added: to the same without observers, measured in turns. The writer's thread: until "
+        "all is on the disk.",
+    )
+    sections = (("one key", 1), ("three keys", 3))
+    for build, (section, keys), name in product(setting.builds, sections, OBSERVED):
+        once = partial(measure, setting.loop, OBSERVED[name], keys)
+        measured = partial(measure_sizes, setting.sizes, once, ["loop_us"])
+        yield Case(f"{build}, {section}", name, measured, build)
 
 
-BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
+BENCHMARKS = (journal,)
 
 
-def measure(loop: str, name: str, keys: int, sizes: Sequence[int]) -> Sample:
+def measure(loop: str, observed: Observed, keys: int, size: int) -> Sample:
     """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
-
-    def measured(size: int) -> Sample:
-        samples = [
-            [run(loop, _recorded(observed, size, keys)) for observed in (nullcontext, OBSERVED[name])]
-            for _ in range(ROUNDS)
-        ]
-        return {
-            "loop_us": statistics.median(own[0] for _, own in samples),
-            "added_us": statistics.median(own[0] - base[0] for base, own in samples),
-            "thread_us": statistics.median(own[1] for _, own in samples),
-        }
-
-    return measure_sizes(sizes, measured, growing=("loop_us",))
+    samples = [
+        [run(loop, _recorded, each, size, keys) for each in (nullcontext, observed)] for _ in range(ROUNDS)
+    ]
+    return {
+        "loop_us": statistics.median(own[0] for _, own in samples),
+        "added_us": statistics.median(own[0] - base[0] for base, own in samples),
+        "thread_us": statistics.median(own[1] for _, own in samples),
+    }
 
 
 async def _recorded(observed: Observed, size: int, keys: int) -> tuple[float, float]:

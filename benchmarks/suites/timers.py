@@ -8,127 +8,76 @@ import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.timeouts import RENEWED, TIMERS, AsyncioTimeouts
+from benchmarks.designs.timeouts import RENEWED, TIMERS
 from benchmarks.designs.timer import TimerAlternative
-from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table, medians
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Entry, Setting
-from benchmarks.harness.sizes import at, measure_sizes, size_columns
 
 # Timeouts, or heartbeats, in one turn of the loop.
 BATCH = 1_000
 # Seconds: nothing is due before the measurement is over, and few are due at the same time.
 SHORTEST, LONGEST = 60.0, 120.0
-# More tasks take too long, and too much memory.
-MOST_TASKS = 100_000
+FULL = (100_000, 10_000, 1_000_000)
 
 
-def timers(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """A timeout is withdrawn before it is due, with `sizes` of others pending."""
-
-    def measured(alternative: type[TimerAlternative]) -> Sample:
-        return measure_sizes(
-            sizes,
-            lambda size: run(setting.loop, _cancelled(alternative, size, setting.times)),
-            growing=("us",),
-        )
-
-    headline = sizes[0]
-    return Benchmark(
-        name="timers",
-        summary="timeouts added and cancelled while others are pending",
-        cases=setting.cases_of("timers", TIMERS, measured, interpreted=True),
-        tables=(
-            Table(
-                "A timeout is added and cancelled while n others are pending: microseconds",
-                size_columns("us", sizes),
-                f"Processor time, the user's object included. {setting.times:,} timeouts, {BATCH:,} of "
-                "them in each turn of the loop, cancelled in random order. Collector as the README advises.",
-            ),
-            Table(
-                f"The two halves, n = {headline:,}: microseconds each",
-                (
-                    Column(at("add_us", headline), "add"),
-                    Column(at("cancel_us", headline), "cancel, and clear away"),
-                ),
-            ),
-        ),
-        time_limit=20.0,
+@benchmark("timers", "timeouts added and cancelled while others are pending", (100_000, 10_000), FULL)
+def timers(setting: Setting) -> Parts:
+    """A timeout is withdrawn before it is due."""
+    headline = setting.sizes[0]
+    yield Table(
+        "A timeout is added and cancelled while n others are pending: microseconds",
+        setting.growth("us"),
+        f"Processor time, the user's object included. {setting.times:,} timeouts, {BATCH:,} of "
+        "them in each turn of the loop, cancelled in random order. Collector as the README advises.",
     )
-
-
-def sessions(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Heartbeats of `sizes` of sessions: each one renews the timeout of its session."""
-
-    def measured(alternative: type[TimerAlternative]) -> Sample:
-        return measure_sizes(
-            sizes,
-            lambda size: run(setting.loop, _renewed(alternative, size, setting.times)),
-            growing=("us",),
-            at_most=MOST_TASKS if alternative is AsyncioTimeouts else None,
-        )
-
-    headline = sizes[0]
-    return Benchmark(
-        name="sessions",
-        summary="heartbeats of sessions, each of which renews a timeout",
-        cases=setting.cases_of("renewed by heartbeats", RENEWED, measured, interpreted=True),
-        tables=(
-            Table(
-                "A heartbeat of one of n sessions renews its timeout: microseconds",
-                size_columns("us", sizes),
-                f"Processor time. {setting.times:,} heartbeats, {BATCH:,} in each turn of the loop, "
-                "each of a session drawn by lot. What cannot renew a timeout cancels it and adds another. "
-                "Collector as the README advises.",
-            ),
-            Table(
-                f"The same, n = {headline:,}: how many heartbeats that makes per second",
-                (
-                    Column(at("us", headline), "microseconds", spread=False),
-                    Column(at("per_second", headline), "per second"),
-                ),
-            ),
-        ),
-        time_limit=20.0,
+    yield Table(
+        f"The two halves, n = {headline:,}: microseconds each",
+        spreads(headline, add_us="add", cancel_us="cancel, and clear away"),
     )
+    yield from setting.sized("timers", TIMERS, partial(run, setting.loop, _cancelled, setting.times), ["us"])
 
 
-def idle(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Wake-ups while nothing is due, with the first of `sizes` pending, and with nothing."""
-    size = sizes[0]
-
-    def measured(alternative: type[TimerAlternative]) -> Sample:
-        return {
-            at(metric, pending): figure
-            for pending in (0, size)
-            for metric, figure in run(setting.loop, _watched(alternative, pending, setting.seconds)).items()
-        }
-
-    wakeups = {at("wakeups", 0): "none pending", at("wakeups", size): f"{size:,} pending"}
-    busy = {at("busy_ms", 0): "none: ms", at("busy_ms", size): f"{size:,}: ms"}
-    return Benchmark(
-        name="idle",
-        summary="wake-ups while nothing is due",
-        cases=setting.cases_of("nothing due", TIMERS, measured),
-        tables=(
-            Table(
-                "Nothing is due: wake-ups in a second, and processor time",
-                medians(**wakeups, **busy),
-                "Timeouts of one to two minutes. The process that sleeps uses some processor time, too.",
-            ),
-        ),
-        # One repetition: the counts do not vary.
-        time_limit=0.0,
+@benchmark("sessions", "heartbeats of sessions, each of which renews a timeout", (100_000,), FULL)
+def sessions(setting: Setting) -> Parts:
+    headline = setting.sizes[0]
+    yield Table(
+        "A heartbeat of one of n sessions renews its timeout: microseconds",
+        setting.growth("us"),
+        f"Processor time. {setting.times:,} heartbeats, {BATCH:,} in each turn of the loop, "
+        "each of a session drawn by lot. What cannot renew a timeout cancels it and adds another. "
+        "Collector as the README advises.",
     )
+    yield Table(
+        f"The same, n = {headline:,}: how many heartbeats that makes per second",
+        medians(headline, us="microseconds") + spreads(headline, per_second="per second"),
+    )
+    measured = partial(run, setting.loop, _renewed, setting.times)
+    yield from setting.sized("renewed by heartbeats", RENEWED, measured, ["us"])
 
 
-BENCHMARKS = {
-    "timers": Entry(timers, (100_000, 10_000), (100_000, 10_000, 1_000_000)),
-    "sessions": Entry(sessions, (100_000,), (100_000, 10_000, 1_000_000)),
-    "idle": Entry(idle, (100_000,), (100_000,)),
-}
+# One repetition: the counts do not vary.
+@benchmark("idle", "wake-ups while nothing is due", (100_000,), time_limit=0.0)
+def idle(setting: Setting) -> Parts:
+    """With timeouts pending, and with none."""
+    size = setting.sizes[0]
+    yield Table(
+        "Nothing is due: wake-ups in a second, and processor time",
+        medians(0, wakeups="none pending")
+        + medians(size, wakeups=f"{size:,} pending")
+        + medians(0, busy_ms="none: ms")
+        + medians(size, busy_ms=f"{size:,}: ms"),
+        "Timeouts of one to two minutes. The process that sleeps uses some processor time, too.",
+    )
+    measured = partial(run, setting.loop, _watched, setting.seconds)
+    pending = replace(setting, sizes=(0, size))
+    yield from pending.sized("nothing due", TIMERS, measured, [], interpreted=False)
+
+
+BENCHMARKS = (timers, sessions, idle)
 
 
 def _delays(choice: random.Random, count: int) -> list[float]:
@@ -152,7 +101,7 @@ async def _pending(
         raise AssertionError(f"{alternative.name}: {tally.expired} timeouts expired that were not due")
 
 
-async def _cancelled(alternative_type: type[TimerAlternative], pending: int, times: int) -> Sample:
+async def _cancelled(times: int, alternative_type: type[TimerAlternative], pending: int) -> Sample:
     """Microseconds to add a timeout and to cancel it, with so many pending."""
     timeouts = -(-times // BATCH) * BATCH
     choice = random.Random(1)
@@ -175,7 +124,7 @@ async def _cancelled(alternative_type: type[TimerAlternative], pending: int, tim
     }
 
 
-async def _renewed(alternative_type: type[TimerAlternative], pending: int, times: int) -> Sample:
+async def _renewed(times: int, alternative_type: type[TimerAlternative], pending: int) -> Sample:
     """Microseconds for each heartbeat of one of so many sessions, and heartbeats per second."""
     rounds = -(-times // BATCH)
     choice = random.Random(1)
@@ -191,7 +140,7 @@ async def _renewed(alternative_type: type[TimerAlternative], pending: int, times
     return {"us": seconds / heartbeats * 1e6, "per_second": heartbeats / seconds}
 
 
-async def _watched(alternative_type: type[TimerAlternative], pending: int, seconds: float) -> Sample:
+async def _watched(seconds: float, alternative_type: type[TimerAlternative], pending: int) -> Sample:
     """Wake-ups, and milliseconds of processor time, per second, with so many pending."""
     async with alternative_type(Tally()) as alternative:
         alternative.add_all(_delays(random.Random(1), pending))

@@ -10,8 +10,7 @@ import pytest
 import purgatory
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.benchmark import Build, Case
-from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.harness.benchmark import Build, Case, Setting, benchmarks_of
 from benchmarks.harness.worker import in_fresh_process
 
 

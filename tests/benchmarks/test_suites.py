@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,16 +13,13 @@ from rich.console import Console
 
 from benchmarks.command import SUITES
 from benchmarks.harness import processes
-from benchmarks.harness.benchmark import Result, Sample
-from benchmarks.harness.load_test import GENERATOR, LoadTest, Sweep
+from benchmarks.harness.benchmark import Result, Sample, Setting, benchmarks_of
+from benchmarks.harness.load_test import GENERATOR, curves, finished, kept_up_to, saturated, saturated_at
 from benchmarks.harness.processes import ROOT
-from benchmarks.harness.setting import Setting, benchmarks_of
-from benchmarks.suites import load
-from benchmarks.suites.broker import clusters
+from benchmarks.suites import broker, load, longpoll, pipeline
 from benchmarks.suites.load import kafka_jvm
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
-from benchmarks.suites.pipeline import suite as pipeline
-from benchmarks.suites.pipeline.suite import DUCKDB, ORDER, STEPS, Journal, most_left
+from benchmarks.suites.pipeline import DUCKDB, ORDER, STEPS, Journal, most_left
 
 TINY = Setting(builds=("interpreted",), full=True, sizes=(40, 20), times=20, seconds=0.02)
 # A measurement takes a tenth of a second, or has several rounds.
@@ -66,8 +62,7 @@ def test_every_case_gives_figures_for_the_tables(
 def test_every_server_gives_figures_for_the_tables(
     suite: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("longpoll.wakes", "broker.idle"):
-        monkeypatch.setattr(sys.modules[f"benchmarks.suites.{module}"], "SETTLED", 0.1)
+    monkeypatch.setattr(longpoll, "SETTLED", 0.1)
     setting = Setting(builds=("interpreted",), sizes=(3 if name == "wake" else 40,), times=20, seconds=0.1)
     # All ways to wait once; otherwise the first two, as each case starts a server.
     samples = check(suite, name, setting, most=None if name == "wake-all" else 2)
@@ -82,7 +77,9 @@ def published() -> set[tuple[str, str, str]]:
     rows = set()
     for file in (ROOT / "docs" / "benchmarks" / "runs").glob("*.json"):
         for benchmark in json.loads(file.read_text())["benchmarks"]:
-            rows |= {(benchmark["name"], case["section"], case["name"]) for case in benchmark["cases"]}
+            # The cases of the load test are the rates.
+            if benchmark["suite"] != "load":
+                rows |= {(benchmark["name"], case["section"], case["name"]) for case in benchmark["cases"]}
     return rows
 
 
@@ -113,16 +110,16 @@ def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pyt
     setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
     console = Console(width=100, highlight=False)
     with console.capture() as capture:
-        (test,) = load.run(setting, 1, console)
-    assert isinstance(test, LoadTest)
-    (swept,) = test.sweeps
-    assert list(swept.designs) == ["purgatory", "Kafka's present design", "Kafka 0.8's design"]
-    assert all(curve.figures(100, "sent")[0] > 0 for curve in swept.curves.values())
+        (result,) = load.run(setting, 1, console)
+    *designs, generator = curves(result)
+    assert designs == ["purgatory", "Kafka's present design", "Kafka 0.8's design"]
+    assert generator == GENERATOR
+    assert all(row.figures("sent")[0] > 0 for row in result.cases)
     assert max(map(len, capture.get().splitlines())) <= 100
 
 
-def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list[tuple[str, float]]]:
-    """A sweep of designs that achieve every rate up to their limit, and the order of the measurements."""
+def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Result, list[tuple[str, float]]]:
+    """The result of designs that achieve every rate up to their limit, and the order of the measurements."""
     log: list[tuple[str, float]] = []
 
     def fake(name: str, limit: float) -> load.Measure:
@@ -134,16 +131,15 @@ def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list
         return measure
 
     designs = {name: fake(name, limit) for name, limit in (limits | {GENERATOR: 1e9}).items()}
-    test = next(load.run(Setting(sizes=rates), 3, Console(quiet=True), designs))
-    return test.sweeps[0], log
+    return next(load.run(Setting(sizes=rates), 3, Console(quiet=True), designs)), log
 
 
 def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them() -> None:
     made, log = swept({"slow": 25, "fast": 1e9}, (10, 20, 30, 40, 50))
-    slow, fast = made.designs.values()
-    assert [slow.saturated(rate) for rate in slow] == [False, False, True, True]
-    assert (slow.kept_up_to, slow.saturated_at, slow.finished) == (20, 30, True)
-    assert (fast.kept_up_to, fast.saturated_at, len(fast)) == (50, None, 5)
+    slow, fast, _ = curves(made).values()
+    assert [saturated(row) for row in slow] == [False, False, True, True]
+    assert (kept_up_to(slow), saturated_at(slow), finished(slow)) == (20, 30, True)
+    assert (kept_up_to(fast), saturated_at(fast), len(fast)) == (50, None, 5)
     first, second, third = ["slow", "fast", GENERATOR], ["fast", "slow"], ["slow", "fast"]
     assert [name for name, rate in log if rate == 10] == [*first, *second, *third]
     assert load.common_rate(made) == 20
@@ -203,7 +199,7 @@ def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_
     ):
         pass
     assert "KeyError: 'hope'" in capfd.readouterr().err
-    with clusters.running("librdkafka's mock cluster") as cluster:
-        os.kill(cluster.process_id, 0)
+    with broker.running("librdkafka's mock cluster") as (process_id, _):
+        os.kill(process_id, 0)
     with pytest.raises(ProcessLookupError):
-        os.kill(cluster.process_id, 0)
+        os.kill(process_id, 0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 # Markup in a name or a title; an underscore within a word is none.
 MARKUP = re.compile(r"[\\`*<\[\]|]")
+INDEX = "[All benchmarks](../README.md)"
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
     filled = ([*cells, *[""] * (len(headings) - len(cells))] for cells in lines)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in filled)
-
-
-def image(alt: str, file: str) -> str:
-    """A picture beside the page."""
-    return f"![{escape(alt)}]({file})"
-
-
-def link(text: str, file: str) -> str:
-    """A link to another page."""
-    return f"[{escape(text)}]({file})"
 
 
 def page(*paragraphs: str) -> str:

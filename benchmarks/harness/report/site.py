@@ -1,17 +1,20 @@
-"""All pages and charts of some runs, and the command that writes them."""
+"""The pages and charts of some runs, and the command that writes them."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 
-from benchmarks.harness import record
+from benchmarks.harness import record, tables
+from benchmarks.harness.benchmark import Column, Result, Row, Table
 from benchmarks.harness.record import Run
 from benchmarks.harness.report import markdown
-from benchmarks.harness.report.benchmark_page import benchmark_page
+from benchmarks.harness.report.charts import Lines, Panel, bar_chart, line_chart
 from benchmarks.harness.report.load_page import load_page
+from benchmarks.harness.report.markdown import Page
 
 INTRODUCTION = """\
 Purgatory side by side with what people use instead, and with the designs that came before it. All pages
@@ -28,6 +31,8 @@ here are written by `python -m benchmarks report`, from what the runs below have
   maximum. What ends left of the line costs less than purgatory does.
 - Where lines are drawn against n, what stays flat costs the same however much waits.
 """
+# In the name of a section ("callback style, N = 10,000") or in the heading of a column ("n = 1,000").
+SIZE = re.compile(r"[,;]?\s*\bn = (\d+(?:,\d{3})*)", re.IGNORECASE)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -59,15 +64,16 @@ def site(runs: Mapping[Path, Run]) -> dict[str, str]:
     for file, run in runs.items():
         commit = f"commit {run.commit}" if run.commit else "outside of a checkout"
         origin = f"Measured on {run.loop}, {run.written.partition('T')[0]}, {commit}"
-        pages = [benchmark_page(origin, result) for result in run.benchmarks]
-        if run.load is not None:
-            pages.append(load_page(origin, run.load))
+        load = [result for result in run.benchmarks if result.suite == "load"]
+        pages = [benchmark_page(origin, result) for result in run.benchmarks if result.suite != "load"]
+        if load:
+            pages.append(load_page(origin, run.seconds, load))
         links = []
         for page in pages:
             path = f"{run.loop}/{page.name}.md"
             if path in files:
                 raise RuntimeError(f"{file}: {page.name} on {run.loop} is in another file as well")
-            links.append(f"- {markdown.link(page.title, path)}")
+            links.append(f"- [{markdown.escape(page.title)}]({path})")
             files[path] = page.text
             files |= {f"{run.loop}/{name}": svg for name, svg in page.charts.items()}
         section = loops.setdefault(run.loop, [f"## On {run.loop}"])
@@ -90,11 +96,106 @@ def _environment(run: Run) -> str:
 def _commands(runs: Mapping[Path, Run]) -> Iterator[str]:
     """The commands that write the same files, with the same benchmarks in them."""
     for file, run in runs.items():
-        suites = " ".join(dict.fromkeys(result.suite for result in run.benchmarks)) or "load"
-        names = " ".join(result.name for result in run.benchmarks)
+        suites = " ".join(dict.fromkeys(result.suite for result in run.benchmarks))
+        names = " ".join(result.name for result in run.benchmarks if result.suite != "load")
         only = f" --only {names}" if names else ""
         full = " --full" if run.full else ""
-        seconds = f" --seconds {run.load.seconds:g}" if run.load is not None else ""
+        seconds = f" --seconds {run.seconds:g}" if run.seconds is not None else ""
         rest = f"--loop {run.loop} --repetitions {run.repetitions} --json {file.name}"
         yield f"python -m benchmarks {suites}{only}{full}{seconds} {rest}"
     yield f"python -m benchmarks report {' '.join(file.name for file in runs)}"
+
+
+def benchmark_page(origin: str, result: Result) -> Page:
+    """The page of one benchmark of a run, whose origin is a phrase."""
+    name = markdown.slug(result.name)
+    title = result.summary[0].upper() + result.summary[1:]
+    charts: dict[str, str] = {}
+    paragraphs = [f"# {markdown.escape(title)}", f"{origin}. {markdown.INDEX}", tables.HOW_TO_READ]
+    for table in result.tables:
+        stem, heading = f"{name}-{markdown.slug(table.columns[0].metric)}", table.columns[0].heading
+        paragraphs.append(f"## {markdown.escape(table.title)}")
+        sections = ratios_by_section(result, table)
+        if sections:
+            label = f"{heading}: ratio to the first of each section"
+            charts[f"{stem}.svg"] = bar_chart(sections, label)
+            alt = markdown.escape(f"Bar chart of {label}; the figures are in the table.")
+            paragraphs.append(f"![{alt}]({stem}.svg)")
+        headings = ["", *map(markdown.escape, tables.headings(table))]
+        paragraphs.append(markdown.table(headings, _rows(result, table)))
+        paragraphs.append(markdown.escape(table.note))
+        over_sections = growths(result, table.columns[:1], lambda row, _: row.section)
+        lines = over_sections or growths(
+            result, table.columns, lambda row, column: f"{row.section}, {column.heading}"
+        )
+        if lines:
+            panels = [Panel(where, each) for where, each in lines.items()]
+            file, quantity = f"{stem}-growth.svg", table.title.rpartition(": ")[2]
+            charts[file] = line_chart(panels, "n", f"{heading}, {quantity}" if over_sections else quantity)
+            names = "; ".join(dict.fromkeys(name for panel in panels for name in panel.lines))
+            alt = markdown.escape(f"Lines of {quantity} against n for {names}.")
+            paragraphs.append(f"![{alt}]({file})")
+        if over_sections:
+            paragraphs.append(f"In relation to the smallest n:\n\n{_growth_table(over_sections)}")
+    return Page(name, title, markdown.page(*paragraphs), charts)
+
+
+def ratios_by_section(result: Result, table: Table) -> Mapping[str, Mapping[str, Sequence[float]]]:
+    """The ratios of the table's first column, in sections with something to compare."""
+    metric = table.columns[0].metric
+    sections = {
+        section: {row.name: ratios for row in rows if (ratios := result.ratios(row, metric))}
+        for section, rows in result.sections(table).items()
+    }
+    return {section: bars for section, bars in sections.items() if len(bars) > 1}
+
+
+def split_size(text: str) -> tuple[str, int | None]:
+    """The text without its n, and the n."""
+    match = SIZE.search(text)
+    if match is None:
+        return text, None
+    return SIZE.sub("", text, count=1).strip(" ,;"), int(match[1].replace(",", ""))
+
+
+def growths(
+    result: Result, columns: Sequence[Column], label: Callable[[Row, Column], str]
+) -> Mapping[str, Lines]:
+    """The figures by n, where labels differ only in their n: by the rest of the label and the case."""
+    found: dict[str, dict[str, dict[float, list[float]]]] = {}
+    for row, column in product(result.cases, columns):
+        where, size = split_size(label(row, column))
+        figures = row.figures(column.metric)
+        if size is not None and figures:
+            found.setdefault(where, {}).setdefault(row.name, {})[size] = figures
+    return {
+        where: {name: dict(sorted(line.items())) for name, line in lines.items()}
+        for where, lines in found.items()
+        if len({size for line in lines.values() for size in line}) > 1
+    }
+
+
+def ratios_to_smallest(line: Mapping[float, Sequence[float]], size: float) -> list[float]:
+    """The figures for `size` in relation to those for the smallest n, each within its own repetition."""
+    pairs = zip(line.get(size, ()), line[min(line)], strict=False)
+    return [figure / base for figure, base in pairs if base]
+
+
+def _rows(result: Result, table: Table) -> Iterator[list[str]]:
+    for name, *others in tables.rows(result, table, list):
+        escaped = markdown.escape(name)
+        yield [escaped, *others] if others else [f"**{escaped}**"]
+
+
+def _growth_table(growths: Mapping[str, Lines]) -> str:
+    sizes = sorted({size for lines in growths.values() for line in lines.values() for size in line})
+    rows: list[Sequence[str]] = []
+    for where, lines in growths.items():
+        if where:
+            rows.append([f"**{markdown.escape(where)}**"])
+        for name, line in lines.items():
+            ratios = (ratios_to_smallest(line, size) for size in sizes)
+            shown = [tables.spread(each) for each in ratios]
+            shown[sizes.index(min(line))] = "1"
+            rows.append([markdown.escape(name), *shown])
+    return markdown.table(["", *(f"n = {size:,}" for size in sizes)], rows)

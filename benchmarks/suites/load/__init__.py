@@ -32,10 +32,10 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.harness import tables
-from benchmarks.harness.benchmark import Build, Sample
-from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, LoadTest, Sweep
+from benchmarks.harness.benchmark import Build, Result, Row, Sample, Setting, Table
+from benchmarks.harness.load_test import ACHIEVED, COLUMNS, GENERATOR, curves, finished, kept_up_to
+from benchmarks.harness.load_test import rate as rate_of
 from benchmarks.harness.processes import environment, output_of
-from benchmarks.harness.setting import Setting
 from benchmarks.suites.load import kafka_jvm
 from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
@@ -58,34 +58,38 @@ Measure = Callable[[Plan, Path], Sample]
 
 def run(
     setting: Setting, repetitions: int, console: Console, designs: Mapping[str, Measure] | None = None
-) -> Iterator[LoadTest]:
-    """Measure one distribution after the other. Gives the test, as far as it has come, after each.
+) -> Iterator[Result]:
+    """Measure one distribution after the other.
 
     The designs take turns, so that a slow spell of the machine falls on all of them; each turn begins with
     another one. The generator alone is measured once at each rate: it varies little.
     """
     designs = designs or all_designs(setting, console)
-    sweeps = []
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "plan")
         for distribution in DISTRIBUTIONS:
-            swept = Sweep(distribution, {name: Curve() for name in designs})
-            sweeps.append(swept)
+            rows: dict[str, list[Row]] = {name: [] for name in designs}
             for rate in setting.sizes or (RATES if setting.full else QUICK_RATES):
-                running = deque(name for name, curve in swept.designs.items() if not curve.finished)
+                running = deque(name for name in designs if name != GENERATOR and not finished(rows[name]))
                 if not running:
                     break
                 plan = Plan.draw(distribution, rate, setting.seconds)
                 # Drawing a plan takes about as long as following it.
                 file.write_bytes(pickle.dumps(plan, protocol=5))
+                samples: dict[str, list[Sample]] = {name: [] for name in (*running, GENERATOR)}
                 for repetition in range(repetitions):
                     for name in (*running, *([] if repetition else [GENERATOR])):
                         sample = designs[name](plan, file)
-                        swept.curves[name].setdefault(rate, []).append(sample)
+                        samples[name].append(sample)
                         console.print(f"{plan}: {name}: {sample['achieved']:,.0f}/s", soft_wrap=True)
                     running.rotate(-1)
-            show(swept, console)
-            yield LoadTest(setting.seconds, sweeps)
+                for name, taken in samples.items():
+                    rows[name].append(Row(name, f"{rate:,}", None, taken))
+            cases = [row for curve in rows.values() for row in curve]
+            name, summary = distribution.name, distribution.summary
+            result = Result("load", name, summary, [Table(name, COLUMNS)], cases)
+            show(result, console)
+            yield result
 
 
 def all_designs(setting: Setting, console: Console) -> Mapping[str, Measure]:
@@ -113,37 +117,43 @@ def in_fresh_process(design: str, loop: str, build: Build, plan: Plan, file: Pat
     return sample
 
 
-def show(swept: Sweep, console: Console) -> None:
+def show(result: Result, console: Console) -> None:
     """Print the highest rate of each design, and the cost at a rate that all designs keep up with."""
-    rate = common_rate(swept)
-    grid = tables.new_grid(f"{swept.distribution.name}: at {rate:,} requests a second")
+    *designs, _ = curves(result).items()
+    rate = common_rate(result)
+    grid = tables.new_grid(f"{result.name}: at {rate:,} requests a second")
     for heading in ("keeps up to", "us/request", "ratio", "late p99 ms", "p50", "held", "MB"):
         grid.add_column(heading, justify="right", no_wrap=True)
-    reference = statistics.median(cost(swept, next(iter(swept.designs)), rate))
-    for name, curve in swept.designs.items():
-        costs, late = cost(swept, name, rate), curve.figures(rate, "late_p99_ms")
-        others = (curve.figures(rate, metric) for metric in ("late_p50_ms", "held", "rss_mb"))
+    reference = statistics.median(cost(result, designs[0][0], rate))
+    for name, curve in designs:
+        costs, most, row = cost(result, name, rate), kept_up_to(curve), at_rate(result, name, rate)
+        others = (row.figures(metric) for metric in ("late_p50_ms", "held", "rss_mb"))
         grid.add_row(
             name,
-            f"{curve.kept_up_to:,}/s" if curve.kept_up_to else "-",
+            f"{most:,}/s" if most else "-",
             tables.spread(costs),
             tables.figure(statistics.median(costs) / reference) if reference > 0 else "-",
-            tables.spread(late) if late else "-",
-            *(tables.figure(statistics.median(each)) if each else "-" for each in others),
+            tables.spread(row.figures("late_p99_ms")),
+            *(tables.spread(each and [statistics.median(each)]) for each in others),
         )
     tables.print_grid(console, grid, COSTS_NOTE)
 
 
-def common_rate(swept: Sweep) -> int:
+def common_rate(result: Result) -> int:
     """The highest rate that all designs keep up with; the lowest of all rates where there is none."""
-    lowest = next(iter(swept.curves[GENERATOR]))
-    return min(curve.kept_up_to or lowest for curve in swept.designs.values())
+    *designs, generator = curves(result).values()
+    return min(kept_up_to(curve) or rate_of(generator[0]) for curve in designs)
 
 
-def cost(swept: Sweep, name: str, rate: int) -> list[float]:
+def at_rate(result: Result, name: str, rate: int) -> Row:
+    """A design's case."""
+    return next(row for row in curves(result)[name] if rate_of(row) == rate)
+
+
+def cost(result: Result, name: str, rate: int) -> list[float]:
     """Microseconds per request in each repetition."""
     spent, alone = (
-        [sample["cpu_seconds"] / sample["sent"] * 1e6 for sample in swept.curves[each][rate]]
+        [sample["cpu_seconds"] / sample["sent"] * 1e6 for sample in at_rate(result, each, rate).samples]
         for each in (name, GENERATOR)
     )
     apart = 0.0 if name == KAFKA else statistics.median(alone)

@@ -8,12 +8,35 @@ from math import inf, log
 from random import Random
 from typing import Self
 
-from benchmarks.harness.load_test import Distribution
-
 # The distance of the third quartile from the median in a normal distribution, in standard deviations.
 QUARTILE = 0.6744897501960817
 # Any seed: all designs get the same requests.
 SEED = 1
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Times to completion, log-normal with this median and third quartile. What takes longer expires."""
+
+    p50_ms: float
+    p75_ms: float
+    timeout_ms: float = 200.0
+    # The keys that a request watches.
+    keys: int = 3
+
+    @property
+    def name(self) -> str:
+        """The distribution's name in tables."""
+        return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
+
+    @property
+    def summary(self) -> str:
+        """The distribution in a sentence."""
+        return (
+            f"Half of the requests complete within {self.p50_ms:g} ms, three quarters within "
+            f"{self.p75_ms:g} ms; timeout {self.timeout_ms:g} ms; {self.keys} keys each."
+        )
+
 
 # Those of the design note. 8 % of the requests expire in the first, half of them in the second.
 DISTRIBUTIONS = (Distribution(20.0, 60.0), Distribution(200.0, 400.0))

@@ -263,7 +263,7 @@ DESIGNS: Mapping[str, Callable[..., Coroutine[None, None, Sample]]] = {
 def main(design: str, loop: str, file: str) -> None:
     """Measure `design` on a fresh event loop, by the plan in a file, which is our own: a pickle runs code."""
     plan = pickle.loads(Path(file).read_bytes())
-    print(json.dumps(event_loop.run(loop, DESIGNS[design](plan))))
+    print(json.dumps(event_loop.run(loop, DESIGNS[design], plan)))
 
 
 if __name__ == "__main__":

@@ -109,4 +109,4 @@ async def serve(way: str) -> None:
 
 
 if __name__ == "__main__":
-    event_loop.run(sys.argv[2], serve(sys.argv[1]))
+    event_loop.run(sys.argv[2], serve, sys.argv[1])

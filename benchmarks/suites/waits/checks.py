@@ -3,63 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 
 from benchmarks.designs import KAFKAS
 from benchmarks.designs.alternative import TIMEOUT, Tally, WaitAlternative, signals, targets
 from benchmarks.designs.callback_dict import DictAndCallAt
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness.benchmark import Benchmark, Sample, Table
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import measure_sizes, size_columns
 
 # The designs that look at a condition before they complete anything.
 ALTERNATIVES: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, *KAFKAS, DictAndCallAt)
 FEW, MANY = 10, 1_000
 
 
-def checks(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Checks with `sizes` of waits pending."""
-
-    def measured(alternative: type[WaitAlternative]) -> Sample:
-        return measure_sizes(
-            sizes,
-            lambda size: measure(setting.loop, alternative, size, setting.times),
-            growing=("tried_few_us", "tried_many_us", "unwatched_us"),
-            at_least=setting.times,
-        )
-
-    return Benchmark(
-        name="checks",
-        summary="checks that complete nothing",
-        cases=setting.cases_of(
-            "a condition each, which does not hold", ALTERNATIVES, measured, interpreted=True
-        ),
-        tables=(
-            Table(
-                f"A key with {FEW} of n waits is checked: microseconds for each that is tried",
-                size_columns("tried_few_us", sizes),
-                "Processor time; every key is checked once. Collector as the README advises.",
-            ),
-            Table(
-                f"A key with {MANY:,} of n waits is checked: microseconds for each that is tried",
-                size_columns("tried_many_us", sizes),
-            ),
-            Table(
-                "A key that nobody watches is checked, with n pending on others: microseconds",
-                size_columns("unwatched_us", sizes),
-            ),
-        ),
-        time_limit=20.0,
+@benchmark("checks", "checks that complete nothing", (100_000,), (100_000, 10_000, 1_000_000))
+def checks(setting: Setting) -> Parts:
+    yield Table(
+        f"A key with {FEW} of n waits is checked: microseconds for each that is tried",
+        setting.growth("tried_few_us"),
+        "Processor time; every key is checked once. Collector as the README advises.",
+    )
+    yield Table(
+        f"A key with {MANY:,} of n waits is checked: microseconds for each that is tried",
+        setting.growth("tried_many_us"),
+    )
+    yield Table(
+        "A key that nobody watches is checked, with n pending on others: microseconds",
+        setting.growth("unwatched_us"),
+    )
+    yield from setting.sized(
+        "a condition each, which does not hold",
+        ALTERNATIVES,
+        partial(measure, setting),
+        ["tried_few_us", "tried_many_us", "unwatched_us"],
+        at_least=setting.times,
     )
 
 
-def measure(loop: str, alternative: type[WaitAlternative], pending: int, times: int) -> Sample:
+def measure(setting: Setting, alternative: type[WaitAlternative], pending: int) -> Sample:
     """Microseconds to try a wait in vain, few and many to a key; and to check a key without watchers."""
-    few, unwatched = run(loop, _checked(alternative, pending, FEW, times))
-    many, _ = run(loop, _checked(alternative, pending, MANY, times))
+    few, unwatched = run(setting.loop, _checked, alternative, pending, FEW, setting.times)
+    many, _ = run(setting.loop, _checked, alternative, pending, MANY, setting.times)
     return {"tried_few_us": few, "tried_many_us": many, "unwatched_us": unwatched}
 
 

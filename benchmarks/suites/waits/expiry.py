@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any
 
 from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
 from benchmarks.designs.alternative import TIMEOUT, TURNS_TO_PARK, Style, Tally, WaitAlternative, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
-from benchmarks.harness.setting import Setting
 
 CALLBACKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, *OLDER_DESIGNS,
@@ -28,86 +27,57 @@ TASKS: tuple[type[WaitAlternative], ...] = (
 FEW: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, callbacks.TimedCallback)
 
 
-def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Timeouts over one second. Tasks are measured in a full run only, and only at the first size."""
+# The time limits are five times the time of the fast alternatives with a million.
+@benchmark("expiry", "timeouts spread over one second", (100_000,), (100_000, 1_000_000), time_limit=35.0)
+def expiry(setting: Setting) -> Parts:
+    """Tasks are measured in a full run only, and only at the first size."""
+    yield Table(
+        "n timeouts spread evenly over one second: milliseconds late",
+        spreads(late_p99_ms="p99")
+        + medians(late_p50_ms="p50", late_max_ms="max", stall_ms="stall", expired_per_s="expired/s"),
+        "Lateness against each wait's own deadline; the worst stall of a task that beats each "
+        "millisecond; expired per second from the first deadline until nothing was left. Unless "
+        "the section says that it is on, the collector is set as the README advises. Slow cases are "
+        "measured fewer times.",
+    )
     advised, default = CollectorSetting.ADVISED, CollectorSetting.DEFAULT
-    sections = [(CALLBACKS, size, advised) for size in sizes]
+    sections = [(CALLBACKS, size, advised) for size in setting.sizes]
     if setting.full:
-        sections += [(CALLBACKS, sizes[0], default), (TASKS, sizes[0], advised)]
-
-    def cases(
-        alternatives: Sequence[type[WaitAlternative]], size: int, collector: CollectorSetting
-    ) -> tuple[Case, ...]:
+        sections += [(CALLBACKS, setting.sizes[0], default), (TASKS, setting.sizes[0], advised)]
+    for alternatives, size, collector in sections:
         style = alternatives[0].style
         suffix = "" if collector is advised else f", {collector.value}"
-        return setting.cases_of(
+        yield from setting.cases(
             f"{style.value}{suffix}, n = {size:,}",
             alternatives,
             partial(lateness, setting, size, collector),
             interpreted=style is Style.CALLBACK,
         )
 
-    return Benchmark(
-        name="expiry",
-        summary="timeouts spread over one second",
-        cases=tuple(case for section in sections for case in cases(*section)),
-        tables=(
-            Table(
-                "n timeouts spread evenly over one second: milliseconds late",
-                (
-                    Column("late_p99_ms", "p99"),
-                    *medians(
-                        late_p50_ms="p50", late_max_ms="max", stall_ms="stall", expired_per_s="expired/s"
-                    ),
-                ),
-                "Lateness against each wait's own deadline; the worst stall of a task that beats each "
-                "millisecond; expired per second from the first deadline until nothing was left. Unless "
-                "the section says that it is on, the collector is set as the README advises. Slow cases are "
-                "measured fewer times.",
-            ),
-        ),
-        # Five times the time of the fast alternatives with a million.
-        time_limit=35.0,
+
+@benchmark("one-instant", "timeouts due at one instant", (100_000,), (100_000, 1_000_000), time_limit=30.0)
+def one_instant(setting: Setting) -> Parts:
+    yield Table(
+        "n timeouts due at one instant: worst stall of the loop, milliseconds",
+        spreads(stall_apart_ms="but collector")
+        + medians(stall_ms="all", stall_busy_ms="working")
+        + medians(pause_total_ms="collector", expired_per_s="expired/s"),
+        "Of a task that beats each millisecond; 'but collector' leaves out its pauses. "
+        "'Working' is the most processor time that the loop itself used between two beats: what is "
+        "above that, the machine spent on something else. 'Collector' are all its pauses.",
     )
-
-
-def one_instant(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Timeouts at one instant."""
     advised = CollectorSetting.ADVISED
     alternatives = {advised: (*FEW, *OLDER_DESIGNS)}
     if setting.full:
         # The control: whether the collector holds the loop.
         alternatives |= {CollectorSetting.DEFAULT: FEW, CollectorSetting.OFF: FEW}
-    return Benchmark(
-        name="one-instant",
-        summary="timeouts due at one instant",
-        cases=tuple(
-            case
-            for size in sizes
-            for collector, measured in alternatives.items()
-            for case in setting.cases_of(
-                f"{collector.value}, n = {size:,}",
-                measured,
-                partial(stalls, setting, size, collector),
-                interpreted=collector is advised,
-            )
-        ),
-        tables=(
-            Table(
-                "n timeouts due at one instant: worst stall of the loop, milliseconds",
-                (
-                    Column("stall_apart_ms", "but collector"),
-                    *medians(stall_ms="all", stall_busy_ms="working"),
-                    *medians(pause_total_ms="collector", expired_per_s="expired/s"),
-                ),
-                "Of a task that beats each millisecond; 'but collector' leaves out its pauses. "
-                "'Working' is the most processor time that the loop itself used between two beats: what is "
-                "above that, the machine spent on something else. 'Collector' are all its pauses.",
-            ),
-        ),
-        # Five times the time of the fast alternatives with a million.
-        time_limit=30.0,
-    )
+    for size, collector in product(setting.sizes, alternatives):
+        yield from setting.cases(
+            f"{collector.value}, n = {size:,}",
+            alternatives[collector],
+            partial(stalls, setting, size, collector),
+            interpreted=collector is advised,
+        )
 
 
 class Lateness(Tally):
@@ -188,10 +158,10 @@ def let_expire(
     `tally_for` makes the tally from the deadlines, in time.monotonic().
     """
     with collector.applied():
-        lead = run(loop, _estimate(alternative, len(offsets)))
+        lead = run(loop, _estimate, alternative, len(offsets))
     while True:
         with collector.applied():
-            expiration = run(loop, _attempt(alternative, offsets, collector, lead, tally_for))
+            expiration = run(loop, _attempt, alternative, offsets, collector, lead, tally_for)
         if expiration.missed <= 0:
             return expiration
         lead = 2 * (lead + expiration.missed)

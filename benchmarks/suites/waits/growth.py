@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, measure_sizes
 from benchmarks.harness.event_loop import CollectorSetting, run
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import measure_sizes, size_columns
 from purgatory import DelayedOperation, Purgatory
 
 # The waits on each key of the control.
@@ -99,51 +97,38 @@ def in_container(make: Callable[[], Any], length: int, satisfied: Satisfied) -> 
 
 
 Fill = Callable[[int, Satisfied], Filled]
-CONTAINERS: dict[str, Callable[[], Any]] = {"a dict": dict, "an OrderedDict": OrderedDict, "a list": list}
 
 
-def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """A key that so many waits watch."""
-    at_least = setting.times // 5
-
-    async def measured(most: int) -> Sample:
-        async with Purgatory() as purgatory:
-            return measure(partial(in_purgatory, purgatory, most), sizes, at_least)
-
+@benchmark("growth", "one key that ever more waits watch", (100_000, 1_000, 10_000))
+def growth(setting: Setting) -> Parts:
     note = (
         "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with "
         "many keys is the control: what still grows there is not the watch list, but memory that is not in "
         "the cache."
     )
     each = "n waits watch one key; completed from the head, one by one: microseconds each"
-    return Benchmark(
-        name="growth",
-        summary="one key that ever more waits watch",
-        cases=(
-            *setting.cases("n waits", "purgatory", lambda: run(setting.loop, measured(max(sizes)))),
-            *setting.cases(
-                "n waits", f"purgatory, n / {SHORT:,} keys", lambda: run(setting.loop, measured(SHORT))
-            ),
-            *(
-                Case("n waits", name, partial(measure, partial(in_container, make), sizes, at_least))
-                for name, make in CONTAINERS.items()
-            ),
-        ),
-        tables=(
-            Table(each, size_columns("head", sizes), note),
-            Table(each.replace("from the head", "in random order"), size_columns("random", sizes), note),
-            Table(
-                f"n waits watch one key; {FEW} left, one completes with each check: us per check",
-                size_columns("few", sizes),
-                f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
-                "gaps of the others.",
-            ),
-        ),
-        time_limit=20.0,
+    yield Table(each, setting.growth("head"), note)
+    yield Table(each.replace("from the head", "in random order"), setting.growth("random"), note)
+    yield Table(
+        f"n waits watch one key; {FEW} left, one completes with each check: us per check",
+        setting.growth("few"),
+        f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
+        "gaps of the others.",
     )
+    for name, most in (("purgatory", max(setting.sizes)), (f"purgatory, n / {SHORT:,} keys", SHORT)):
+        measured = partial(run, setting.loop, measure_purgatory, setting, most)
+        yield from setting.case("n waits", name, measured, interpreted=False)
+    for name, make in (("a dict", dict), ("an OrderedDict", OrderedDict), ("a list", list)):
+        yield Case("n waits", name, partial(measure, setting, partial(in_container, make)))
 
 
-def measure(fill: Fill, sizes: Sequence[int], at_least: int) -> Sample:
+async def measure_purgatory(setting: Setting, most: int) -> Sample:
+    """The same for waits in a purgatory, at most so many on each key."""
+    async with Purgatory() as purgatory:
+        return measure(setting, partial(in_purgatory, purgatory, most))
+
+
+def measure(setting: Setting, fill: Fill) -> Sample:
     """Microseconds each, at each size, and the growth from the smallest to the largest."""
 
     def once(length: int) -> Sample:
@@ -152,7 +137,7 @@ def measure(fill: Fill, sizes: Sequence[int], at_least: int) -> Sample:
 
     # The collector's work grows with the number of waits, too, and would be taken for the container's.
     with CollectorSetting.OFF.applied():
-        return measure_sizes(sizes, once, growing=("head", "random", "few"), at_least=at_least)
+        return measure_sizes(setting.sizes, once, ("head", "random", "few"), setting.times // 5)
 
 
 def _from_the_head(fill: Fill, length: int) -> tuple[float, float]:

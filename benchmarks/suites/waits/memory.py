@@ -20,53 +20,41 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 
 from benchmarks.designs.alternative import WAITS_PER_KEY, Style, WaitAlternative
 from benchmarks.harness import processes
-from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, spreads
 from benchmarks.harness.event_loop import run
-from benchmarks.harness.setting import Setting
 from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS, park_and_complete
 
 # Enough that every dict that the interpreter and the loop keep for themselves exists before the count begins.
 REHEARSAL = 100
-SECTIONS = {"one key": (1, ONE_KEY), "three keys": (3, THREE_KEYS)}
 
 
-def memory(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Bytes, with the first of `sizes` pending."""
-    size = sizes[0]
-    return Benchmark(
-        name="memory",
-        summary="bytes per pending wait",
-        cases=tuple(
-            case
-            for section, (keys, alternatives) in SECTIONS.items()
-            for each in alternatives
-            for case in setting.cases(
-                f"{section}, {each.style.value}",
-                each.name,
-                partial(measure, setting.loop, each, size, keys),
-                interpreted=each.style is Style.CALLBACK,
-            )
-        ),
-        tables=(
-            Table(
-                "Bytes per pending wait, the user's own object included",
-                (Column("allocated", "allocated"), Column("resident", "resident set")),
-                f"{size:,} waits, {WAITS_PER_KEY} per key. Allocated: what tracemalloc counts; always "
-                "the same. Resident set: what the process grows by, as a cross-check.",
-            ),
-        ),
-        # One repetition: the count that matters does not vary.
-        time_limit=0.0,
+# One repetition: the count that matters does not vary.
+@benchmark("memory", "bytes per pending wait", (10_000,), time_limit=0.0)
+def memory(setting: Setting) -> Parts:
+    size = setting.sizes[0]
+    yield Table(
+        "Bytes per pending wait, the user's own object included",
+        spreads(allocated="allocated", resident="resident set"),
+        f"{size:,} waits, {WAITS_PER_KEY} per key. Allocated: what tracemalloc counts; always "
+        "the same. Resident set: what the process grows by, as a cross-check.",
     )
+    for keys, section, alternatives in ((1, "one key", ONE_KEY), (3, "three keys", THREE_KEYS)):
+        for style in Style:
+            yield from setting.cases(
+                f"{section}, {style.value}",
+                [each for each in alternatives if each.style is style],
+                partial(measure, setting.loop, size, keys),
+                interpreted=style is Style.CALLBACK,
+            )
 
 
-def measure(loop: str, alternative: type[WaitAlternative], size: int, keys: int) -> Sample:
+def measure(loop: str, size: int, keys: int, alternative: type[WaitAlternative]) -> Sample:
     """Bytes of each of so many waits, by both methods; by the second one where there is a /proc."""
     tracemalloc.start()
     try:
@@ -96,5 +84,5 @@ def count(
 ) -> float:
     """Bytes of each of so many waits by one method, which is the first to count in this process."""
     for waits in (REHEARSAL, size):
-        before, parked, _ = run(loop, park_and_complete(alternative, waits, keys, method, nullcontext()))
+        before, parked, _ = run(loop, park_and_complete, alternative, waits, keys, method, nullcontext())
     return (parked - before) / size

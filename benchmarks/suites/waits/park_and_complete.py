@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
-from itertools import repeat
+from itertools import product, repeat
 
 from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
 from benchmarks.designs.alternative import (
@@ -21,10 +22,8 @@ from benchmarks.designs.alternative import (
     targets,
 )
 from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
-from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import at, measure_sizes, size_columns
 
 # Purgatory comes first: the others are set in relation to it.
 ONE_KEY: tuple[type[WaitAlternative], ...] = (
@@ -37,73 +36,50 @@ THREE_KEYS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS,
     PurgatoryTask, tasks.SharedFuture, tasks.WaitFirstOfEvents, tasks.BareFuture,
 )  # fmt: skip
-# More tasks than these take minutes, and gigabytes, except with the alternatives that need the least.
-MOST_TASKS = 100_000
-CHEAPEST: tuple[type[WaitAlternative], ...] = (PurgatoryTask, tasks.CallLaterFuture, tasks.SharedFuture)
+FULL = (100_000, 10_000, 1_000_000)
 
 
-# By the number of keys.
-WAITS = {
-    1: ("one-key", "a wait on one key", "n waits on one key, parked and completed", ONE_KEY),
-    3: (
-        "three-keys",
-        "a wait on the first of three keys",
-        "n waits on three keys, one of which is signalled",
-        THREE_KEYS,
-    ),
-}
+@benchmark("one-key", "cost to park and complete a wait on one key", (100_000, 10_000), FULL)
+def one_key(setting: Setting) -> Parts:
+    return parking(setting, 1, "n waits on one key, parked and completed", ONE_KEY)
 
 
-def parking(keys: int, setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """`sizes` of waits on the first of so many keys."""
-    name, wait, waits, alternatives = WAITS[keys]
+@benchmark("three-keys", "cost to park and complete a wait on the first of three keys", (100_000,), FULL)
+def three_keys(setting: Setting) -> Parts:
+    return parking(setting, 3, "n waits on three keys, one of which is signalled", THREE_KEYS)
 
-    def measured(collector: CollectorSetting, alternative: type[WaitAlternative]) -> Sample:
-        limited = alternative.style is Style.AWAITED and alternative not in CHEAPEST
-        return measure_sizes(
-            # With the other settings, one size shows the collector's part.
-            sizes if collector is CollectorSetting.ADVISED else sizes[:1],
-            lambda size: run(setting.loop, measure(alternative, size, keys, collector)),
-            growing=("total_us",),
-            at_least=setting.times // 5,
-            at_most=MOST_TASKS if limited else None,
-        )
 
-    headline = sizes[0]
-    return Benchmark(
-        name=name,
-        summary=f"cost to park and complete {wait}",
-        cases=tuple(
-            case
-            for style in Style
-            for collector in (CollectorSetting if setting.full else (CollectorSetting.ADVISED,))
-            for case in setting.cases_of(
-                f"{style.value}, {collector.value}",
-                [each for each in alternatives if each.style is style],
-                partial(measured, collector),
-                interpreted=style is Style.CALLBACK,
-            )
-        ),
-        tables=(
-            Table(
-                f"{waits}: microseconds each",
-                size_columns("total_us", sizes),
-                f"Processor time; {WAITS_PER_KEY} waits per key, timeout {TIMEOUT:.0f} s. Includes making "
-                "the user's object, waking tasks, leaving all keys, clearing cancelled timers; not what a "
-                "design puts off, such as a purge (see steady-state). Slow cases are measured fewer times. "
-                "The collector as the README advises: raised thresholds, and gc.freeze() after start-up.",
-            ),
-            Table(
-                f"The two halves, n = {headline:,}: microseconds each",
-                (Column(at("park_us", headline), "park"), Column(at("complete_us", headline), "complete")),
-            ),
-        ),
-        time_limit=20.0,
+def parking(setting: Setting, keys: int, waits: str, alternatives: Sequence[type[WaitAlternative]]) -> Parts:
+    """The cases and tables for waits on the first of so many keys."""
+    headline = setting.sizes[0]
+    yield Table(
+        f"{waits}: microseconds each",
+        setting.growth("total_us"),
+        f"Processor time; {WAITS_PER_KEY} waits per key, timeout {TIMEOUT:.0f} s. Includes making "
+        "the user's object, waking tasks, leaving all keys, clearing cancelled timers; not what a "
+        "design puts off, such as a purge (see steady-state). Slow cases are measured fewer times. "
+        "The collector as the README advises: raised thresholds, and gc.freeze() after start-up.",
     )
+    yield Table(
+        f"The two halves, n = {headline:,}: microseconds each",
+        spreads(headline, park_us="park", complete_us="complete"),
+    )
+    advised = CollectorSetting.ADVISED
+    for style, collector in product(Style, CollectorSetting if setting.full else (advised,)):
+        # With the other settings, one size shows the collector's part.
+        shown = setting if collector is advised else replace(setting, sizes=setting.sizes[:1])
+        yield from shown.sized(
+            f"{style.value}, {collector.value}",
+            [each for each in alternatives if each.style is style],
+            partial(run, setting.loop, measure, keys, collector),
+            ["total_us"],
+            at_least=setting.times // 5,
+            interpreted=style is Style.CALLBACK,
+        )
 
 
 async def measure(
-    alternative: type[WaitAlternative], size: int, keys: int, collector: CollectorSetting
+    keys: int, collector: CollectorSetting, alternative: type[WaitAlternative], size: int
 ) -> Sample:
     """Microseconds for each of `size` waits on so many keys, one of which is signalled.
 

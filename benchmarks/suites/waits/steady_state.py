@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.designs import OLDER_DESIGNS
 from benchmarks.designs.alternative import RoundTripAlternative, Tally
 from benchmarks.designs.callbacks import SeveralKeysTimedCallback
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness.benchmark import Benchmark, Column, Sample, Table
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import at, measure_sizes, size_columns
 
 ALTERNATIVES: tuple[type[RoundTripAlternative], ...] = (
     PurgatoryCallback,
@@ -26,53 +23,35 @@ KEYS = 3
 BATCH = 1_000
 # Batches between two counts of the entries: designs that purge hold more and more in between.
 COUNT_EVERY = 10
-CHECKED = {"one of its three keys is checked": 1, "all of its three keys are checked": KEYS}
 
 
-def steady_state(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Round trips with `sizes` of waits outstanding."""
-    headline = sizes[0]
+@benchmark("steady-state", "round trips with as many completed as parked", (1_000,), (1_000, 10_000, 100_000))
+def steady_state(setting: Setting) -> Parts:
+    headline = setting.sizes[0]
     # Enough that designs which purge now and then have done so.
     round_trips = 2 * setting.times
-
-    def measured(checked: int, alternative: type[RoundTripAlternative]) -> Sample:
-        return measure_sizes(
-            sizes,
-            lambda size: run(setting.loop, measure(alternative, size, checked, round_trips)),
-            growing=("us",),
-        )
-
-    return Benchmark(
-        name="steady-state",
-        summary="round trips with as many completed as parked",
-        cases=tuple(
-            case
-            for section, checked in CHECKED.items()
-            for case in setting.cases_of(section, ALTERNATIVES, partial(measured, checked), interpreted=True)
-        ),
-        tables=(
-            Table(
-                "A wait on three keys is parked, the oldest of n completed: microseconds",
-                size_columns("us", sizes),
-                f"Processor time of a round trip; {round_trips:,} of them, {BATCH:,} to a turn of the "
-                "loop. Collector as the README advises.",
-            ),
-            Table(
-                f"The same with n = {headline:,}: what is done per second, and what is held",
-                (
-                    Column(at("held", headline), "entries held", spread=False),
-                    Column(at("per_second", headline), "round trips/s"),
-                ),
-                "Entries are those of the watch lists, on average: three for each wait that is alive. "
-                "The others are of waits that were completed and not purged yet.",
-            ),
-        ),
-        time_limit=20.0,
+    yield Table(
+        "A wait on three keys is parked, the oldest of n completed: microseconds",
+        setting.growth("us"),
+        f"Processor time of a round trip; {round_trips:,} of them, {BATCH:,} to a turn of the "
+        "loop. Collector as the README advises.",
     )
+    yield Table(
+        f"The same with n = {headline:,}: what is done per second, and what is held",
+        medians(headline, held="entries held") + spreads(headline, per_second="round trips/s"),
+        "Entries are those of the watch lists, on average: three for each wait that is alive. "
+        "The others are of waits that were completed and not purged yet.",
+    )
+    for section, checked in (
+        ("one of its three keys is checked", 1),
+        ("all of its three keys are checked", KEYS),
+    ):
+        measured = partial(run, setting.loop, measure, checked, round_trips)
+        yield from setting.sized(section, ALTERNATIVES, measured, ["us"])
 
 
 async def measure(
-    alternative_type: type[RoundTripAlternative], outstanding: int, checked: int, round_trips: int
+    checked: int, round_trips: int, alternative_type: type[RoundTripAlternative], outstanding: int
 ) -> Sample:
     """Microseconds for each round trip, with so many outstanding; round trips per second; entries held."""
     rounds = -(-round_trips // BATCH)

@@ -7,17 +7,27 @@ from collections.abc import Mapping, Sequence
 import pytest
 from rich.console import Console
 
-from benchmarks.harness import interleaving, tables
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Row, Sample, Table, percentile
-from benchmarks.harness.interleaving import interleave
-from benchmarks.harness.report.benchmark_page import (
+from benchmarks import command
+from benchmarks.command import interleave
+from benchmarks.harness import tables
+from benchmarks.harness.benchmark import (
+    Benchmark,
+    Case,
+    Column,
+    Result,
+    Row,
+    Sample,
+    Setting,
+    Table,
+    measure_sizes,
+    percentile,
+)
+from benchmarks.harness.report.site import (
     growths,
     ratios_by_section,
     ratios_to_smallest,
     split_size,
 )
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import measure_sizes, size_columns
 
 
 def never() -> Sample:
@@ -89,10 +99,10 @@ def test_growth_is_from_the_smallest_to_the_largest_size_and_small_sizes_count_w
 
 
 def test_the_first_size_is_the_first_column_and_the_others_ascend() -> None:
-    columns = size_columns("us", (1_000, 100_000, 10))
+    columns = Setting(sizes=(1_000, 100_000, 10)).growth("us")
     assert [column.metric for column in columns] == ["us_1000", "us_10", "us_100000", "us_growth"]
     assert [column.spread for column in columns] == [True, False, False, False]
-    assert len(size_columns("us", (1_000,))) == 1
+    assert len(Setting(sizes=(1_000,)).growth("us")) == 1
 
 
 def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_limit(
@@ -105,7 +115,7 @@ def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_l
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(interleaving, "time", clock)
+    monkeypatch.setattr(command, "time", clock)
     seconds = {"one": 4.0, "other": 7.0, "third": 100.0}
     cases = tuple(Case("section", name, never) for name in seconds)
     measured: list[str] = []
@@ -125,16 +135,14 @@ def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_l
 
 
 def test_purgatory_is_measured_in_each_build_where_the_build_matters() -> None:
-    both = list(Setting().cases("tasks", "purgatory", never, interpreted=True))
+    both = list(Setting().case("tasks", "purgatory", never))
     assert both == [
         Case("tasks", "purgatory", never, "compiled"),
         Case("tasks", "purgatory, interpreted", never, "interpreted"),
     ]
-    assert list(Setting().cases("tasks", "purgatory", never)) == both[:1]
-    assert list(Setting(builds=("interpreted",)).cases("tasks", "purgatory", never)) == both[1:]
-    assert list(Setting().cases("tasks", "a list", never, interpreted=True)) == [
-        Case("tasks", "a list", never)
-    ]
+    assert list(Setting().case("tasks", "purgatory", never, interpreted=False)) == both[:1]
+    assert list(Setting(builds=("interpreted",)).case("tasks", "purgatory", never)) == both[1:]
+    assert list(Setting().case("tasks", "a list", never)) == [Case("tasks", "a list", never)]
 
 
 @pytest.mark.parametrize(

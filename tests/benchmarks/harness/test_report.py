@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.load_test import GENERATOR, Curve, Distribution, LoadTest, Sweep
+from benchmarks.harness.benchmark import Result, Row, Setting, Table
+from benchmarks.harness.load_test import COLUMNS, GENERATOR
 from benchmarks.harness.processes import COMPILED, ROOT, environment
 from benchmarks.harness.report.site import main, site
 from tests.benchmarks.harness.test_figures import MEASURED
@@ -19,28 +20,29 @@ PUBLISHED = ROOT / "docs" / "benchmarks"
 RUNS = sorted((PUBLISHED / "runs").glob("*.json"))
 
 
-def load_test() -> LoadTest:
-    curve = Curve({1_000: [{"achieved": 500.0, "behind_ms": 900.0, "sent": 100}]})
-    return LoadTest(1.0, [Sweep(Distribution(20.0, 60.0), {"purgatory": curve, GENERATOR: curve})])
+def load_test() -> Result:
+    samples = [{"achieved": 500.0, "behind_ms": 900.0, "sent": 100}]
+    rows = [Row(name, "1,000", None, samples) for name in ("purgatory", GENERATOR)]
+    return Result("load", "p50/p75 20/60 ms", "Half of them.", [Table("p50/p75", COLUMNS)], rows)
 
 
 def test_a_run_is_read_as_it_was_written_and_every_page_is_linked(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
-    written = record.new_run("uvloop", ["compiled"], 2, full=True)
-    written.benchmarks.append(MEASURED)
-    written.load = load_test()
+    written = record.new_run(Setting("uvloop", ["compiled"], full=True), 2)
+    written.benchmarks += [MEASURED, load_test()]
     written.write(file)
     run = record.read(file)
-    (result,) = run.benchmarks
+    result, load = run.benchmarks
     assert result == replace(MEASURED, tables=result.tables)
     assert result.tables == MEASURED.tables
-    assert run.load == load_test()
+    assert load == replace(load_test(), tables=load.tables)
     files = site({file: run})
-    load = ["uvloop/load-p50-p75-20-60-ms.svg", "uvloop/load.md"]
-    assert sorted(files) == ["README.md", "uvloop/cost-us.svg", "uvloop/cost.md", *load]
+    pages = ["uvloop/load-p50-p75-20-60-ms.svg", "uvloop/load.md"]
+    assert sorted(files) == ["README.md", "uvloop/cost-us.svg", "uvloop/cost.md", *pages]
     links = set(re.findall(r"\]\(([^)\s]+)\)", files["README.md"]))
     assert links == {"uvloop/cost.md", "uvloop/load.md"}
-    assert "python -m benchmarks suite --only cost --full --seconds 1 --loop uvloop" in files["README.md"]
+    again = "python -m benchmarks suite load --only cost --full --seconds 1 --loop uvloop"
+    assert again in files["README.md"]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_a_run_is_read_as_it_was_written_and_every_page_is_linked(tmp_path: Path
         ("{", "JSONDecodeError"),
         ("{}", "KeyError('benchmarks')"),
         ('{"benchmarks": []}', "missing 8 required positional arguments"),
-        ("[]", "AttributeError"),
+        ("[]", "TypeError"),
     ],
 )
 def test_a_file_that_is_no_run_ends_the_report_with_one_line(text: str, error: str, tmp_path: Path) -> None:

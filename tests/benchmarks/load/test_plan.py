@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.harness.load_test import Distribution
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Plan
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)

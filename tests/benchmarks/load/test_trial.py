@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness.benchmark import Sample
-from benchmarks.harness.load_test import ACHIEVED, GENERATOR, Curve, Distribution
+from benchmarks.harness import load_test
+from benchmarks.harness.benchmark import Row, Sample
+from benchmarks.harness.load_test import ACHIEVED, GENERATOR
 from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
+from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Plan
 from benchmarks.suites.load.trial import DESIGNS, Generator, PurgatoryRequest, measure
 from purgatory.testing import VirtualTimeLoop
 
@@ -20,7 +21,7 @@ def drawn(distribution: Distribution = DISTRIBUTIONS[0]) -> Plan:
 
 
 def saturated(rate: int, *samples: Sample) -> bool:
-    return Curve({rate: list(samples)}).saturated(rate)
+    return load_test.saturated(Row("design", str(rate), None, samples))
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.suites.pipeline import duckdb_tables
-from benchmarks.suites.pipeline.duckdb_tables import BIN, TABLES, check
+from benchmarks.suites import pipeline
+from benchmarks.suites.pipeline import BIN, TABLES, check
 from purgatory.journal import schema
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -67,7 +67,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}],
         ["date"],
     )
-    duckdb_tables.main(str(directory / "dataset"), str(directory / "tables"), str(directory), "100m")
+    pipeline.main(str(directory / "dataset"), str(directory / "tables"), str(directory), "100m")
     return directory / "tables"
 
 

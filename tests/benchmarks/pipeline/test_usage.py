@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Sample
-from benchmarks.suites.pipeline.usage import measured
+from benchmarks.suites.pipeline import measured
 
 pytestmark = [
     pytest.mark.real_time,

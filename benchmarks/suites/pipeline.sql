@@ -1,4 +1,4 @@
--- The pipeline's summaries in SQL: one table for each COPY. duckdb_tables.py fills in the names in braces.
+-- The pipeline's summaries in SQL: one table for each COPY. pipeline.py fills in the names in braces.
 -- Minutes are numbers, since 1970; quantiles are exact, where the pipeline's are binned.
 
 SET threads = {threads};
