@@ -6,10 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from benchmarks.designs.alternative import HandWrittenAlternative, Tally
-from benchmarks.designs.call_at import CallAt
-from benchmarks.designs.lazy_heap import LazyHeap
-from benchmarks.designs.ticker_wheel import TickerWheel
-from benchmarks.designs.timer import Entry, Timer
+from benchmarks.designs.timers import CallAt, Entry, LazyHeap, TickerWheel, Timer
 
 
 class Waiter(Entry):

@@ -14,13 +14,8 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from benchmarks.designs.alternative import Key, RoundTripAlternative, Tally
-from benchmarks.designs.timer import whole_milliseconds
-
-PURGE_INTERVAL = 1000
-# Seconds for which the JVM's reaper polls its queue before it looks whether to purge.
-POLL = 0.2
-# By how much the loop may wake early: the resolution of its clock, and rounding errors.
-TOLERANCE = 1e-8
+from benchmarks.designs.kafka_today import POLL, PURGE_INTERVAL
+from benchmarks.designs.timers import EARLY, whole_milliseconds
 
 
 class DelayedRequest(ABC):
@@ -163,7 +158,7 @@ class Kafka08(RoundTripAlternative):
         self._armed = -math.inf
         self._handle = None
         queue = self.queue
-        due = self.loop.time() + TOLERANCE
+        due = self.loop.time() + EARLY
         while queue and queue[0][0] <= due:
             request = heappop(queue)[2]
             if not request.satisfied:

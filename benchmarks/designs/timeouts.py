@@ -7,12 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import purgatory
 from benchmarks.designs.alternative import MOST_TASKS, Tally
-from benchmarks.designs.call_at import CallAt
-from benchmarks.designs.kafka_timer import SystemTimer
-from benchmarks.designs.lazy_heap import LazyHeap
+from benchmarks.designs.kafka_today import SystemTimer
 from benchmarks.designs.purgatory_waits import Wait
-from benchmarks.designs.ticker_wheel import TickerWheel
-from benchmarks.designs.timer import TimerAlternative
+from benchmarks.designs.timers import CallAt, LazyHeap, TickerWheel, TimerAlternative
 from purgatory.reaper import reap
 
 

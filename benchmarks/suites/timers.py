@@ -13,7 +13,7 @@ from functools import partial
 
 from benchmarks.designs.alternative import Tally
 from benchmarks.designs.timeouts import RENEWED, TIMERS
-from benchmarks.designs.timer import TimerAlternative
+from benchmarks.designs.timers import TimerAlternative
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 

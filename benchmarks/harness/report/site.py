@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
 from benchmarks.harness import record, tables
 from benchmarks.harness.benchmark import Column, Result, Row, Table
 from benchmarks.harness.record import Run
-from benchmarks.harness.report import markdown
 from benchmarks.harness.report.charts import Lines, Panel, bar_chart, line_chart
-from benchmarks.harness.report.load_page import load_page
-from benchmarks.harness.report.markdown import Page
+from benchmarks.suites.load import curves, kept_up_to, saturated, saturated_at, target
 
 INTRODUCTION = """\
 Purgatory side by side with what people use instead, and with the designs that came before it. All pages
@@ -33,6 +32,21 @@ here are written by `python -m benchmarks report`, from what the runs below have
 """
 # In the name of a section ("callback style, N = 10,000") or in the heading of a column ("n = 1,000").
 SIZE = re.compile(r"[,;]?\s*\bn = (\d+(?:,\d{3})*)", re.IGNORECASE)
+# Markup in a name or a title; an underscore within a word is none.
+MARKUP = re.compile(r"[\\`*<\[\]|]")
+INDEX = "[All benchmarks](../README.md)"
+LOAD_TITLE = "Requests at ever higher rates, until it saturates"
+LOAD_HOW_TO_READ = (
+    "For {seconds:g} s requests come at the target rate, and complete after log-normally distributed times, "
+    "or expire. Points are medians of the repetitions, error bars reach from minimum to maximum. A saturated "
+    "design did not keep up with the target; it then does not get the rest of the requests."
+)
+LOAD_PANELS = {
+    "achieved": "achieved, requests/s",
+    "cpu_seconds": "processor time of a run, seconds",
+    "late_p99_ms": "p99 lateness, milliseconds",
+    "held": "watch-list entries held at the end",
+}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -73,14 +87,14 @@ def site(runs: Mapping[Path, Run]) -> dict[str, str]:
             path = f"{run.loop}/{page.name}.md"
             if path in files:
                 raise RuntimeError(f"{file}: {page.name} on {run.loop} is in another file as well")
-            links.append(f"- [{markdown.escape(page.title)}]({path})")
+            links.append(f"- [{escape(page.title)}]({path})")
             files[path] = page.text
             files |= {f"{run.loop}/{name}": svg for name, svg in page.charts.items()}
         section = loops.setdefault(run.loop, [f"## On {run.loop}"])
         section += [f"{origin}; {_environment(run)}.", "\n".join(links)]
     again = ["## How to run it again", "\n".join(["```sh", *_commands(runs), "```"])]
     index = chain(["# Benchmarks", INTRODUCTION], *loops.values(), again)
-    return {"README.md": markdown.page(*index)} | files
+    return {"README.md": joined(*index)} | files
 
 
 def _environment(run: Run) -> str:
@@ -108,22 +122,22 @@ def _commands(runs: Mapping[Path, Run]) -> Iterator[str]:
 
 def benchmark_page(origin: str, result: Result) -> Page:
     """The page of one benchmark of a run, whose origin is a phrase."""
-    name = markdown.slug(result.name)
+    name = slug(result.name)
     title = result.summary[0].upper() + result.summary[1:]
     charts: dict[str, str] = {}
-    paragraphs = [f"# {markdown.escape(title)}", f"{origin}. {markdown.INDEX}", tables.HOW_TO_READ]
+    paragraphs = [f"# {escape(title)}", f"{origin}. {INDEX}", tables.HOW_TO_READ]
     for table in result.tables:
-        stem, heading = f"{name}-{markdown.slug(table.columns[0].metric)}", table.columns[0].heading
-        paragraphs.append(f"## {markdown.escape(table.title)}")
+        stem, heading = f"{name}-{slug(table.columns[0].metric)}", table.columns[0].heading
+        paragraphs.append(f"## {escape(table.title)}")
         sections = ratios_by_section(result, table)
         if sections:
             label = f"{heading}: ratio to the first of each section"
             charts[f"{stem}.svg"] = bar_chart(sections, label)
-            alt = markdown.escape(f"Bar chart of {label}; the figures are in the table.")
+            alt = escape(f"Bar chart of {label}; the figures are in the table.")
             paragraphs.append(f"![{alt}]({stem}.svg)")
-        headings = ["", *map(markdown.escape, tables.headings(table))]
-        paragraphs.append(markdown.table(headings, _rows(result, table)))
-        paragraphs.append(markdown.escape(table.note))
+        headings = ["", *map(escape, tables.headings(table))]
+        paragraphs.append(grid(headings, _rows(result, table)))
+        paragraphs.append(escape(table.note))
         over_sections = growths(result, table.columns[:1], lambda row, _: row.section)
         lines = over_sections or growths(
             result, table.columns, lambda row, column: f"{row.section}, {column.heading}"
@@ -133,11 +147,11 @@ def benchmark_page(origin: str, result: Result) -> Page:
             file, quantity = f"{stem}-growth.svg", table.title.rpartition(": ")[2]
             charts[file] = line_chart(panels, "n", f"{heading}, {quantity}" if over_sections else quantity)
             names = "; ".join(dict.fromkeys(name for panel in panels for name in panel.lines))
-            alt = markdown.escape(f"Lines of {quantity} against n for {names}.")
+            alt = escape(f"Lines of {quantity} against n for {names}.")
             paragraphs.append(f"![{alt}]({file})")
         if over_sections:
             paragraphs.append(f"In relation to the smallest n:\n\n{_growth_table(over_sections)}")
-    return Page(name, title, markdown.page(*paragraphs), charts)
+    return Page(name, title, joined(*paragraphs), charts)
 
 
 def ratios_by_section(result: Result, table: Table) -> Mapping[str, Mapping[str, Sequence[float]]]:
@@ -183,7 +197,7 @@ def ratios_to_smallest(line: Mapping[float, Sequence[float]], size: float) -> li
 
 def _rows(result: Result, table: Table) -> Iterator[list[str]]:
     for name, *others in tables.rows(result, table, list):
-        escaped = markdown.escape(name)
+        escaped = escape(name)
         yield [escaped, *others] if others else [f"**{escaped}**"]
 
 
@@ -192,10 +206,87 @@ def _growth_table(growths: Mapping[str, Lines]) -> str:
     rows: list[Sequence[str]] = []
     for where, lines in growths.items():
         if where:
-            rows.append([f"**{markdown.escape(where)}**"])
+            rows.append([f"**{escape(where)}**"])
         for name, line in lines.items():
             ratios = (ratios_to_smallest(line, size) for size in sizes)
             shown = [tables.spread(each) for each in ratios]
             shown[sizes.index(min(line))] = "1"
-            rows.append([markdown.escape(name), *shown])
-    return markdown.table(["", *(f"n = {size:,}" for size in sizes)], rows)
+            rows.append([escape(name), *shown])
+    return grid(["", *(f"n = {size:,}" for size in sizes)], rows)
+
+
+def load_page(origin: str, seconds: float | None, results: Sequence[Result]) -> Page:
+    """The page for all distributions of a run, whose origin is a phrase."""
+    charts: dict[str, str] = {}
+    paragraphs = [f"# {LOAD_TITLE}", f"{origin}. {INDEX}", LOAD_HOW_TO_READ.format(seconds=seconds)]
+    for result in results:
+        paragraphs += [f"## {escape(result.name)}", result.summary]
+        file = f"load-{slug(result.name)}.svg"
+        charts[file] = _load_chart(result)
+        alt = "Achieved rate, processor time, p99 lateness and entries held against the target rate"
+        paragraphs.append(f"![{escape(f'{alt}, {result.name}.')}]({file})")
+        *designs, _ = curves(result).items()
+        rows = [
+            [escape(name), kept_up_to(curve) or "-", saturated_at(curve) or "no rate tried"]
+            for name, curve in designs
+        ]
+        paragraphs.append(grid(["", "keeps up to, requests/s", "saturated at"], rows))
+        headings = ["target/s", *(column.heading for column in result.tables[0].columns)]
+        figures = grid(headings, _load_rows(result))
+        paragraphs.append(f"<details>\n<summary>All figures</summary>\n\n{figures}\n</details>")
+    return Page("load", LOAD_TITLE, joined(*paragraphs), charts)
+
+
+def _load_rows(result: Result) -> Iterator[Sequence[str]]:
+    for name, curve in curves(result).items():
+        yield [f"**{escape(name)}**"]
+        for row in curve:
+            rate = f"{row.name} (saturated)" if saturated(row) else row.name
+            yield [rate, *(tables.spread(row.figures(each.metric)) for each in result.tables[0].columns)]
+
+
+def _load_chart(result: Result) -> str:
+    """All designs, and the generator, whose own figures limit what the designs can reach."""
+    panels = []
+    for metric, title in LOAD_PANELS.items():
+        lines: dict[str, dict[float, list[float]]] = {}
+        for row in result.cases:
+            figures = row.figures(metric)
+            if figures:
+                lines.setdefault(row.section, {})[target(row.name)] = figures
+        # The others are in proportion to the rate as long as a design keeps up, which linear scales show.
+        logarithmic = metric == "late_p99_ms"
+        panels.append(Panel(title, lines, logarithmic_x=False, logarithmic_y=logarithmic))
+    return line_chart(panels, "target, requests/s")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, with the SVG charts beside it by their names."""
+
+    name: str
+    title: str
+    text: str
+    charts: Mapping[str, str]
+
+
+def escape(text: str) -> str:
+    """The text without markup, on one line."""
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def grid(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with its first column to the left and the others to the right. Short rows are filled up."""
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    filled = ([*cells, *[""] * (len(headings) - len(cells))] for cells in lines)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in filled)
+
+
+def joined(*paragraphs: str) -> str:
+    """The paragraphs that are not empty, with an empty line between them."""
+    return "\n\n".join(paragraph.rstrip("\n") for paragraph in paragraphs if paragraph) + "\n"
+
+
+def slug(text: str) -> str:
+    """The text as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

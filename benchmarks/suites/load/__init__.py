@@ -12,9 +12,22 @@ This suite does what that test does by its source (core/src/test/scala/other/kaf
 - Completing a request completes that operation itself (`forceComplete`). No key is checked.
 - Only requests that complete before their timeout are handed to the source of completions.
 
-It differs in this: arrivals and completions are drawn before the run, the same for all designs (`plan`); one
+It differs in this: arrivals and completions are drawn before the run, the same for all designs; one
 event loop does the work of three threads; and a run that has fallen behind is cut short (`trial`). Measured
 are this library, Kafka's designs in Python and Kafka itself (`kafka_jvm`), each run in a new process.
+
+There is a result for each distribution of the times to completion. Its sections are the designs and the
+generator alone, its cases the rates, the lowest first. A run of one design under load gives a sample with
+these metrics, as far as the design tells them:
+
+- achieved: requests per second, from the start to the end of the last one; without the time that the plan
+  has between the last arrival and that end
+- behind_ms: by how much the last arrival came later than planned
+- sent, completed, expired: requests
+- cpu_seconds: the processor time of the whole process
+- late_p50_ms, late_p99_ms: how much later than their timeout requests expired
+- held: the entries in the watch lists when the last request had ended
+- rss_mb: the growth of the process at its largest, in MB of a million bytes
 """
 
 from __future__ import annotations
@@ -24,21 +37,44 @@ import pickle
 import statistics
 import sys
 import tempfile
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
+from math import inf, log
 from pathlib import Path
+from random import Random
+from typing import Self
 
 from rich.console import Console
 
 from benchmarks.harness import tables
-from benchmarks.harness.benchmark import Build, Result, Row, Sample, Setting, Table
-from benchmarks.harness.load_test import ACHIEVED, COLUMNS, GENERATOR, curves, finished, kept_up_to
-from benchmarks.harness.load_test import rate as rate_of
+from benchmarks.harness.benchmark import Build, Result, Row, Sample, Setting, Table, spreads
 from benchmarks.harness.processes import environment, output_of
 from benchmarks.suites.load import kafka_jvm
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
+# The part of the target rate below which a design counts as saturated, and how far behind, in milliseconds.
+ACHIEVED = 0.95
+BEHIND_MS = 100.0
+# A design is not measured further after so many rates in a row that saturate it: one may be the machine's
+# fault.
+ENOUGH = 2
+# Measured beside the designs: what each of them spends on the load itself.
+GENERATOR = "the generator alone"
+COLUMNS = spreads(
+    achieved="achieved/s",
+    cpu_seconds="processor time, s",
+    late_p50_ms="late p50, ms",
+    late_p99_ms="late p99, ms",
+    held="entries held",
+    rss_mb="resident set, MB",
+)
+# The distance of the third quartile from the median in a normal distribution, in standard deviations.
+QUARTILE = 0.6744897501960817
+# Any seed: all designs get the same requests.
+SEED = 1
 QUICK_RATES = (25_000, 100_000, 200_000, 400_000)
 RATES = (25_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 KAFKA = "Kafka 0.9.0.1 itself"
@@ -51,6 +87,98 @@ COSTS_NOTE = (
     "Late: after the timeout. Held: entries on the watch lists when the last request had ended. MB: the "
     "growth of the process."
 )
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Times to completion, log-normal with this median and third quartile. What takes longer expires."""
+
+    p50_ms: float
+    p75_ms: float
+    timeout_ms: float = 200.0
+    # The keys that a request watches.
+    keys: int = 3
+
+    @property
+    def name(self) -> str:
+        """The distribution's name in tables."""
+        return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
+
+    @property
+    def summary(self) -> str:
+        """The distribution in a sentence."""
+        return (
+            f"Half of the requests complete within {self.p50_ms:g} ms, three quarters within "
+            f"{self.p75_ms:g} ms; timeout {self.timeout_ms:g} ms; {self.keys} keys each."
+        )
+
+
+# Those of the design note. 8 % of the requests expire in the first, half of them in the second.
+DISTRIBUTIONS = (Distribution(20.0, 60.0), Distribution(200.0, 400.0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The times when requests arrive, for some seconds, and when those complete that do so in time.
+
+    All times are seconds from the start of the run, ascending; requests are numbered as they arrive. Both
+    lists of times end with infinity, which spares the generator a look at their length.
+    """
+
+    distribution: Distribution
+    rate: int
+    seconds: float
+    arrivals: array[float]
+    completions: array[float]
+    # The request of each completion.
+    completing: array[int]
+    # For each request, whether it has a completion.
+    completes: bytearray
+
+    @classmethod
+    def draw(cls, distribution: Distribution, rate: int, seconds: float) -> Self:
+        """A plan with so many requests per second, always the same."""
+        random = Random(SEED)
+        timeout = distribution.timeout_ms / 1e3
+        mean = log(distribution.p50_ms)
+        deviation = log(distribution.p75_ms / distribution.p50_ms) / QUARTILE
+        arrivals = array("d")
+        completions: list[tuple[float, int]] = []
+        completes = bytearray()
+        now = random.expovariate(rate)
+        while now < seconds:
+            latency = random.lognormvariate(mean, deviation) / 1e3
+            if latency < timeout:
+                completions.append((now + latency, len(arrivals)))
+            completes.append(latency < timeout)
+            arrivals.append(now)
+            now += random.expovariate(rate)
+        completions.sort()
+        ends = array("d", [*(when for when, _ in completions), inf])
+        completing = array("q", [request for _, request in completions])
+        arrivals.append(inf)
+        return cls(distribution, rate, seconds, arrivals, ends, completing, completes)
+
+    def __str__(self) -> str:
+        return f"{self.distribution.name}, {self.rate:,}/s"
+
+    @property
+    def timeout(self) -> float:
+        """The timeout of every request."""
+        return self.distribution.timeout_ms / 1e3
+
+    def __len__(self) -> int:
+        return len(self.completes)
+
+    def tail(self, sent: int) -> float:
+        """The time from the arrival of the last of `sent` requests to the planned end of all of them."""
+        timeout = self.timeout
+        ends = [arrival + timeout for arrival in self.arrivals[:sent]]
+        for when, request in zip(self.completions, self.completing, strict=False):
+            if request < sent:
+                ends[request] = when
+        return max(ends) - self.arrivals[sent - 1]
+
 
 # Measures a design once, by a plan, which is in a file as well.
 Measure = Callable[[Plan, Path], Sample]
@@ -86,8 +214,8 @@ def run(
                 for name, taken in samples.items():
                     rows[name].append(Row(name, f"{rate:,}", None, taken))
             cases = [row for curve in rows.values() for row in curve]
-            name, summary = distribution.name, distribution.summary
-            result = Result("load", name, summary, [Table(name, COLUMNS)], cases)
+            table = Table(distribution.name, COLUMNS)
+            result = Result("load", distribution.name, distribution.summary, [table], cases)
             show(result, console)
             yield result
 
@@ -121,16 +249,16 @@ def show(result: Result, console: Console) -> None:
     """Print the highest rate of each design, and the cost at a rate that all designs keep up with."""
     *designs, _ = curves(result).items()
     rate = common_rate(result)
-    grid = tables.new_grid(f"{result.name}: at {rate:,} requests a second")
+    grid = tables.new_grid(f"{result.name}: at {rate} requests a second")
     for heading in ("keeps up to", "us/request", "ratio", "late p99 ms", "p50", "held", "MB"):
         grid.add_column(heading, justify="right", no_wrap=True)
     reference = statistics.median(cost(result, designs[0][0], rate))
-    for name, curve in designs:
-        costs, most, row = cost(result, name, rate), kept_up_to(curve), at_rate(result, name, rate)
+    for name, rows in designs:
+        costs, most, row = cost(result, name, rate), kept_up_to(rows), at_rate(rows, rate)
         others = (row.figures(metric) for metric in ("late_p50_ms", "held", "rss_mb"))
         grid.add_row(
             name,
-            f"{most:,}/s" if most else "-",
+            f"{most}/s" if most else "-",
             tables.spread(costs),
             tables.figure(statistics.median(costs) / reference) if reference > 0 else "-",
             tables.spread(row.figures("late_p99_ms")),
@@ -139,22 +267,54 @@ def show(result: Result, console: Console) -> None:
     tables.print_grid(console, grid, COSTS_NOTE)
 
 
-def common_rate(result: Result) -> int:
+def curves(result: Result) -> Mapping[str, Sequence[Row]]:
+    """The cases of each design, and of the generator, which comes last."""
+    return result.sections(result.tables[0])
+
+
+def target(rate: str) -> int:
+    """The rate that a case is named by."""
+    return int(rate.replace(",", ""))
+
+
+def saturated(row: Row) -> bool:
+    """Whether the design could not keep up with the rate, by the medians."""
+    achieved, behind = (statistics.median(row.figures(each)) for each in ("achieved", "behind_ms"))
+    return achieved < ACHIEVED * target(row.name) or behind > BEHIND_MS
+
+
+def finished(rows: Sequence[Row]) -> bool:
+    """Whether higher rates of a design need no measurement."""
+    return len(rows) >= ENOUGH and all(map(saturated, rows[-ENOUGH:]))
+
+
+def saturated_at(rows: Iterable[Row]) -> str | None:
+    """The lowest rate that saturates the design; None where it keeps up with all."""
+    return next((row.name for row in rows if saturated(row)), None)
+
+
+def kept_up_to(rows: Iterable[Row]) -> str | None:
+    """The highest rate below that one; None where the design never keeps up."""
+    kept = [row.name for row in takewhile(lambda row: not saturated(row), rows)]
+    return kept[-1] if kept else None
+
+
+def common_rate(result: Result) -> str:
     """The highest rate that all designs keep up with; the lowest of all rates where there is none."""
     *designs, generator = curves(result).values()
-    return min(kept_up_to(curve) or rate_of(generator[0]) for curve in designs)
+    return min((kept_up_to(rows) or generator[0].name for rows in designs), key=target)
 
 
-def at_rate(result: Result, name: str, rate: int) -> Row:
-    """A design's case."""
-    return next(row for row in curves(result)[name] if rate_of(row) == rate)
+def at_rate(rows: Iterable[Row], rate: str) -> Row:
+    """The case of that rate."""
+    return next(row for row in rows if row.name == rate)
 
 
-def cost(result: Result, name: str, rate: int) -> list[float]:
+def cost(result: Result, name: str, rate: str) -> list[float]:
     """Microseconds per request in each repetition."""
     spent, alone = (
-        [sample["cpu_seconds"] / sample["sent"] * 1e6 for sample in at_rate(result, each, rate).samples]
-        for each in (name, GENERATOR)
+        [each["cpu_seconds"] / each["sent"] * 1e6 for each in at_rate(curves(result)[which], rate).samples]
+        for which in (name, GENERATOR)
     )
     apart = 0.0 if name == KAFKA else statistics.median(alone)
     return [each - apart for each in spent]

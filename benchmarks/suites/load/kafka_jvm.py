@@ -11,10 +11,13 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.harness.benchmark import Sample
 from benchmarks.harness.processes import output_of
-from benchmarks.suites.load.plan import Plan
+
+if TYPE_CHECKING:
+    from benchmarks.suites.load import Plan
 
 TEST = "kafka.TestPurgatoryPerformance"
 # A new JVM is slow for about a second, and each run has a new one: so a run takes at least so many seconds.

@@ -22,13 +22,12 @@ from typing import Any
 
 from benchmarks.designs.alternative import RoundTripAlternative, Tally
 from benchmarks.designs.kafka_08 import CountedRequest, Kafka08
-from benchmarks.designs.kafka_purgatory import CountedOperation, KafkaToday
+from benchmarks.designs.kafka_today import CountedOperation, KafkaToday
 from benchmarks.designs.purgatory_waits import CountedWait, PurgatoryCallback
 from benchmarks.harness import event_loop
 from benchmarks.harness.benchmark import Sample, percentile
-from benchmarks.harness.load_test import BEHIND_MS, GENERATOR
 from benchmarks.harness.processes import AVAILABLE, resident_bytes
-from benchmarks.suites.load.plan import Plan
+from benchmarks.suites.load import BEHIND_MS, GENERATOR, Plan
 
 # Arrivals and completions in one batch: about half a millisecond's work for a fast design. Then the event
 # loop iterates, in which the design's own timers run.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.timer import Entry
+from benchmarks.designs.timers import Entry
 
 
 class Recorded(Entry):

@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.designs.alternative import Tally
 from benchmarks.designs.callback_dict import DictAndCallAt, Waiter
-from benchmarks.designs.lazy_heap import LazyHeap
-from benchmarks.designs.ticker_wheel import TickerWheel
+from benchmarks.designs.timers import LazyHeap, TickerWheel
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recorded import Recorded
 

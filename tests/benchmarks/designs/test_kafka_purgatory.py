@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.kafka_purgatory import DelayedOperation, KafkaToday
+from benchmarks.designs.kafka_today import DelayedOperation, KafkaToday
 from purgatory.testing import VirtualTimeLoop
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.kafka_timer import DelayedBucket, SystemTimer, TaskCount, TimerTaskEntry, TimingWheel
+from benchmarks.designs.kafka_today import DelayedBucket, SystemTimer, TaskCount, TimerTaskEntry, TimingWheel
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recorded import Recorded
 

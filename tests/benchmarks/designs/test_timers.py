@@ -13,11 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.call_at import CallAt
-from benchmarks.designs.kafka_timer import SystemTimer
-from benchmarks.designs.lazy_heap import LazyHeap
-from benchmarks.designs.ticker_wheel import TickerWheel
-from benchmarks.designs.timer import Timer
+from benchmarks.designs.kafka_today import SystemTimer
+from benchmarks.designs.timers import CallAt, LazyHeap, TickerWheel, Timer
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recorded import Recorded
 

@@ -11,9 +11,9 @@ import pytest
 from benchmarks import command
 from benchmarks.harness import record
 from benchmarks.harness.benchmark import Result, Row, Setting, Table
-from benchmarks.harness.load_test import COLUMNS, GENERATOR
 from benchmarks.harness.processes import COMPILED, ROOT, environment
 from benchmarks.harness.report.site import main, site
+from benchmarks.suites.load import COLUMNS, GENERATOR
 from tests.benchmarks.harness.test_figures import MEASURED
 
 PUBLISHED = ROOT / "docs" / "benchmarks"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.harness.load_test import BEHIND_MS
-from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
+from benchmarks.suites.load import BEHIND_MS, DISTRIBUTIONS, Plan, trial
 from benchmarks.suites.load.trial import BATCH, PAUSE, Generator
 from purgatory.testing import VirtualTimeLoop
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.suites.load import DISTRIBUTIONS, Plan
 from benchmarks.suites.load.kafka_jvm import INTEGRITY, java_command, libraries, measure, parse
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Plan
 
 # As it was printed for 300,000 requests at 100,000/s.
 OUTPUT = """\

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Plan
+from benchmarks.suites.load import DISTRIBUTIONS, Distribution, Plan
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)

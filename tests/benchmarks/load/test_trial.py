@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness import load_test
 from benchmarks.harness.benchmark import Row, Sample
-from benchmarks.harness.load_test import ACHIEVED, GENERATOR
-from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Distribution, Plan
+from benchmarks.suites import load
+from benchmarks.suites.load import ACHIEVED, DISTRIBUTIONS, GENERATOR, Distribution, Plan, trial
 from benchmarks.suites.load.trial import DESIGNS, Generator, PurgatoryRequest, measure
 from purgatory.testing import VirtualTimeLoop
 
@@ -21,7 +19,7 @@ def drawn(distribution: Distribution = DISTRIBUTIONS[0]) -> Plan:
 
 
 def saturated(rate: int, *samples: Sample) -> bool:
-    return load_test.saturated(Row("design", str(rate), None, samples))
+    return load.saturated(Row("design", str(rate), None, samples))
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)

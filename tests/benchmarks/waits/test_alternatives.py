@@ -23,16 +23,14 @@ from benchmarks.designs.callbacks import BareCallback
 from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback
 from benchmarks.designs.tasks import BareFuture
 from benchmarks.harness.event_loop import turns
-from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
-from benchmarks.suites.waits.steady_state import ALTERNATIVES
+from benchmarks.suites.waits.keys import ONE_KEY, ROUND_TRIPS, THREE_KEYS
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
-ROUND_TRIPS = (*ALTERNATIVES, DictAndCallAt)
 # The floors, which have no timeout.
 FLOORS = (BareCallback, BareFuture, OperationsAlone)
 
-each_round_trip = pytest.mark.parametrize("alternative_type", ROUND_TRIPS)
+each_round_trip = pytest.mark.parametrize("alternative_type", [*ROUND_TRIPS, DictAndCallAt])
 
 
 def random_targets(count: int, keys: int) -> list[tuple[int, ...]]:

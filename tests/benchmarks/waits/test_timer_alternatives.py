@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from benchmarks.designs.timeouts import RENEWED, TIMERS
-from benchmarks.designs.timer import TimerAlternative
+from benchmarks.designs.timers import TimerAlternative
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
