@@ -1,9 +1,8 @@
 """What is measured: the alternatives, behind the interfaces of `alternative` and `timers`.
 
-`purgatory_waits`, `callbacks` and `tasks` are waits for keys as a user writes them; `timeouts` holds timeouts
-with this library and with asyncio. The others are older designs, to compare with this library's core:
-`timers`, `callback_dict` (code by hand, over any of those timers), `kafka_today`, Kafka's present timer and
-purgatory, and `kafka_08`, the purgatory before.
+`purgatory_waits`, `callbacks` and `tasks` are waits for keys as a user writes them. The others are older
+designs, to compare with this library's core: `timers`, `callback_dict` (code by hand, over any of those
+timers), `kafka_today`, Kafka's present timer and purgatory, and `kafka_08`, the purgatory before.
 
 The older designs are written as one would write them in Python for use: slots, no locks, and no unnecessary
 layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.

@@ -74,7 +74,6 @@ class CallbackDict(HandWrittenAlternative):
                     waiter.complete()
 
     def forget(self, waiter: Waiter) -> None:
-        """Take the waiter off all its keys."""
         buckets = self.buckets
         for key in waiter.keys:
             bucket = buckets[key]
@@ -84,21 +83,15 @@ class CallbackDict(HandWrittenAlternative):
 
 
 class DictAndLazyHeap(CallbackDict):
-    """A dict over a binary heap with tombstones."""
-
     name = "dict + lazy heap"
     design = LazyHeap
 
 
 class DictAndTickerWheel(CallbackDict):
-    """A dict over a single wheel, scanned by a ticker."""
-
     name = "dict + ticker wheel"
     design = TickerWheel
 
 
 class DictAndCallAt(CallbackDict):
-    """A dict over a timer of the event loop each."""
-
     name = "dict + call_at"
     design = CallAt

@@ -145,7 +145,6 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
         callback.expire()
 
     def _forget(self, callback: Callback, keys: tuple[Key, ...]) -> None:
-        """Take the callback out of the buckets of all its keys."""
         for key in keys:
             bucket = self.buckets[key]
             del bucket[callback]

@@ -54,7 +54,6 @@ class TimerTaskList:
         root.previous = root.following = root
 
     def add(self, entry: TimerTaskEntry) -> None:
-        """Add the entry at the end."""
         root = self.root
         last = root.previous
         entry.bucket = self
@@ -73,7 +72,6 @@ class TimerTaskList:
         self.count.tasks -= 1
 
     def flush(self) -> list[TimerTaskEntry]:
-        """Take all entries out, in order."""
         entries = []
         root = self.root
         entry = root.following

@@ -33,7 +33,6 @@ def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions:
 
 
 def show(result: Result, console: Console) -> None:
-    """Print every table of the benchmark."""
     for table in result.tables:
         grid = new_grid(table.title)
         for heading in headings(table):
@@ -77,7 +76,6 @@ def new_grid(title: str) -> Grid:
 
 
 def print_grid(console: Console, grid: Grid, note: str) -> None:
-    """Print a table, and its note below it."""
     console.print(grid)
     console.print(Padding(note, (0, 0, 1, 1)), width=WIDTH, style="dim")
 

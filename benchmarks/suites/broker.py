@@ -176,7 +176,6 @@ def running(name: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _has_leaders(client: Producer) -> bool:
-    """Whether all partitions of the topic have."""
     cluster = client.list_topics(TOPIC, PATIENCE)
     partitions = cluster.topics[TOPIC].partitions.values()
     return len(partitions) == PARTITIONS and all(each.leader in cluster.brokers for each in partitions)

@@ -149,7 +149,6 @@ def most_left(log: str) -> float:
 
 
 def results(samples: Samples, memory: str) -> Iterator[Result]:
-    """The measurements with so much memory, as tables."""
     growth = Table(
         "What the pipeline takes as journals grow",
         COLUMNS + spreads(heap_mib="heap MiB"),

@@ -72,7 +72,6 @@ def measure(size: int, count: int) -> Sample:
 
 
 def _add(wheel: TimingWheel, tasks: Sequence[TimerTask], timeouts: Sequence[int]) -> None:
-    """Add all tasks, while time passes."""
     for first in range(0, len(tasks), PER_TICK):
         now = wheel.now + 1
         wheel.advance(now, 0)

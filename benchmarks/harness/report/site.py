@@ -121,7 +121,6 @@ def _commands(runs: Mapping[Path, Run]) -> Iterator[str]:
 
 
 def benchmark_page(origin: str, result: Result) -> Page:
-    """The page of one benchmark of a run, whose origin is a phrase."""
     name = slug(result.name)
     title = result.summary[0].upper() + result.summary[1:]
     charts: dict[str, str] = {}
@@ -216,7 +215,6 @@ def _growth_table(growths: Mapping[str, Lines]) -> str:
 
 
 def load_page(origin: str, seconds: float | None, results: Sequence[Result]) -> Page:
-    """The page for all distributions of a run, whose origin is a phrase."""
     charts: dict[str, str] = {}
     paragraphs = [f"# {LOAD_TITLE}", f"{origin}. {INDEX}", LOAD_HOW_TO_READ.format(seconds=seconds)]
     for result in results:

@@ -101,12 +101,10 @@ class Distribution:
 
     @property
     def name(self) -> str:
-        """The distribution's name in tables."""
         return f"p50/p75 {self.p50_ms:g}/{self.p75_ms:g} ms"
 
     @property
     def summary(self) -> str:
-        """The distribution in a sentence."""
         return (
             f"Half of the requests complete within {self.p50_ms:g} ms, three quarters within "
             f"{self.p75_ms:g} ms; timeout {self.timeout_ms:g} ms; {self.keys} keys each."
@@ -164,7 +162,6 @@ class Plan:
 
     @property
     def timeout(self) -> float:
-        """The timeout of every request."""
         return self.distribution.timeout_ms / 1e3
 
     def __len__(self) -> int:
@@ -273,7 +270,6 @@ def curves(result: Result) -> Mapping[str, Sequence[Row]]:
 
 
 def target(rate: str) -> int:
-    """The rate that a case is named by."""
     return int(rate.replace(",", ""))
 
 
@@ -306,7 +302,6 @@ def common_rate(result: Result) -> str:
 
 
 def at_rate(rows: Iterable[Row], rate: str) -> Row:
-    """The case of that rate."""
     return next(row for row in rows if row.name == rate)
 
 

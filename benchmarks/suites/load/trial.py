@@ -164,14 +164,10 @@ class CountsEnds:
 
 
 class PurgatoryRequest(CountsEnds, CountedWait):
-    """A request of this library."""
-
     __slots__ = ()
 
 
 class KafkaRequest(CountsEnds, CountedOperation):
-    """A request of Kafka's present purgatory."""
-
     __slots__ = ()
 
 

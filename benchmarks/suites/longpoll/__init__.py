@@ -247,7 +247,6 @@ class Clients:
     polling: Sequence[Connection]
 
     def poll(self, number: int, topic: str, offset: int = 0) -> asyncio.Future[Answer]:
-        """Have one client ask for its news."""
         target = f"/topics/{topic}?client={number}&offset={offset}&wait={WAIT}"
         return self.polling[number].ask(_request("GET", target))
 

@@ -29,8 +29,6 @@ BACKLOG = 4096
 
 
 class Application:
-    """The service, as plain ASGI."""
-
     def __init__(self, way: Way) -> None:
         self._way = way
         self._counts = Counts()

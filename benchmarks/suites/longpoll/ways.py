@@ -19,8 +19,6 @@ SLICE = 0.0005
 
 @dataclass(slots=True)
 class Counts:
-    """The server's counts, of all topics together."""
-
     # How often a poll has looked whether there are records for it.
     looks: int = 0
     # The polls that wait now.
@@ -39,7 +37,6 @@ class Topic:
     newest_for: dict[str, int] = field(default_factory=dict)
 
     def append(self, value: str, to: str | None) -> None:
-        """Add a record, for one client or, without, for all."""
         self.records.append((to, value))
         if to is None:
             self.newest = len(self.records)
@@ -52,13 +49,10 @@ class Topic:
         return self.newest > offset or self.newest_for.get(client, 0) > offset
 
     def news(self, client: str, offset: int) -> list[str]:
-        """The records for this client from `offset` on."""
         return [value for to, value in self.records[offset:] if to is None or to == client]
 
 
 class DelayedPoll(DelayedOperation[None]):
-    """Completes when there is news for its client."""
-
     __slots__ = ("_client", "_offset", "_topic")
 
     def __init__(self, topic: Topic, client: str, offset: int, timeout: float) -> None:

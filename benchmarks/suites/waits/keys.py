@@ -75,7 +75,6 @@ def three_keys(setting: Setting) -> Parts:
 
 
 def parking(setting: Setting, keys: int, waits: str, alternatives: Sequence[type[WaitAlternative]]) -> Parts:
-    """The cases and tables for waits on the first of so many keys."""
     headline = setting.sizes[0]
     yield Table(
         f"{waits}: microseconds each",
@@ -302,13 +301,11 @@ def measure_memory(loop: str, size: int, keys: int, alternative: type[WaitAltern
 
 
 def allocated() -> int:
-    """Bytes that Python's allocators have given out since tracemalloc was started."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
     gc.collect()
     return processes.resident_bytes("self")
 

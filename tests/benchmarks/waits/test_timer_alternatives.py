@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from benchmarks.designs.timeouts import RENEWED, TIMERS
 from benchmarks.designs.timers import TimerAlternative
+from benchmarks.suites.timers import RENEWED, TIMERS
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
