@@ -1,7 +1,5 @@
 """The command: ``python -m benchmarks [SUITE ...]``, or ``python -m benchmarks report RUN.json ...``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -3,8 +3,6 @@
 Whatever ends a wait also takes it out of all its buckets and cancels its timer, as purgatory does.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 

@@ -4,8 +4,6 @@ After `kafka.server.RequestPurgatory` of 0.8.2. The timing wheel of 0.9 was made
 design note (cwiki.apache.org, "Purgatory Redesign Proposal") says what was wrong with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from abc import ABC, abstractmethod

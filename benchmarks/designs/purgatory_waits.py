@@ -1,7 +1,5 @@
 """Purgatory, in both styles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.designs.alternative import (

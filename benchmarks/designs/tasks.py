@@ -1,7 +1,5 @@
 """Awaited style with asyncio and anyio: a task for each wait, an event or a future, and a timeout."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The interface behind which timers are measured, and the older designs' timers, but for Kafka's."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from abc import abstractmethod

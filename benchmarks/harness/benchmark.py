@@ -1,7 +1,5 @@
 """A benchmark: cases that are measured in turns, mostly at several sizes, and the tables of their figures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Runs a measurement on a fresh event loop, and watches for how long the loop is held."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import gc

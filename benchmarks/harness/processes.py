@@ -1,7 +1,5 @@
 """Other processes: the build of purgatory that they import, servers, and what Linux says they use."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Keeps all samples of a run as JSON, with what is needed to judge them."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

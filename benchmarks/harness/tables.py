@@ -1,7 +1,5 @@
 """Prints results as tables that fit 100 columns."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence

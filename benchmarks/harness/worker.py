@@ -6,8 +6,6 @@ In a fresh process no case finds the memory as another case left it. By hand, ru
 This module imports neither rich nor matplotlib: their import takes longer than many measurements.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

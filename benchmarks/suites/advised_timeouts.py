@@ -5,8 +5,6 @@ log-normal, each cut off by its timeout or by a caller that leaves. Seeds are fi
 same on each run.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist

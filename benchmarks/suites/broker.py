@@ -12,8 +12,6 @@ shows what the client and the machine could do if the broker took no time.
 ``python -m benchmarks.suites.broker`` runs it, in a client that is not used for anything else.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

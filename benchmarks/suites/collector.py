@@ -4,8 +4,6 @@ Operations are freed by reference count; the collector only looks through those 
 as more are parked. The README's advice on thresholds comes from these figures.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

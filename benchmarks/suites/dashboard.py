@@ -4,8 +4,6 @@ A view is one snapshot, in JSON. However many operations are pending, it looks a
 the time depends on whether they are many on one key or on many, and on where in memory they are.
 """
 
-from __future__ import annotations
-
 import gc
 import random
 import time

@@ -1,7 +1,5 @@
 """The cost to record or count an operation: for the loop, and for the thread of the journal's writer."""
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

@@ -5,8 +5,6 @@ that a user with one machine would write (pipeline.sql): ``python -m benchmarks.
 counts the time and memory of a step, with all the processes that it starts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -3,8 +3,6 @@
 The core's own timer, and what else holds timeouts, stands behind the interface of the older designs' timers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import random

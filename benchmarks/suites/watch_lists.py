@@ -6,8 +6,6 @@ interpreted build looks up at run time; so this measures that build. For the com
 each length and run ``python -m benchmarks waits --only growth one-key``.
 """
 
-from __future__ import annotations
-
 import random
 import time
 import tracemalloc

@@ -4,8 +4,6 @@ Small wheels need more levels, and a task sinks through each of them before it e
 their occupied slots in integers too large for a machine word.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -1,7 +1,5 @@
 """Charts as SVG: text stays text, and the same figures always give the same bytes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 The generator follows a plan in real time. It is an open loop: it waits for no request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -5,8 +5,6 @@
 its loop was held since ``POST /figures``, which does the same and begins to watch the loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """The ways in which a request can wait for news: this library's, and the usual ones."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Hashable

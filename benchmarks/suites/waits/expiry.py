@@ -1,7 +1,5 @@
 """Waits that all expire, over a second or at once: how late they are, and how long the loop is held."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

@@ -3,8 +3,6 @@
 The user's own object is included.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import statistics
