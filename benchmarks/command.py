@@ -3,8 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -95,10 +94,9 @@ def run_suites(options: argparse.Namespace) -> None:
 def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result]:
     for suite in options.suites:
         benchmarks = benchmarks_of(suite)
-        for name, declared in benchmarks.items():
+        for name, benchmark in benchmarks.items():
             if name in options.only or not options.only:
-                measure = partial(in_fresh_process, setting, suite, name)
-                result = interleave(suite, declared.benchmark(setting), options.repetitions, measure, console)
+                result = interleave(suite, benchmark, setting, options.repetitions, console)
                 tables.show(result, console)
                 yield result
         if not benchmarks:
@@ -107,27 +105,27 @@ def _measured(options: argparse.Namespace, setting: Setting, console: Console) -
 
 
 def interleave(
-    suite: str, benchmark: Benchmark, repetitions: int, measure: Callable[[Case], Sample], console: Console
+    suite: str, benchmark: Benchmark, setting: Setting, repetitions: int, console: Console
 ) -> Result:
     """Measure every case once, then every case a second time, and so on.
 
     So a slow spell of the machine falls on all of them. Each round starts with another case: otherwise a case
     would always follow the same other case. The console shows the summary and, on a terminal, the progress.
     """
-    console.print(f"{benchmark.summary}\n")
-    cases = benchmark.cases
+    summary, cases, shown = benchmark.made(setting)
+    console.print(f"{summary}\n")
     starts = (repetition % len(cases) for repetition in range(repetitions))
-    turns = [case for start in starts for case in (*cases[start:], *cases[:start])]
+    turns = [case for start in starts for case in cases[start:] + cases[:start]]
     samples: dict[Case, list[Sample]] = {case: [] for case in cases}
     seconds: dict[Case, list[float]] = {case: [] for case in cases}
     for case in track(turns, "", console=console, transient=True, disable=not console.is_terminal):
         # Once more takes as long as the last time.
         if sum(seconds[case] + seconds[case][-1:]) <= benchmark.time_limit or not seconds[case]:
             start = time.perf_counter()
-            samples[case].append(measure(case))
+            samples[case].append(in_fresh_process(setting, suite, benchmark.name, case))
             seconds[case].append(time.perf_counter() - start)
     rows = [Row(case.section, case.name, case.build, taken) for case, taken in samples.items()]
-    return Result(suite, benchmark.name, benchmark.summary, benchmark.tables, rows)
+    return Result(suite, benchmark.name, summary, shown, rows)
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -156,7 +156,7 @@ Parts = Iterator[Case | Table]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Cases in sections, and the tables that show them.
+    """Cases in sections, and the tables that show them. `n` in the summary is the first size.
 
     The first case of a section is the reference of the others. A case is not measured again when that would
     take more than `time_limit` seconds in all, whatever number of repetitions was asked for.
@@ -164,43 +164,29 @@ class Benchmark:
 
     name: str
     summary: str
-    cases: Sequence[Case]
-    tables: Sequence[Table]
-    time_limit: float
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A benchmark before its setting is known, with the sizes of a quick and of a full run."""
-
-    name: str
-    summary: str
+    # The sizes of a quick and of a full run.
     quick: Sequence[int]
     full: Sequence[int]
     time_limit: float
     parts: Callable[[Setting], Parts]
 
-    def benchmark(self, setting: Setting) -> Benchmark:
-        """The benchmark in this setting."""
+    def made(self, setting: Setting) -> tuple[str, list[Case], list[Table]]:
+        """The summary, the cases and the tables in this setting."""
         setting = replace(setting, sizes=setting.sizes or (self.full if setting.full else self.quick))
         parts = list(self.parts(setting))
-        return Benchmark(
-            self.name,
-            self.summary.format(n=setting.sizes[0]),
-            [part for part in parts if isinstance(part, Case)],
-            [part for part in parts if isinstance(part, Table)],
-            self.time_limit,
-        )
+        cases = [part for part in parts if isinstance(part, Case)]
+        tables = [part for part in parts if isinstance(part, Table)]
+        return self.summary.format(n=setting.sizes[0]), cases, tables
 
 
 def benchmark(
     name: str, summary: str, quick: Sequence[int], full: Sequence[int] = (), time_limit: float = 20.0
-) -> Callable[[Callable[[Setting], Parts]], Declared]:
-    """Declare a benchmark by a function that yields its cases and tables. The summary may name `n`."""
-    return partial(Declared, name, summary, quick, full or quick, time_limit)
+) -> Callable[[Callable[[Setting], Parts]], Benchmark]:
+    """Declare a benchmark by a function that yields its cases and tables."""
+    return partial(Benchmark, name, summary, quick, full or quick, time_limit)
 
 
-def benchmarks_of(suite: str) -> Mapping[str, Declared]:
+def benchmarks_of(suite: str) -> Mapping[str, Benchmark]:
     """The benchmarks of a suite, by name. Imports the suite; empty where it measures in its own way."""
     module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
     return {each.name: each for each in getattr(module, "BENCHMARKS", ())}

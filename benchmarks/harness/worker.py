@@ -27,7 +27,7 @@ def in_fresh_process(setting: Setting, suite: str, benchmark: str, case: Case) -
 
 def main(suite: str, benchmark: str, section: str, name: str, setting: str = "{}") -> None:
     """Measure a case. The setting is JSON, with defaults for what it leaves out."""
-    cases = benchmarks_of(suite)[benchmark].benchmark(Setting(**json.loads(setting))).cases
+    _, cases, _ = benchmarks_of(suite)[benchmark].made(Setting(**json.loads(setting)))
     case = next((each for each in cases if (each.section, each.name) == (section, name)), None)
     if case is None:
         raise SystemExit(f"{benchmark} has no case {name!r} in a section {section!r}")

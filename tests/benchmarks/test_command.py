@@ -64,7 +64,7 @@ def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_worker_measures_one_case_of_the_build_that_it_imports_or_says_what_is_wrong() -> None:
     build: Build = "compiled" if purgatory.COMPILED else "interpreted"
     setting = Setting(builds=[build], sizes=[20, 10], times=100)
-    (case, *_) = benchmarks_of("waits")["checks"].benchmark(setting).cases
+    _, (case, *_), _ = benchmarks_of("waits")["checks"].made(setting)
     assert min(in_fresh_process(setting, "waits", "checks", case).values()) > 0
     with pytest.raises(
         RuntimeError, match=r"(?s)checks, nowhere: purgatory failed:.* has no case 'purgatory' in a section"

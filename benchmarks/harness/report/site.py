@@ -1,7 +1,5 @@
 """The pages and charts of some runs, and the command that writes them."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +45,16 @@ LOAD_PANELS = {
     "late_p99_ms": "p99 lateness, milliseconds",
     "held": "watch-list entries held at the end",
 }
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, with the SVG charts beside it by their names."""
+
+    name: str
+    title: str
+    text: str
+    charts: Mapping[str, str]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -256,16 +264,6 @@ def _load_chart(result: Result) -> str:
         logarithmic = metric == "late_p99_ms"
         panels.append(Panel(title, lines, logarithmic_x=False, logarithmic_y=logarithmic))
     return line_chart(panels, "target, requests/s")
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page, with the SVG charts beside it by their names."""
-
-    name: str
-    title: str
-    text: str
-    charts: Mapping[str, str]
 
 
 def escape(text: str) -> str:

@@ -11,7 +11,6 @@ from benchmarks import command
 from benchmarks.command import interleave
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import (
-    Benchmark,
     Case,
     Column,
     Result,
@@ -19,6 +18,7 @@ from benchmarks.harness.benchmark import (
     Sample,
     Setting,
     Table,
+    benchmark,
     measure_sizes,
     percentile,
 )
@@ -120,18 +120,21 @@ def test_each_round_measures_all_cases_and_starts_with_another_within_the_time_l
     cases = tuple(Case("section", name, never) for name in seconds)
     measured: list[str] = []
 
-    def measure(case: Case) -> Sample:
+    def measure(setting: Setting, suite: str, name: str, case: Case) -> Sample:
         measured.append(case.name)
         clock.now += seconds[case.name]
         return {"us": clock.now}
 
+    monkeypatch.setattr(command, "in_fresh_process", measure)
     console = Console(quiet=True)
-    interleave("suite", Benchmark("cost", "", cases, (), 1000.0), 4, measure, console)
+    unlimited = benchmark("cost", "", [10], time_limit=1000.0)(lambda _: iter(cases))
+    interleave("suite", unlimited, Setting(), 4, console)
     first, second = ["one", "other", "third"], ["other", "third", "one"]
     assert measured == [*first, *second, *("third", "one", "other"), *first]
     measured.clear()
-    limited = interleave("suite", Benchmark("cost", "", cases, (), 20.0), 5, measure, console)
-    assert [len(row.samples) for row in limited.cases] == [5, 2, 1]
+    limited = benchmark("cost", "", [10], time_limit=20.0)(lambda _: iter(cases))
+    rows = interleave("suite", limited, Setting(), 5, console).cases
+    assert [len(row.samples) for row in rows] == [5, 2, 1]
 
 
 def test_purgatory_is_measured_in_each_build_where_the_build_matters() -> None:
