@@ -1,6 +1,8 @@
 """The command: ``python -m benchmarks [SUITE ...]``, or ``python -m benchmarks report RUN.json ...``."""
 
 import argparse
+import os
+import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +19,6 @@ from benchmarks.harness.processes import available_builds
 from benchmarks.harness.worker import in_fresh_process
 
 QUICK_REPETITIONS, REPETITIONS = 2, 5
-REPORT = "report"
 SUITES = {
     "waits": "park, complete and expire waits for keys (the default)",
     "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
@@ -57,7 +58,7 @@ examples:
 def main(arguments: Sequence[str]) -> None:
     """Run the suites named on the command line, or draw the report. Ends the program when that fails."""
     try:
-        if arguments[:1] == [REPORT]:
+        if arguments[:1] == ["report"]:
             from benchmarks.harness.report.site import main as report
 
             report(arguments[1:])
@@ -84,7 +85,13 @@ def run_suites(options: argparse.Namespace) -> None:
     run = record.new_run(setting, options.repetitions)
     # Without a terminal as wide as the tables need.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else tables.WIDTH)
-    tables.introduce(console, setting.loop, setting.builds, options.repetitions)
+    builds = " and ".join(setting.builds)
+    missing = "" if "compiled" in builds else " only (`make build/compiled/.built` builds the compiled core)"
+    console.print(
+        f"purgatory, {builds}{missing}; {setting.loop}; Python {platform.python_version()}; "
+        f"{os.cpu_count()} cores; {options.repetitions} repetitions\n{tables.HOW_TO_READ}\n",
+        width=tables.WIDTH,
+    )
     for result in _measured(options, setting, console):
         run.benchmarks.append(result)
         if options.json is not None:

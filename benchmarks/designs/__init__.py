@@ -1,18 +1,18 @@
 """What is measured: the alternatives, behind the interfaces of `alternative` and `timers`.
 
 `purgatory_waits`, `callbacks` and `tasks` are waits for keys as a user writes them. The others are older
-designs, to compare with this library's core: `timers`, `callback_dict` (code by hand, over any of those
-timers), `kafka_today`, Kafka's present timer and purgatory, and `kafka_08`, the purgatory before.
+designs, to compare with this library's core: `timers`, `kafka_today`, Kafka's present timer and purgatory,
+and `kafka_08`, the purgatory before.
 
 The older designs are written as one would write them in Python for use: slots, no locks, and no unnecessary
 layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.
 """
 
-from benchmarks.designs.alternative import RoundTripAlternative
-from benchmarks.designs.callback_dict import DictAndLazyHeap, DictAndTickerWheel
+from benchmarks.designs.alternative import RoundTrips
+from benchmarks.designs.callbacks import DictAndLazyHeap, DictAndTickerWheel
 from benchmarks.designs.kafka_08 import Kafka08
 from benchmarks.designs.kafka_today import KafkaToday
 
-KAFKAS: tuple[type[RoundTripAlternative], ...] = (KafkaToday, Kafka08)
+KAFKAS: tuple[type[RoundTrips], ...] = (KafkaToday, Kafka08)
 # The dict over call_at is left out: the plain callbacks do the same, with a little less work.
-OLDER_DESIGNS: tuple[type[RoundTripAlternative], ...] = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)
+OLDER_DESIGNS: tuple[type[RoundTrips], ...] = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -12,6 +11,8 @@ from typing import Any, ClassVar, Self
 Key = int
 Targets = Sequence[tuple[Key, ...]]
 
+# What learns of the outcome: a callback, or a task that awaits it.
+CALLBACK, AWAITED = "callback style", "awaited in tasks"
 # Seconds. Nothing expires while parking and completing is measured.
 TIMEOUT = 30.0
 WAITS_PER_KEY = 10
@@ -31,13 +32,6 @@ def targets(waits: int, keys: int, per_key: int = WAITS_PER_KEY) -> list[tuple[K
 def signals(waits: int, keys: int, per_key: int = WAITS_PER_KEY) -> Sequence[Key]:
     """The first key of each target: a signal on each of them completes all waits."""
     return range(0, keys * -(-waits // per_key), keys)
-
-
-class Style(enum.Enum):
-    """What learns of the outcome: a callback, or a task that awaits it."""
-
-    CALLBACK = "callback style"
-    AWAITED = "awaited in tasks"
 
 
 class Tally:
@@ -91,7 +85,7 @@ class WaitAlternative(Alternative):
     that no user pays.
     """
 
-    style: ClassVar[Style] = Style.CALLBACK
+    style: ClassVar[str] = CALLBACK
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
@@ -110,7 +104,7 @@ class WaitAlternative(Alternative):
         """Complete all waits on `keys` whose condition, `Tally.ready`, holds."""
 
 
-class RoundTripAlternative(WaitAlternative):
+class RoundTrips(WaitAlternative):
     """An alternative that can park and complete one wait at a time, as the steady state needs.
 
     `make` makes a wait from (timeout, request, tally), or from (request, tally) where the design does not
@@ -162,7 +156,7 @@ class RoundTripAlternative(WaitAlternative):
         return sum(map(len, self.buckets.values()))
 
 
-class HandWrittenAlternative(RoundTripAlternative):
+class HandWrittenAlternative(RoundTrips):
     """The same for waits that do not hold their timeout."""
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
@@ -188,7 +182,7 @@ class HandWrittenAlternative(RoundTripAlternative):
 class TaskAlternative(WaitAlternative):
     """An alternative in awaited style: one task for each wait."""
 
-    style = Style.AWAITED
+    style = AWAITED
     # More take minutes, and gigabytes, except with the alternatives that need the least.
     most: ClassVar[int | None] = MOST_TASKS
 

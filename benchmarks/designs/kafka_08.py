@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from benchmarks.designs.alternative import Key, RoundTripAlternative, Tally
+from benchmarks.designs.alternative import Key, RoundTrips, Tally
 from benchmarks.designs.kafka_today import POLL, PURGE_INTERVAL
 from benchmarks.designs.timers import EARLY, whole_milliseconds
 
@@ -61,7 +61,7 @@ class CountedRequest(DelayedRequest):
         self.tally.expire(self.request)
 
 
-class Kafka08(RoundTripAlternative):
+class Kafka08(RoundTrips):
     """Requests by the keys they watch, and a delay queue of them all.
 
     A satisfied request stays on its watch lists until a check of that key walks over it, and in the delay

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
 
-from benchmarks.designs.alternative import RoundTripAlternative, Tally
+from benchmarks.designs.alternative import RoundTrips, Tally
 from benchmarks.designs.timers import Entry, Timer
 
 TICK_MS = 1
@@ -279,7 +279,7 @@ class CountedOperation(DelayedOperation):
         self.tally.expire(self.request)
 
 
-class KafkaToday(RoundTripAlternative):
+class KafkaToday(RoundTrips):
     """Operations by the keys they watch, and a timer.
 
     A completed operation leaves the timer at once. It leaves the watch lists only when a check of the key, or

@@ -2,14 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.designs.alternative import (
-    Key,
-    RoundTripAlternative,
-    Tally,
-    Targets,
-    TaskAlternative,
-    WaitAlternative,
-)
+from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, TaskAlternative, WaitAlternative
 from purgatory import DelayedOperation, Purgatory
 from purgatory.observer import Observer
 
@@ -42,7 +35,7 @@ class CountedWait(Wait):
         self.tally.expire(self.request)
 
 
-class PurgatoryCallback(RoundTripAlternative):
+class PurgatoryCallback(RoundTrips):
     """Fire and forget: the operation's own hooks are the callback."""
 
     name = "purgatory"

@@ -88,33 +88,28 @@ class Setting:
             yield Case(section, f"{name}{suffix}", measure, build)
 
     def cases(
-        self,
-        section: str,
-        alternatives: Iterable[Any],
-        measure: Callable[[Any], Sample],
-        *,
-        interpreted: bool = True,
+        self, section: str, designs: Iterable[Any], measure: Callable[[Any], Sample], interpreted: bool = True
     ) -> Iterator[Case]:
-        """The cases of a section: `measure` measures one of the alternatives, which have names."""
-        for each in alternatives:
+        """The cases of a section: `measure` measures one of the designs, which have names."""
+        for each in designs:
             yield from self.case(section, each.name, partial(measure, each), interpreted=interpreted)
 
     def sized(
         self,
         section: str,
-        alternatives: Iterable[Any],
+        designs: Iterable[Any],
         measure: Callable[[Any, int], Sample],
         growing: Iterable[str],
         *,
         at_least: int = 0,
         interpreted: bool = True,
     ) -> Iterator[Case]:
-        """The same, each at all sizes that are not too many for the alternative."""
+        """The same, each at all sizes that are not too many for the design."""
 
         def measured(each: Any) -> Sample:
-            return measure_sizes(self.sizes, partial(measure, each), growing, at_least, each.most)
+            return at_sizes(self.sizes, partial(measure, each), growing, at_least, each.most)
 
-        return self.cases(section, alternatives, measured, interpreted=interpreted)
+        return self.cases(section, designs, measured, interpreted=interpreted)
 
     def growth(self, metric: str) -> tuple[Column, ...]:
         """A column for each size, and one for the growth."""
@@ -126,7 +121,7 @@ class Setting:
         )
 
 
-def measure_sizes(
+def at_sizes(
     sizes: Sequence[int],
     measure: Callable[[int], Sample],
     growing: Iterable[str] = (),
@@ -187,9 +182,10 @@ def benchmark(
 
 
 def benchmarks_of(suite: str) -> Mapping[str, Benchmark]:
-    """The benchmarks of a suite, by name. Imports the suite; empty where it measures in its own way."""
+    """The benchmarks of a suite's module, or of its BENCHMARKS. None where it measures in its own way."""
     module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
-    return {each.name: each for each in getattr(module, "BENCHMARKS", ())}
+    found = getattr(module, "BENCHMARKS", vars(module).values())
+    return {each.name: each for each in found if isinstance(each, Benchmark)}
 
 
 @dataclass(frozen=True)
@@ -237,6 +233,10 @@ class Result:
         return sections
 
 
-def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The smallest figure that at least so many percent of the figures do not exceed."""
-    return ascending[max(1, math.ceil(len(ascending) * percent / 100)) - 1]
+def percentiles(milliseconds: Iterable[float], prefix: str = "") -> dict[str, float]:
+    """The smallest figures that half of the figures, and 99 percent of them, do not exceed."""
+    ascending = sorted(milliseconds)
+    return {
+        f"{prefix}p{percent}_ms": ascending[max(1, math.ceil(len(ascending) * percent / 100)) - 1]
+        for percent in (50, 99)
+    }

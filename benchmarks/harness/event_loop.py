@@ -69,7 +69,6 @@ class CollectorPauses:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count the pauses within a ``with`` block."""
         gc.callbacks.append(self._called)
         try:
             yield

@@ -17,8 +17,6 @@ COMPILED = ROOT / "build" / "compiled"
 
 AVAILABLE = Path("/proc/self/stat").exists()
 
-_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
-
 
 def available_builds() -> tuple[Build, ...]:
     """The interpreted build, after the compiled one where `make` has built it for this Python."""
@@ -39,7 +37,7 @@ def environment(build: Build) -> Mapping[str, str]:
 
 def resident_bytes(process_id: int | str) -> int:
     """The bytes of the process that are in memory. OSError where there is no /proc, as on macOS."""
-    return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE_SIZE
+    return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * resource.getpagesize()
 
 
 def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:

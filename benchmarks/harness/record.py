@@ -77,14 +77,11 @@ def read(path: Path) -> Run:
     """The run that was written to `path`. RuntimeError where that is no run."""
     try:
         record = json.loads(path.read_bytes())
-        return Run(**record | {"benchmarks": list(map(_result, record["benchmarks"]))})
+        return Run(**record | {"benchmarks": [_result(**each) for each in record["benchmarks"]]})
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise RuntimeError(f"{path} is no record of a run: {error!r}") from error
 
 
-def _result(benchmark: Mapping[str, Any]) -> Result:
-    tables = [
-        Table(table["title"], tuple(Column(**column) for column in table["columns"]), table["note"])
-        for table in benchmark["tables"]
-    ]
-    return Result(**{**benchmark, "tables": tables, "cases": [Row(**row) for row in benchmark["cases"]]})
+def _result(tables: Sequence[Any], cases: Sequence[Any], **others: str) -> Result:
+    read = [Table(**each | {"columns": tuple(Column(**it) for it in each["columns"])}) for each in tables]
+    return Result(**others, tables=read, cases=[Row(**case) for case in cases])

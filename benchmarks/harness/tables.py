@@ -1,7 +1,5 @@
 """Prints results as tables that fit 100 columns."""
 
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
@@ -10,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from benchmarks.harness.benchmark import Build, Result, Table
+from benchmarks.harness.benchmark import Result, Table
 
 WIDTH = 100
 HOW_TO_READ = (
@@ -18,16 +16,6 @@ HOW_TO_READ = (
     "second. The ratio is that of the column beside it to the first row of its section, within the same "
     "repetition."
 )
-
-
-def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions: int) -> None:
-    """Print what is measured, and how to read the tables."""
-    missing = "" if "compiled" in builds else " only (`make build/compiled/.built` builds the compiled core)"
-    console.print(
-        f"purgatory, {' and '.join(builds)}{missing}; {loop}; Python {platform.python_version()}; "
-        f"{os.cpu_count()} cores; {repetitions} repetitions\n{HOW_TO_READ}\n",
-        width=WIDTH,
-    )
 
 
 def show(result: Result, console: Console) -> None:

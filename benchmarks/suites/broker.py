@@ -24,7 +24,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, percentile, spreads
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, percentiles, spreads
 from benchmarks.harness.processes import started
 
 BROKERS = 3
@@ -88,8 +88,7 @@ def measure_wake(name: str, max_wait: int, wakes: int) -> Sample:
                     )
                 producer.flush(PATIENCE)
     # The first record made the connections.
-    latencies = sorted(latencies[1:])
-    return {"p50_ms": percentile(latencies, 50), "p99_ms": percentile(latencies, 99)}
+    return percentiles(latencies[1:])
 
 
 @benchmark("throughput", "how much is produced with acks=all", (50_000,), (200_000,), 600.0)
@@ -106,9 +105,6 @@ def throughput(setting: Setting) -> Parts:
     for length, name in product(RECORD_BYTES, CLUSTERS):
         measured = partial(measure_throughput, name, records, length)
         yield Case(f"records of {length:,} bytes", name, measured)
-
-
-BENCHMARKS = (wake, throughput)
 
 
 def measure_throughput(name: str, records: int, length: int) -> Sample:

@@ -7,7 +7,7 @@ as more are parked. The README's advice on thresholds comes from these figures.
 import time
 from functools import partial
 
-from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, measure_sizes
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark
 from benchmarks.harness.event_loop import CollectorSetting, run
 from purgatory import DelayedOperation, Purgatory
 
@@ -30,12 +30,9 @@ def collector(setting: Setting) -> Parts:
         yield Case(build, collector.value, partial(measure, setting, collector), build)
 
 
-BENCHMARKS = (collector,)
-
-
 def measure(setting: Setting, collector: CollectorSetting) -> Sample:
     with collector.applied():
-        return measure_sizes(setting.sizes, partial(run, setting.loop, _parked))
+        return at_sizes(setting.sizes, partial(run, setting.loop, _parked))
 
 
 async def _parked(size: int) -> Sample:

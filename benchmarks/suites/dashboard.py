@@ -40,9 +40,6 @@ def dashboard(setting: Setting) -> Parts:
         yield Case("operations", shape, partial(measure, keys, pending), setting.builds[0])
 
 
-BENCHMARKS = (dashboard,)
-
-
 def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sample:
     """Milliseconds for each of VIEWS."""
     choice, clock, recorder = random.Random(1), ManualClock(), Recorder()

@@ -14,16 +14,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
-from benchmarks.harness.benchmark import (
-    Case,
-    Parts,
-    Sample,
-    Setting,
-    Table,
-    benchmark,
-    measure_sizes,
-    spreads,
-)
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
@@ -87,11 +78,8 @@ def journal(setting: Setting) -> Parts:
     sections = (("one key", 1), ("three keys", 3))
     for build, (section, keys), name in product(setting.builds, sections, OBSERVED):
         once = partial(measure, setting.loop, OBSERVED[name], keys)
-        measured = partial(measure_sizes, setting.sizes, once, ["loop_us"])
+        measured = partial(at_sizes, setting.sizes, once, ["loop_us"])
         yield Case(f"{build}, {section}", name, measured, build)
-
-
-BENCHMARKS = (journal,)
 
 
 def measure(loop: str, observed: Observed, keys: int, size: int) -> Sample:

@@ -201,7 +201,7 @@ def measured(*arguments: str) -> Sample:
     """
     command, env = [sys.executable, *arguments], environment("interpreted")
     with tempfile.TemporaryFile("w+") as output:
-        began, reaped = time.perf_counter(), _reaped()
+        began, reaped = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=env, start_new_session=True
         )
@@ -216,16 +216,11 @@ def measured(*arguments: str) -> Sample:
         if process.returncode:
             output.seek(0)
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{output.read()}")
-    # `spent` misses the time after the last look at a process, and processes between two looks. `_reaped`
-    # misses those that no process has waited for, such as a JVM that Python has started.
-    spent = max(spent, _reaped() - reaped)
+    # `spent` misses the time after the last look at a process, and processes between two looks. What the
+    # children used misses those that no process has waited for, such as a JVM that Python has started.
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = max(spent, used.ru_utime + used.ru_stime - reaped.ru_utime - reaped.ru_stime)
     return {"seconds": took, "processor_seconds": spent, "rss_mib": peak / (1 << 20)}
-
-
-def _reaped() -> float:
-    """Processor seconds of all children that have ended and been waited for, and of theirs."""
-    user, system, *_ = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return user + system
 
 
 def _watched(process: subprocess.Popen[bytes]) -> tuple[float, int]:

@@ -206,9 +206,6 @@ def idle(setting: Setting) -> Parts:
     yield from pending.sized("nothing due", TIMERS, measured, [], interpreted=False)
 
 
-BENCHMARKS = (timers, sessions, idle)
-
-
 def _delays(choice: random.Random, count: int) -> list[float]:
     return [choice.uniform(SHORTEST, LONGEST) for _ in range(count)]
 

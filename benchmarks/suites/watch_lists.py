@@ -40,9 +40,6 @@ def watch_lists(setting: Setting) -> Parts:
         yield Case(section, f"chunks of {length}", measured, "interpreted")
 
 
-BENCHMARKS = (watch_lists,)
-
-
 def measure(waits: int, keys: int, length: int) -> Sample:
     """Microseconds to park and complete an operation, in both orders; bytes of a pending one."""
     with patch.object(purgatory._core.watchers, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():

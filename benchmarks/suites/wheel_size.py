@@ -42,9 +42,6 @@ def wheel_size(setting: Setting) -> Parts:
         yield Case("wheel size", str(size), partial(measure, size, setting.sizes[0]), setting.builds[0])
 
 
-BENCHMARKS = (wheel_size,)
-
-
 def measure(size: int, count: int) -> Sample:
     """Microseconds per task of each kind of work."""
     choice = random.Random(1)

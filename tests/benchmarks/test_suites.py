@@ -22,7 +22,6 @@ from benchmarks.suites.load import (
     Plan,
     curves,
     finished,
-    kafka_jvm,
     kept_up_to,
     saturated,
     saturated_at,
@@ -113,7 +112,7 @@ def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pyt
     def missing() -> None:
         raise RuntimeError("java is not installed")
 
-    monkeypatch.setattr(kafka_jvm, "java_command", missing)
+    monkeypatch.setattr(load, "java_command", missing)
     monkeypatch.setattr(load, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
     setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
     console = Console(width=100, highlight=False)
@@ -203,7 +202,7 @@ def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_
 ) -> None:
     with (
         pytest.raises(RuntimeError, match="did not start"),
-        processes.started("benchmarks.suites.longpoll.server", "hope", "asyncio"),
+        processes.started("benchmarks.suites.longpoll", "hope", "asyncio"),
     ):
         pass
     assert "KeyError: 'hope'" in capfd.readouterr().err

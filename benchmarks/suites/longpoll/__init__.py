@@ -1,7 +1,7 @@
 """Ten thousand long polls on one server, beside the usual way.
 
-One small ASGI application on uvicorn (`server`), in a process of its own, for every way of waiting (`ways`);
-only the waiting differs. The usual way is an `asyncio.Condition` for each topic and `asyncio.wait_for`. The
+One small ASGI application on uvicorn (`server`), in a process of its own, for every way of waiting; only the
+waiting differs. The usual way is an `asyncio.Condition` for each topic and `asyncio.wait_for`. The
 clients are raw sockets in the process that measures. There are three benchmarks: one record wakes all polls
 (`wake-all`), it wakes the one poll of its topic among as many topics (`wake-topic`), or the one client it is
 for among all that poll the same topic (`wake-client`).
@@ -31,12 +31,12 @@ from benchmarks.harness.benchmark import (
     Table,
     benchmark,
     medians,
-    percentile,
+    percentiles,
     spreads,
 )
 from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.processes import allow_open_files, resident_bytes, started
-from benchmarks.suites.longpoll.ways import SECTIONS
+from benchmarks.suites.longpoll.server import SECTIONS
 
 # Open files of a process that are no clients.
 OTHERS = 200
@@ -113,11 +113,9 @@ async def measure_all(clients: Clients) -> Sample:
         (end["processor_seconds"] - start["processor_seconds"]) / polls * 1e6
         for start, end in itertools.pairwise((idle, parked, after, answered))
     )
-    latencies = sorted((at - began) * 1e3 for _, at in woken)
     return {
         "processor_us": wake,
-        "p50_ms": percentile(latencies, 50),
-        "p99_ms": percentile(latencies, 99),
+        **percentiles((at - began) * 1e3 for _, at in woken),
         "stall_ms": after["stall_ms"],
         "poll_kib": (waiting - connected_bytes) / polls / 1024,
         "connection_kib": (connected_bytes - clients.bytes_alone) / polls / 1024,
@@ -159,9 +157,6 @@ def one_by_one(setting: Setting, title: str, most: int, *, alone: bool) -> Parts
     yield from cases(setting, partial(measure_one, records=records, alone=alone))
 
 
-BENCHMARKS = (wake_all, wake_topic, wake_client)
-
-
 async def measure_one(clients: Clients, records: int, *, alone: bool) -> Sample:
     """Records for one client of one topic, or to topics of one poll. RuntimeError when others are woken."""
     polls = len(clients.polling)
@@ -185,40 +180,34 @@ async def measure_one(clients: Clients, records: int, *, alone: bool) -> Sample:
     woken = sum(answer.done() for answer in answers)
     if woken:
         raise RuntimeError(f"{woken} clients were woken that no record was for")
-    latencies.sort()
     return {
         "processor_us": (after["processor_seconds"] - before["processor_seconds"]) / records * 1e6,
-        "p50_ms": percentile(latencies, 50),
-        "p99_ms": percentile(latencies, 99),
+        **percentiles(latencies),
         "looks": (after["looks"] - before["looks"]) / records,
     }
 
 
-def cases(setting: Setting, measure: Callable[[Clients], Coroutine[Any, Any, Sample]]) -> Iterator[Case]:
+def cases(setting: Setting, measure: Measure) -> Iterator[Case]:
     """All ways, in sections by what they do when a client leaves."""
     for section, ways in SECTIONS.items():
         for name, way in ways.items():
             yield Case(section, name, partial(on_server, setting, way.__name__, measure))
 
 
-def on_server(
-    setting: Setting, way: str, measure: Callable[[Clients], Coroutine[Any, Any, Sample]]
-) -> Sample:
+def on_server(setting: Setting, way: str, measure: Measure) -> Sample:
     """Measure a way on a new server."""
     polls = setting.sizes[0]
     allow_open_files(polls + OTHERS)
     # The server is killed at the end: otherwise it would wait for the polls. The collector's pauses of this
     # process would count as the server's latency.
     with (
-        started("benchmarks.suites.longpoll.server", way, setting.loop, kill=True) as (line, process_id),
+        started("benchmarks.suites.longpoll", way, setting.loop, kill=True) as (line, process_id),
         CollectorSetting.OFF.applied(),
     ):
         return event_loop.run(setting.loop, connect, line, process_id, polls, measure)
 
 
-async def connect(
-    line: str, process_id: int, polls: int, measure: Callable[[Clients], Coroutine[Any, Any, Sample]]
-) -> Sample:
+async def connect(line: str, process_id: int, polls: int, measure: Measure) -> Sample:
     """Connect so many clients to the server that printed this line, and measure."""
     host, port = line.split()
     await asyncio.sleep(SETTLED)
@@ -266,6 +255,9 @@ class Clients:
         figures: dict[str, float]
         figures, _ = await self.poster.ask(_request("POST" if watch else "GET", "/figures"))
         return figures
+
+
+Measure = Callable[[Clients], Coroutine[Any, Any, Sample]]
 
 
 class Connection(asyncio.Protocol):

@@ -1,4 +1,4 @@
-"""The server: ``python -m benchmarks.suites.longpoll.server WAY LOOP``. Only the way to wait differs.
+"""The server: ``python -m benchmarks.suites.longpoll WAY LOOP``. Only the way to wait for news differs.
 
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
 /topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
@@ -7,23 +7,186 @@ its loop was held since ``POST /figures``, which does the same and begins to wat
 
 import asyncio
 import json
-import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
 import uvicorn
 
-from benchmarks.harness import event_loop
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
-from benchmarks.suites.longpoll.ways import WAYS, Counts, Topic, Way
-from purgatory.web import ClientDisconnected
+from purgatory import DelayedOperation, Purgatory
+from purgatory.web import ClientDisconnected, poll
 from purgatory.web.long_poll import Receive
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.
 BACKLOG = 4096
+# Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
+# as long as the completion.
+SLICE = 0.0005
+
+
+@dataclass(slots=True)
+class Counts:
+    # How often a poll has looked whether there are records for it.
+    looks: int = 0
+    # The polls that wait now.
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class Topic:
+    """A log of records, each for all clients or for one. `has_news` is O(1)."""
+
+    name: str
+    counts: Counts
+    records: list[tuple[str | None, str]] = field(default_factory=list)
+    # The ends of the log behind the last record for all clients, and behind the last for each client.
+    newest: int = 0
+    newest_for: dict[str, int] = field(default_factory=dict)
+
+    def append(self, value: str, to: str | None) -> None:
+        self.records.append((to, value))
+        if to is None:
+            self.newest = len(self.records)
+        else:
+            self.newest_for[to] = len(self.records)
+
+    def has_news(self, client: str, offset: int) -> bool:
+        """Whether there is a record for this client from `offset` on."""
+        self.counts.looks += 1
+        return self.newest > offset or self.newest_for.get(client, 0) > offset
+
+    def news(self, client: str, offset: int) -> list[str]:
+        return [value for to, value in self.records[offset:] if to is None or to == client]
+
+
+class DelayedPoll(DelayedOperation[None]):
+    __slots__ = ("_client", "_offset", "_topic")
+
+    def __init__(self, topic: Topic, client: str, offset: int, timeout: float) -> None:
+        super().__init__(timeout)
+        self._topic = topic
+        self._client = client
+        self._offset = offset
+
+    def try_complete(self) -> bool:
+        return self._topic.has_news(self._client, self._offset) and self.force_complete()
+
+    @property
+    def watched(self) -> tuple[Hashable, ...]:
+        """The topic's key, and the key of the records for this client alone."""
+        return self._topic.name, (self._topic.name, self._client)
+
+
+class InPurgatory:
+    """An awaited operation for each poll. Made on the running loop."""
+
+    def __init__(self) -> None:
+        self.polls = Purgatory("polls", slice_seconds=SLICE)
+        self.polls.start()
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        await self.polls.try_complete_else_watch(delayed, delayed.watched)
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        if to is None:
+            await self.polls.sweep(topic.name)
+        else:
+            self.polls.check_and_complete((topic.name, to))
+
+
+class InPurgatoryUntilLeft(InPurgatory):
+    """The same with `purgatory.web.poll`, which withdraws the operation when the client leaves."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        await poll(receive, self.polls, delayed, delayed.watched)
+
+
+class OnCondition:
+    """The usual way: a condition for each topic, and a timeout around it."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, asyncio.Condition] = defaultdict(asyncio.Condition)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news(topic, client, offset), seconds)
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            changed.notify_all()
+
+    async def _news(self, topic: Topic, client: str, offset: int) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            await changed.wait_for(lambda: topic.has_news(client, offset))
+
+
+class OnConditionUntilLeft(OnCondition):
+    """The same, with a second task that listens to the client."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        waiting = asyncio.ensure_future(super().wait(topic, client, offset, seconds, receive))
+        leaving = asyncio.ensure_future(_left(receive))
+        done, others = await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            task.cancel()
+        if waiting not in done:
+            raise ClientDisconnected("the client has left")
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class OnFuture:
+    """The floor: a future, and nothing that ever times out. A poll does not look whether there is news."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        if not topic.has_news(client, offset):
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[topic.name].append(future)
+            self._waiting[topic.name, client].append(future)
+            await future
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        for future in self._waiting.pop(topic.name if to is None else (topic.name, to), ()):
+            if not future.done():
+                future.set_result(None)
+
+
+Way = InPurgatory | OnCondition | OnFuture
+"""How all requests of a server wait.
+
+`wait` returns when there is news for the client, or the time is over. Raises ClientDisconnected. `notify`
+wakes the polls that one more record is for: those of one client, or all.
+"""
+
+SECTIONS: dict[str, dict[str, type[Way]]] = {
+    "does not notice that a client leaves": {
+        "purgatory": InPurgatory,
+        "Condition + wait_for": OnCondition,
+        "a future, no timeout (floor)": OnFuture,
+    },
+    "withdraws the poll of a client that leaves": {
+        "purgatory.web.poll": InPurgatoryUntilLeft,
+        "Condition + wait_for + task": OnConditionUntilLeft,
+    },
+}
+# By their names on the server's command line.
+WAYS = {way.__name__: way for ways in SECTIONS.values() for way in ways.values()}
 
 
 class Application:
@@ -102,7 +265,3 @@ async def serve(way: str) -> None:
     listening.listen(BACKLOG)
     print(*listening.getsockname(), flush=True)
     await uvicorn.Server(config).serve([listening])
-
-
-if __name__ == "__main__":
-    event_loop.run(sys.argv[2], serve, sys.argv[1])

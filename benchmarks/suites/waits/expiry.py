@@ -4,13 +4,12 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import product, repeat
 from typing import Any
 
 from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
-from benchmarks.designs.alternative import TIMEOUT, TURNS_TO_PARK, Style, Tally, WaitAlternative, targets
+from benchmarks.designs.alternative import CALLBACK, TIMEOUT, TURNS_TO_PARK, Tally, WaitAlternative, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
@@ -46,10 +45,10 @@ def expiry(setting: Setting) -> Parts:
         style = alternatives[0].style
         suffix = "" if collector is advised else f", {collector.value}"
         yield from setting.cases(
-            f"{style.value}{suffix}, n = {size:,}",
+            f"{style}{suffix}, n = {size:,}",
             alternatives,
             partial(lateness, setting, size, collector),
-            interpreted=style is Style.CALLBACK,
+            interpreted=style == CALLBACK,
         )
 
 
@@ -99,8 +98,8 @@ def lateness(
 ) -> Sample:
     """Lateness in milliseconds, the loop's worst stall, and the rate of expirations."""
     offsets = [setting.seconds * count / size for count in range(size)]
-    expiration = let_expire(setting.loop, alternative, offsets, collector, Lateness)
-    late = expiration.tally.lateness
+    tally, heartbeat, pauses, seconds = let_expire(setting, alternative, offsets, collector, Lateness)
+    late = tally.lateness
     hundredths = statistics.quantiles(late, n=100)
     return {
         "late_p50_ms": hundredths[49] * 1e3,
@@ -108,9 +107,9 @@ def lateness(
         "late_max_ms": max(late) * 1e3,
         # Negative when a wait expired before its deadline.
         "late_min_ms": min(late) * 1e3,
-        "stall_ms": expiration.heartbeat.worst * 1e3,
-        "collector_ms": expiration.pauses.total * 1e3,
-        "expired_per_s": size / expiration.seconds,
+        "stall_ms": heartbeat.worst * 1e3,
+        "collector_ms": pauses.total * 1e3,
+        "expired_per_s": size / seconds,
     }
 
 
@@ -118,51 +117,46 @@ def stalls(
     setting: Setting, size: int, collector: CollectorSetting, alternative: type[WaitAlternative]
 ) -> Sample:
     """Stalls and pauses in milliseconds, the time to drain in microseconds per timeout and as a rate."""
-    expiration = let_expire(setting.loop, alternative, [0.0] * size, collector, lambda _: Tally())
-    heartbeat, pauses = expiration.heartbeat, expiration.pauses
+    at_once = [0.0] * size
+    _, heartbeat, pauses, seconds = let_expire(setting, alternative, at_once, collector, lambda _: Tally())
     return {
         "stall_ms": heartbeat.worst * 1e3,
         "stall_apart_ms": heartbeat.worst_apart * 1e3,
         "stall_busy_ms": heartbeat.worst_busy * 1e3,
-        "drain_us": expiration.seconds / size * 1e6,
-        "expired_per_s": size / expiration.seconds,
+        "drain_us": seconds / size * 1e6,
+        "expired_per_s": size / seconds,
         "pause_longest_ms": pauses.longest * 1e3,
         "pause_total_ms": pauses.total * 1e3,
     }
 
 
-@dataclass
-class Expiration:
-    """The observations while everything expired."""
+# The tally, and what was seen from the first deadline until nothing was left, which took so many seconds.
+Observed = tuple[Any, Heartbeat, CollectorPauses, float]
 
-    tally: Any
-    # Above 0 when the first deadline came so many seconds before all were parked: then nothing is observed.
-    missed: float = 0.0
-    heartbeat: Heartbeat = field(default_factory=Heartbeat)
-    pauses: CollectorPauses = field(default_factory=CollectorPauses)
-    # From the first deadline until nothing was left.
-    seconds: float = 0.0
+
+class TooLate(Exception):
+    """The first deadline came so many seconds before all were parked."""
 
 
 def let_expire(
-    loop: str,
+    setting: Setting,
     alternative: type[WaitAlternative],
     offsets: Sequence[float],
     collector: CollectorSetting,
     tally_for: Callable[[Sequence[float]], Tally],
-) -> Expiration:
+) -> Observed:
     """Let one wait for each offset expire, ten on a key, at the first deadline plus its offset in seconds.
 
     `tally_for` makes the tally from the deadlines, in time.monotonic().
     """
     with collector.applied():
-        lead = run(loop, _estimate, alternative, len(offsets))
+        lead = run(setting.loop, _estimate, alternative, len(offsets))
     while True:
-        with collector.applied():
-            expiration = run(loop, _attempt, alternative, offsets, collector, lead, tally_for)
-        if expiration.missed <= 0:
-            return expiration
-        lead = 2 * (lead + expiration.missed)
+        try:
+            with collector.applied():
+                return run(setting.loop, _attempt, alternative, offsets, collector, lead, tally_for)
+        except TooLate as late:
+            lead = 2 * (lead + late.args[0])
 
 
 async def _estimate(alternative_type: type[WaitAlternative], waits: int) -> float:
@@ -184,27 +178,27 @@ async def _attempt(
     collector: CollectorSetting,
     lead: float,
     tally_for: Callable[[Sequence[float]], Tally],
-) -> Expiration:
+) -> Observed:
     watched = targets(len(offsets), 1)
     first = time.monotonic() + lead
     deadlines = [first + offset for offset in offsets]
-    expiration = Expiration(tally := tally_for(deadlines))
+    tally, heartbeat, pauses = tally_for(deadlines), Heartbeat(), CollectorPauses()
     async with alternative_type(tally) as alternative:
         alternative.park(range(len(deadlines)), watched, _timeouts(deadlines, collector))
         await turns(TURNS_TO_PARK)
         if collector is not CollectorSetting.OFF:
             gc.enable()
-        expiration.missed = time.monotonic() - first
-        if expiration.missed > 0:
+        missed = time.monotonic() - first
+        if missed > 0:
             # Tasks that are abandoned here would complain when the loop is closed.
             alternative.loop.set_exception_handler(lambda _loop, _context: None)
-            return expiration
-        with expiration.pauses.watched():
-            await expiration.heartbeat.until(lambda: tally.expired == len(deadlines), expiration.pauses)
-        expiration.seconds = time.monotonic() - first
+            raise TooLate(missed)
+        with pauses.watched():
+            await heartbeat.until(lambda: tally.expired == len(deadlines), pauses)
+        seconds = time.monotonic() - first
     if tally.completed:
         raise AssertionError(f"{alternative.name}: {tally.completed} waits completed instead of expiring")
-    return expiration
+    return tally, heartbeat, pauses, seconds
 
 
 def _timeouts(deadlines: Sequence[float], collector: CollectorSetting) -> Iterator[float]:

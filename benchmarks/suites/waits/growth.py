@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, measure_sizes
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark
 from benchmarks.harness.event_loop import CollectorSetting, run
 from purgatory import DelayedOperation, Purgatory
 
@@ -36,8 +36,6 @@ class Satisfied:
 
 
 class GrowthWait(DelayedOperation[None]):
-    """The operation that watches the key."""
-
     __slots__ = ("number", "satisfied")
 
     def __init__(self, number: int, satisfied: Satisfied) -> None:
@@ -137,7 +135,7 @@ def measure(setting: Setting, fill: Fill) -> Sample:
 
     # The collector's work grows with the number of waits, too, and would be taken for the container's.
     with CollectorSetting.OFF.applied():
-        return measure_sizes(setting.sizes, once, ("head", "random", "few"), setting.times // 5)
+        return at_sizes(setting.sizes, once, ("head", "random", "few"), setting.times // 5)
 
 
 def _from_the_head(fill: Fill, length: int) -> tuple[float, float]:
@@ -167,7 +165,6 @@ def _in_random_order(fill: Fill, length: int) -> float:
 
 
 def _complete(waits: Iterable[Any]) -> float:
-    """Microseconds for each."""
     completed = 0
     start = time.process_time()
     for wait in waits:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.callback_dict import DictAndCallAt, Waiter
+from benchmarks.designs.callbacks import DictAndCallAt, Waiter
 from benchmarks.designs.timers import LazyHeap, TickerWheel
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recorded import Recorded

@@ -18,9 +18,9 @@ from benchmarks.harness.benchmark import (
     Sample,
     Setting,
     Table,
+    at_sizes,
     benchmark,
-    measure_sizes,
-    percentile,
+    percentiles,
 )
 from benchmarks.harness.report.site import (
     growths,
@@ -76,8 +76,8 @@ def test_a_spread_is_median_minimum_and_maximum_and_percentiles_are_measured_fig
     assert tables.spread([3.0, 1.0, 2.0, 10.0]) == "2.50 (1.00-10.0)"
     assert (tables.spread([3.0]), tables.spread([])) == ("3.00", "-")
     ascending = [float(n) for n in range(1, 101)]
-    assert (percentile(ascending, 50), percentile(ascending, 99)) == (50, 99)
-    assert percentile([3.0], 50) == percentile([3.0], 99) == 3
+    assert percentiles(reversed(ascending)) == {"p50_ms": 50, "p99_ms": 99}
+    assert percentiles([3.0], "late_") == {"late_p50_ms": 3, "late_p99_ms": 3}
 
 
 def test_figures_have_three_digits_or_all_before_the_point() -> None:
@@ -92,10 +92,10 @@ def test_growth_is_from_the_smallest_to_the_largest_size_and_small_sizes_count_w
         measured.append(size)
         return {"us": size / 10 + (len(measured) - 1) * (size == 20)}
 
-    sample = measure_sizes((40, 20, 80), measure, growing=("us",), at_least=60)
+    sample = at_sizes((40, 20, 80), measure, growing=("us",), at_least=60)
     assert measured == [20, 20, 20, 40, 80]
     assert sample == {"us_20": 3.0, "us_40": 4.0, "us_80": 8.0, "us_growth": pytest.approx(8 / 3)}
-    assert measure_sizes((40, 80), measure, growing=("us",), at_most=40) == {"us_40": 4.0}
+    assert at_sizes((40, 80), measure, growing=("us",), at_most=40) == {"us_40": 4.0}
 
 
 def test_the_first_size_is_the_first_column_and_the_others_ascend() -> None:

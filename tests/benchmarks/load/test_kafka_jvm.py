@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.suites.load import DISTRIBUTIONS, Plan
-from benchmarks.suites.load.kafka_jvm import INTEGRITY, java_command, libraries, measure, parse
+from benchmarks.suites.load import (
+    DISTRIBUTIONS,
+    INTEGRITY,
+    Plan,
+    java_command,
+    libraries,
+    measure_jvm,
+    parse_jvm,
+)
 
 # As it was printed for 300,000 requests at 100,000/s.
 OUTPUT = """\
@@ -41,7 +48,7 @@ def bin_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_its_line_of_figures_is_read() -> None:
-    measured = parse(OUTPUT, 300_000)
+    measured = parse_jvm(OUTPUT, 300_000)
     # 3,026 ms instead of 3,025.
     behind = pytest.approx(1.0, abs=0.01)
     assert measured == {"achieved": 99140.779907, "behind_ms": behind, "sent": 300_000, "cpu_seconds": 2.18}
@@ -62,15 +69,15 @@ def test_another_output_is_refused_and_shown(output: str) -> None:
     with pytest.raises(
         RuntimeError, match=r"kafka\.TestPurgatoryPerformance printed something unknown"
     ) as error:
-        parse(output, 300_000)
+        parse_jvm(output, 300_000)
     assert output in str(error.value)
 
 
 def test_it_gets_the_load_as_options_with_requests_for_three_seconds_at_least(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(OUTPUT)
     java = program(tmp_path, "java", f'echo "$@" > {tmp_path}/arguments; cat {tmp_path}/output')
-    measured = measure([str(java), "-cp", "jars"], PLAN, tmp_path)
-    assert measured == parse(OUTPUT, 300_000)
+    measured = measure_jvm([str(java), "-cp", "jars"], PLAN, tmp_path)
+    assert measured == parse_jvm(OUTPUT, 300_000)
     assert (tmp_path / "arguments").read_text() == (
         "-cp jars kafka.TestPurgatoryPerformance --num 300000 --rate 100000 --keys 3 --pct50 20 --pct75 60 "
         "--timeout 200 --size 0\n"

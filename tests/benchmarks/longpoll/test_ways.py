@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.suites.longpoll.ways import (
+from benchmarks.suites.longpoll.server import (
     SECTIONS,
     WAYS,
     Counts,

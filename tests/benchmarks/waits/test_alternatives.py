@@ -12,18 +12,17 @@ from benchmarks.designs import KAFKAS, OLDER_DESIGNS
 from benchmarks.designs.alternative import (
     TURNS_TO_COMPLETE,
     TURNS_TO_PARK,
-    RoundTripAlternative,
+    RoundTrips,
     Tally,
     WaitAlternative,
     signals,
     targets,
 )
-from benchmarks.designs.callback_dict import DictAndCallAt
-from benchmarks.designs.callbacks import BareCallback
+from benchmarks.designs.callbacks import BareCallback, DictAndCallAt
 from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback
 from benchmarks.designs.tasks import BareFuture
 from benchmarks.harness.event_loop import turns
-from benchmarks.suites.waits.keys import ONE_KEY, ROUND_TRIPS, THREE_KEYS
+from benchmarks.suites.waits import ONE_KEY, ROUND_TRIPS, THREE_KEYS
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
@@ -74,7 +73,7 @@ async def test_every_wait_is_completed_by_a_signal_or_expires_at_its_time(
 
 @each_round_trip
 async def test_many_waits_on_random_keys_end_once(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     timeouts = [0.005 * (1 + request % 20) for request in range(2_000)]
@@ -98,7 +97,7 @@ async def test_many_waits_on_random_keys_end_once(
 
 @pytest.mark.parametrize("alternative_type", [PurgatoryCallback, *OLDER_DESIGNS, DictAndCallAt])
 async def test_a_signal_completes_nothing_as_long_as_the_condition_does_not_hold(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = Tally()
     async with alternative_type(tally) as alternative:
@@ -112,7 +111,7 @@ async def test_a_signal_completes_nothing_as_long_as_the_condition_does_not_hold
 
 @each_round_trip
 async def test_a_turnover_holds_what_is_outstanding_and_kafkas_also_completed_waits_until_a_purge(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     distinct = [(key, key + 1, key + 2) for key in range(0, 6_000, 3)]
     async with alternative_type(Tally()) as alternative:
@@ -129,7 +128,7 @@ async def test_a_turnover_holds_what_is_outstanding_and_kafkas_also_completed_wa
 
 @each_round_trip
 async def test_nothing_runs_after_the_end(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = Tally()
     tasks = asyncio.all_tasks()
