@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run the suites named on the command line, or draw the report. Ends the program when that fails."""
     try:
         if arguments[:1] == ["report"]:
-            from benchmarks.harness.report.site import main as report
+            from benchmarks.harness.report import main as report
 
             report(arguments[1:])
         else:

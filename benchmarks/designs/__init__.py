@@ -8,11 +8,10 @@ The older designs are written as one would write them in Python for use: slots, 
 layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.
 """
 
-from benchmarks.designs.alternative import RoundTrips
 from benchmarks.designs.callbacks import DictAndLazyHeap, DictAndTickerWheel
 from benchmarks.designs.kafka_08 import Kafka08
 from benchmarks.designs.kafka_today import KafkaToday
 
-KAFKAS: tuple[type[RoundTrips], ...] = (KafkaToday, Kafka08)
+KAFKAS = (KafkaToday, Kafka08)
 # The dict over call_at is left out: the plain callbacks do the same, with a little less work.
-OLDER_DESIGNS: tuple[type[RoundTrips], ...] = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)
+OLDER_DESIGNS = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)

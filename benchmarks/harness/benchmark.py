@@ -44,7 +44,6 @@ def medians(size: int | None = None, /, **headings: str) -> tuple[Column, ...]:
 
 
 def at(metric: str, size: int | None) -> str:
-    """The metric's name at one size."""
     return metric if size is None else f"{metric}_{size}"
 
 

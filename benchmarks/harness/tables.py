@@ -53,7 +53,6 @@ def rows(
 
 
 def new_grid(title: str) -> Grid:
-    """A table with its title and a first column for names."""
     grid = Grid(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0, min_width=80
     )

@@ -33,16 +33,12 @@ PARTITIONS = 4
 TOPIC = "benchmark"
 # Milliseconds: the clients' default, and so short that continuous polling would do as well.
 MAX_WAITS = (500, 5)
-# Seconds in which a consumer that has a record asks for the next.
-POLLING_AGAIN = 0.01
 # Bytes of a record.
 RECORD_BYTES = (100, 1000)
 # Records between two polls for delivery reports.
 BATCH = 1000
 # Seconds for a step that should take no time.
 PATIENCE = 60.0
-# Warnings and worse: not the notice that it is a mock cluster.
-LOG_LEVEL = 4
 _ADDRESS = "bootstrap.servers="
 
 CLUSTERS = {
@@ -75,7 +71,8 @@ def measure_wake(name: str, max_wait: int, wakes: int) -> Sample:
         with closing(Consumer({**client_settings, **settings})) as consumer:
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
             for number in range(1 + wakes):
-                time.sleep(POLLING_AGAIN + moments.uniform(0, max_wait / 1000))
+                # A consumer that has a record asks for the next within 10 ms.
+                time.sleep(0.01 + moments.uniform(0, max_wait / 1000))
                 value = b"%d" % number
                 began = time.perf_counter()
                 producer.produce(TOPIC, value, partition=0)
@@ -177,7 +174,8 @@ def _has_leaders(client: Producer) -> bool:
 
 def main() -> None:
     """Print the address of a mock cluster, as the example broker does, and serve until terminated."""
-    host = Producer({"test.mock.num.brokers": BROKERS, "log_level": LOG_LEVEL})
+    # It logs warnings and worse: not the notice that it is a mock cluster.
+    host = Producer({"test.mock.num.brokers": BROKERS, "log_level": 4})
     found = host.list_topics(timeout=30.0).brokers.values()
     print(f"{_ADDRESS}{','.join(f'{broker.host}:{broker.port}' for broker in found)}", flush=True)
     signal.pause()

@@ -65,8 +65,6 @@ BELOW = {
     **dict.fromkeys(("lateness_p99_us", "tried_p50", "tried_p99"), BIN),
     **dict.fromkeys(("tries_per_operation", "pending_mean"), ROUNDING),
 }
-# Seconds between two looks at the processes.
-EVERY = 0.1
 # Indices of the fields of /proc/PID/stat from the third one on: proc(5).
 STATE, PARENT, SESSION, USER, SYSTEM, VIRTUAL, RESIDENT = 0, 1, 3, 11, 12, 20, 21
 
@@ -237,7 +235,7 @@ def _watched(process: subprocess.Popen[bytes]) -> tuple[float, int]:
         peak = max(peak, sum(int(fields[RESIDENT]) for fields in own) * resource.getpagesize())
         if ended and not alive:
             return sum(spent.values()) / os.sysconf("SC_CLK_TCK"), peak
-        time.sleep(EVERY)
+        time.sleep(0.1)
 
 
 def _processes(session: int) -> Mapping[int, Sequence[str]]:

@@ -34,8 +34,6 @@ BATCH = 128
 PAUSE = 0.001
 # Seconds after the last timeout until requests that have not ended are given up.
 PATIENCE = 60.0
-# Seconds between two samples of the process's size.
-SAMPLE_EVERY = 0.02
 
 
 class Generator(Tally):
@@ -239,7 +237,7 @@ async def measure_generator(plan: Plan, clock: Callable[[], float] = time.monoto
 async def sample(sizes: list[int]) -> None:
     """Add the process's bytes in memory every 20 ms, where there is a /proc."""
     while AVAILABLE:
-        await asyncio.sleep(SAMPLE_EVERY)
+        await asyncio.sleep(0.02)
         sizes.append(resident_bytes("self"))
 
 

@@ -38,16 +38,10 @@ from benchmarks.harness.event_loop import CollectorSetting
 from benchmarks.harness.processes import allow_open_files, resident_bytes, started
 from benchmarks.suites.longpoll.server import SECTIONS
 
-# Open files of a process that are no clients.
-OTHERS = 200
 # Seconds for a step that should take no time.
 PATIENCE = 120.0
 # Seconds after which a change shows in the memory.
 SETTLED = 0.5
-# Seconds between two looks whether all polls wait.
-AGAIN = 0.05
-# The timeout of a poll in seconds, longer than any measurement.
-WAIT = 600
 # The records of one measurement in a quick and in a full run, and of one that the usual way shows to all
 # clients.
 RECORDS = (500, 2000)
@@ -197,7 +191,8 @@ def cases(setting: Setting, measure: Measure) -> Iterator[Case]:
 def on_server(setting: Setting, way: str, measure: Measure) -> Sample:
     """Measure a way on a new server."""
     polls = setting.sizes[0]
-    allow_open_files(polls + OTHERS)
+    # Some files of a process are no clients.
+    allow_open_files(polls + 200)
     # The server is killed at the end: otherwise it would wait for the polls. The collector's pauses of this
     # process would count as the server's latency.
     with (
@@ -236,7 +231,8 @@ class Clients:
     polling: Sequence[Connection]
 
     def poll(self, number: int, topic: str, offset: int = 0) -> asyncio.Future[Answer]:
-        target = f"/topics/{topic}?client={number}&offset={offset}&wait={WAIT}"
+        # It waits longer than any measurement.
+        target = f"/topics/{topic}?client={number}&offset={offset}&wait=600"
         return self.polling[number].ask(_request("GET", target))
 
     async def post(self, topic: str, value: str, to: int | None = None) -> None:
@@ -248,13 +244,12 @@ class Clients:
         """Return when all clients wait. Raises TimeoutError when they do not in time."""
         async with asyncio.timeout(PATIENCE):
             while (await self.figures())["waiting"] < len(self.polling):  # noqa: ASYNC110  # asks the server
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(0.05)
 
     async def figures(self, *, watch: bool = False) -> dict[str, float]:
         """The server's figures. Have it `watch` its loop until they are asked for again."""
-        figures: dict[str, float]
         figures, _ = await self.poster.ask(_request("POST" if watch else "GET", "/figures"))
-        return figures
+        return dict(figures)
 
 
 Measure = Callable[[Clients], Coroutine[Any, Any, Sample]]

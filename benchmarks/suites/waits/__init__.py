@@ -47,11 +47,7 @@ THREE_KEYS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS,
     PurgatoryTask, tasks.SharedFuture, tasks.WaitFirstOfEvents, tasks.BareFuture,
 )  # fmt: skip
-ROUND_TRIPS: tuple[type[RoundTrips], ...] = (
-    PurgatoryCallback,
-    callbacks.SeveralKeysTimedCallback,
-    *OLDER_DESIGNS,
-)
+ROUND_TRIPS = (PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS)
 # The designs that look at a condition before they complete anything.
 CHECKED: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, *KAFKAS, callbacks.DictAndCallAt)
 FULL = (100_000, 10_000, 1_000_000)
@@ -233,7 +229,6 @@ def measure_checks(setting: Setting, alternative: type[WaitAlternative], pending
 async def _checked(
     alternative_type: type[WaitAlternative], pending: int, per_key: int, times: int
 ) -> tuple[float, float]:
-    """Microseconds for each wait that is tried, and for each key without watchers."""
     watched = signals(pending, 1, per_key)
     tally = Tally()
     async with alternative_type(tally) as alternative:

@@ -22,7 +22,7 @@ from benchmarks.harness.benchmark import (
     benchmark,
     percentiles,
 )
-from benchmarks.harness.report.site import (
+from benchmarks.harness.report import (
     growths,
     ratios_by_section,
     ratios_to_smallest,

@@ -12,7 +12,7 @@ from benchmarks import command
 from benchmarks.harness import record
 from benchmarks.harness.benchmark import Result, Row, Setting, Table
 from benchmarks.harness.processes import COMPILED, ROOT, environment
-from benchmarks.harness.report.site import main, site
+from benchmarks.harness.report import main, site
 from benchmarks.suites.load import COLUMNS, GENERATOR
 from tests.benchmarks.harness.test_figures import MEASURED
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.harness import record, tables
 from benchmarks.harness.benchmark import Column, Result, Row, Table
+from benchmarks.harness.charts import Lines, Panel, bar_chart, line_chart
 from benchmarks.harness.record import Run
-from benchmarks.harness.report.charts import Lines, Panel, bar_chart, line_chart
 from benchmarks.suites.load import curves, kept_up_to, saturated, saturated_at, target
 
 INTRODUCTION = """\
@@ -65,8 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="a run that the benchmarks wrote with --json")
-    into = Path("docs/benchmarks")
-    add("--into", type=Path, default=into, metavar="DIRECTORY", help="default: %(default)s")
+    add("--into", type=Path, default="docs/benchmarks", metavar="DIRECTORY", help="default: %(default)s")
     options = parser.parse_args(arguments)
     files = site({file: record.read(file) for file in options.files})
     for path, text in files.items():
