@@ -157,19 +157,20 @@ def running(name: str) -> Iterator[tuple[int, dict[str, Any]]]:
             "socket.nagle.disable": True,
             "log_level": 0,
         }
-        client, deadline = Producer(settings), time.monotonic() + PATIENCE
-        # This creates the topic.
-        while not _has_leaders(client):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{TOPIC} has no leaders")
-            time.sleep(0.01)
+        _wait_for_leaders(Producer(settings))
         yield process_id, settings
 
 
-def _has_leaders(client: Producer) -> bool:
-    cluster = client.list_topics(TOPIC, PATIENCE)
-    partitions = cluster.topics[TOPIC].partitions.values()
-    return len(partitions) == PARTITIONS and all(each.leader in cluster.brokers for each in partitions)
+def _wait_for_leaders(client: Producer) -> None:
+    """Create the topic, and return when all of its partitions have leaders."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        cluster = client.list_topics(TOPIC, PATIENCE)
+        partitions = cluster.topics[TOPIC].partitions.values()
+        if len(partitions) == PARTITIONS and all(each.leader in cluster.brokers for each in partitions):
+            return
+        time.sleep(0.01)
+    raise RuntimeError(f"{TOPIC} has no leaders")
 
 
 def main() -> None:
