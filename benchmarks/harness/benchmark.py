@@ -65,7 +65,7 @@ class Setting:
     builds: Sequence[Build] = ("compiled", "interpreted")
     # All sizes and cases, which takes several times as long.
     full: bool = False
-    # In place of a benchmark's own sizes, which a benchmark finds here. Ratios are at the first one.
+    # Those of the command line; in a benchmark, those that it measures. Ratios are at the first one.
     sizes: Sequence[int] = ()
     # The iterations within one measurement of something very short.
     times: int = 100_000
@@ -181,7 +181,7 @@ def benchmark(
 
 
 def benchmarks_of(suite: str) -> Mapping[str, Benchmark]:
-    """The benchmarks of a suite's module, or of its BENCHMARKS. None where it measures in its own way."""
+    """The benchmarks in a suite's module, by name, in the order of BENCHMARKS where it has that."""
     module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
     found = getattr(module, "BENCHMARKS", vars(module).values())
     return {each.name: each for each in found if isinstance(each, Benchmark)}
