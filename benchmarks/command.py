@@ -1,25 +1,24 @@
 """The command: ``python -m benchmarks [SUITE ...]``, or ``python -m benchmarks report RUN.json ...``."""
 
-from __future__ import annotations
-
 import argparse
+import os
+import platform
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from rich.console import Console
+from rich.progress import track
 
-from benchmarks.harness import arguments as types
-from benchmarks.harness import processes, record, tables
-from benchmarks.harness.benchmark import Benchmark, Result
-from benchmarks.harness.builds import available_builds
+from benchmarks.harness import record, tables
+from benchmarks.harness.benchmark import Benchmark, Case, Result, Row, Sample, Setting, benchmarks_of
 from benchmarks.harness.event_loop import LOOPS
-from benchmarks.harness.interleaving import measure_all
-from benchmarks.harness.load_test import LoadTest
-from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.harness.processes import available_builds
 from benchmarks.harness.worker import in_fresh_process
 
 QUICK_REPETITIONS, REPETITIONS = 2, 5
-REPORT = "report"
 SUITES = {
     "waits": "park, complete and expire waits for keys (the default)",
     "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
@@ -34,8 +33,6 @@ SUITES = {
     "watch-lists": "which length of a watch list's chunks is the best",
     "advised-timeouts": "how well the pipeline finds timeouts; prints the tables of docs/timeouts.md",
 }
-# Suites that need to see what other processes use.
-NEED_LINUX = ("broker", "longpoll", "pipeline")
 
 DESCRIPTION = """\
 Measures purgatory beside its alternatives: all in one run, each measurement in a process of its own,
@@ -59,12 +56,23 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the suites named on the command line. Tables are printed, and recorded, one by one."""
-    if arguments[:1] == [REPORT]:
-        from benchmarks.harness.report.site import main as report
+    """Run the suites named on the command line, or draw the report. Ends the program when that fails."""
+    try:
+        if arguments[:1] == ["report"]:
+            from benchmarks.harness.report import main as report
 
-        return report(arguments[1:])
-    options = parse(arguments)
+            report(arguments[1:])
+        else:
+            run_suites(parse(arguments))
+    except (RuntimeError, OSError) as error:
+        raise SystemExit(str(error) or repr(error)) from None
+
+
+def run_suites(options: argparse.Namespace) -> None:
+    """Run the suites. Tables are printed, and recorded, one by one."""
+    if options.json is not None:
+        # A bad path is refused before an hour of measuring.
+        options.json.open("a").close()
     setting = Setting(
         loop=options.loop,
         builds=available_builds(),
@@ -74,36 +82,65 @@ def main(arguments: Sequence[str]) -> None:
         memory=options.memory,
         directory=options.directory,
     )
-    console = tables.new_console()
-    tables.introduce(console, setting.loop, setting.builds, options.repetitions)
-    results: list[Result] = []
-    load: LoadTest | None = None
-    try:
-        for measured in _run(options, setting, console):
-            if isinstance(measured, LoadTest):
-                load = measured
-            else:
-                results.append(measured)
-            if options.json is not None:
-                record.write(options.json, results, load, setting, options.repetitions)
-    except (RuntimeError, OSError) as error:
-        raise SystemExit(str(error) or repr(error)) from None
+    run = record.new_run(setting, options.repetitions)
+    # Without a terminal as wide as the tables need.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else tables.WIDTH)
+    builds = " and ".join(setting.builds)
+    missing = "" if "compiled" in builds else " only (`make build/compiled/.built` builds the compiled core)"
+    console.print(
+        f"purgatory, {builds}{missing}; {setting.loop}; Python {platform.python_version()}; "
+        f"{os.cpu_count()} cores; {options.repetitions} repetitions\n{tables.HOW_TO_READ}\n",
+        width=tables.WIDTH,
+    )
+    for result in _measured(options, setting, console):
+        run.benchmarks.append(result)
+        if options.json is not None:
+            run.write(options.json)
 
 
-def _run(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result | LoadTest]:
-    benchmarks: list[tuple[str, Benchmark]] = []
-    special = []
+def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result]:
     for suite in options.suites:
-        entries = benchmarks_of(suite)
-        names = [name for name in entries if name in options.only or not options.only]
-        benchmarks += [(suite, entries[name].benchmark(setting)) for name in names]
-        if not entries:
-            special.append(import_module(f"benchmarks.suites.{suite.replace('-', '_')}"))
-    for result in measure_all(benchmarks, options.repetitions, console, in_fresh_process(setting)):
-        tables.show(result, console)
-        yield result
-    for module in special:
-        yield from module.run(setting, options.repetitions, console)
+        benchmarks = benchmarks_of(suite)
+        for name, benchmark in benchmarks.items():
+            if name in options.only or not options.only:
+                result = interleave(suite, benchmark, setting, options.repetitions, console)
+                tables.show(result, console)
+                yield result
+        if not benchmarks:
+            module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
+            yield from module.run(setting, options.repetitions, console)
+
+
+def interleave(
+    suite: str, benchmark: Benchmark, setting: Setting, repetitions: int, console: Console
+) -> Result:
+    """Measure every case once, then every case a second time, and so on.
+
+    So a slow spell of the machine falls on all of them. Each round starts with another case: otherwise a case
+    would always follow the same other case. The console shows the summary and, on a terminal, the progress.
+    """
+    summary, cases, shown = benchmark.made(setting)
+    console.print(f"{summary}\n")
+    starts = (repetition % len(cases) for repetition in range(repetitions))
+    turns = [case for start in starts for case in cases[start:] + cases[:start]]
+    samples: dict[Case, list[Sample]] = {case: [] for case in cases}
+    seconds: dict[Case, list[float]] = {case: [] for case in cases}
+    for case in track(turns, "", console=console, transient=True, disable=not console.is_terminal):
+        # Once more takes as long as the last time.
+        if sum(seconds[case] + seconds[case][-1:]) <= benchmark.time_limit or not seconds[case]:
+            start = time.perf_counter()
+            samples[case].append(in_fresh_process(setting, suite, benchmark.name, case))
+            seconds[case].append(time.perf_counter() - start)
+    rows = [Row(case.section, case.name, case.build, taken) for case, taken in samples.items()]
+    return Result(suite, benchmark.name, summary, shown, rows)
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Numbers separated by commas. With fewer than ten there is nothing that could grow."""
+    numbers = tuple(map(int, text.split(",")))
+    if min(numbers) < 10:
+        raise argparse.ArgumentTypeError(f"must be from 10 on, not {text}")
+    return numbers
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -119,44 +156,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("suites", nargs="*", metavar="SUITE", help="what to measure (default: waits)")
     add("--only", nargs="+", default=[], metavar="BENCHMARK", help="these benchmarks of the suites")
     add("--full", action="store_true", help="all sizes and cases, several times as long")
-    add("--repetitions", type=types.whole, metavar="N", help=f"not {QUICK_REPETITIONS} (full: {REPETITIONS})")
-    add(
-        "--sizes",
-        type=types.sizes,
-        default=(),
-        metavar="N,...",
-        help="so many waits, in place of the usual ones",
-    )
-    add(
-        "--seconds",
-        type=types.seconds,
-        default=1.0,
-        metavar="S",
-        help="how long requests arrive or timeouts fall due",
-    )
-    add("--loop", choices=LOOPS, type=types.installed_loop, default="asyncio", help="default: %(default)s")
-    add("--json", type=types.new_file, metavar="FILE", help="also write all figures to FILE")
-    add(
-        "--memory",
-        type=types.memory,
-        default="4g",
-        metavar="SIZE",
-        help="pipeline: Spark's heap, DuckDB's limit",
-    )
-    add(
-        "--directory",
-        type=types.existing_directory,
-        metavar="DIR",
-        help="pipeline: for its files, up to 40 GB",
-    )
+    add("--repetitions", type=int, metavar="N", help=f"not {QUICK_REPETITIONS} (full: {REPETITIONS})")
+    add("--sizes", type=sizes, default=(), metavar="N,...", help="so many waits, not the usual ones")
+    add("--seconds", type=float, default=1.0, metavar="S", help="how long requests come or timeouts expire")
+    add("--loop", choices=LOOPS, default="asyncio", help="default: %(default)s")
+    add("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    add("--memory", default="4g", metavar="SIZE", help="pipeline: Spark's heap, DuckDB's limit")
+    add("--directory", metavar="DIR", help="pipeline: for its files, up to 40 GB")
     options = parser.parse_args(arguments)
     options.suites = list(dict.fromkeys(options.suites)) or ["waits"]
-    options.repetitions = options.repetitions or (REPETITIONS if options.full else QUICK_REPETITIONS)
+    if options.repetitions is None:
+        options.repetitions = REPETITIONS if options.full else QUICK_REPETITIONS
+    if options.repetitions < 1:
+        parser.error("--repetitions must be from 1 on")
+    if not 0.1 <= options.seconds <= 600:
+        parser.error("--seconds must be from 0.1 to 600")
     for suite in options.suites:
         if suite not in SUITES:
             parser.error(f"there is no suite {suite!r}, but {', '.join(SUITES)}")
-        if suite in NEED_LINUX and not processes.AVAILABLE:
-            parser.error(f"{suite} needs Linux, which tells what another process uses")
     known = [name for suite in options.suites for name in benchmarks_of(suite)] if options.only else []
     for name in options.only:
         if name not in known:

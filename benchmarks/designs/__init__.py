@@ -1,9 +1,17 @@
-"""Older designs, as small libraries, to compare with this library's core.
+"""What is measured: the alternatives, behind the interfaces of `alternative` and `timers`.
 
-Timers, all behind the interface of `timer`: `call_at` (one timer of the event loop each), `lazy_heap`,
-`ticker_wheel`, and `kafka_timer`, Kafka's present one. Purgatories: `callback_dict` (code by hand, over any
-of those timers), `kafka_purgatory`, Kafka's present one, and `kafka_08`, the one before.
+`purgatory_waits`, `callbacks` and `tasks` are waits for keys as a user writes them. The others are older
+designs, to compare with this library's core: `timers`, `kafka_today`, Kafka's present timer and purgatory,
+and `kafka_08`, the purgatory before.
 
-Each is written as one would write it in Python for use: slots, no locks, and no unnecessary layers. They
-leave out what a library adds, such as checks of arguments or containing the errors of user code.
+The older designs are written as one would write them in Python for use: slots, no locks, and no unnecessary
+layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.
 """
+
+from benchmarks.designs.callbacks import DictAndLazyHeap, DictAndTickerWheel
+from benchmarks.designs.kafka_08 import Kafka08
+from benchmarks.designs.kafka_today import KafkaToday
+
+KAFKAS = (KafkaToday, Kafka08)
+# The dict over call_at is left out: the plain callbacks do the same, with a little less work.
+OLDER_DESIGNS = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)

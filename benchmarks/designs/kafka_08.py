@@ -4,22 +4,16 @@ After `kafka.server.RequestPurgatory` of 0.8.2. The timing wheel of 0.9 was made
 design note (cwiki.apache.org, "Purgatory Redesign Proposal") says what was wrong with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any
 
-from benchmarks.designs.timer import whole_milliseconds
-
-PURGE_INTERVAL = 1000
-# Seconds for which the JVM's reaper polls its queue before it looks whether to purge.
-POLL = 0.2
-# By how much the loop may wake early: the resolution of its clock, and rounding errors.
-TOLERANCE = 1e-8
+from benchmarks.designs.alternative import Key, RoundTrips, Tally
+from benchmarks.designs.kafka_today import POLL, PURGE_INTERVAL
+from benchmarks.designs.timers import EARLY, whole_milliseconds
 
 
 class DelayedRequest(ABC):
@@ -47,13 +41,30 @@ class DelayedRequest(ABC):
         """Answer the request, whose time was over before it was satisfied."""
 
 
-R = TypeVar("R", bound=DelayedRequest)
+class CountedRequest(DelayedRequest):
+    """A user's request, with two fields of its own."""
+
+    __slots__ = ("request", "tally")
+
+    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
+        super().__init__(timeout)
+        self.request = request
+        self.tally = tally
+
+    def check_satisfied(self) -> bool:
+        return self.tally.ready
+
+    def respond(self) -> None:
+        self.tally.completed += 1
+
+    def expire(self) -> None:
+        self.tally.expire(self.request)
 
 
-class RequestPurgatory(Generic[R]):
-    """Requests by the keys they watch, and a delay queue of them all, between `start` and `close`.
+class Kafka08(RoundTrips):
+    """Requests by the keys they watch, and a delay queue of them all.
 
-    A satisfied request stays on its watch lists until `update` of that key walks over it, and in the delay
+    A satisfied request stays on its watch lists until a check of that key walks over it, and in the delay
     queue until it would have expired. Or until a purge, which walks over all the lists once `purge_interval`
     entries are on them, and over the queue once so many are in that: satisfied ones or not, so that with
     more than that pending each purge is followed by the next. The lists of keys stay for ever.
@@ -64,49 +75,41 @@ class RequestPurgatory(Generic[R]):
     request: so purging costs less here than it did.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, purge_interval: int = PURGE_INTERVAL) -> None:
-        self.loop = loop
-        self._purge_interval = purge_interval
-        self._watchers: dict[Hashable, list[R]] = {}
+    name = "Kafka 0.8's purgatory"
+    make = CountedRequest
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
         # When it expires; a number, so that requests are never compared; the request.
-        self._queue: list[tuple[float, int, R]] = []
+        self.queue: list[tuple[float, int, Any]] = []
         self._enqueued = 0
         # How many entries the purges have looked at.
         self.walked = 0
         self._handle: asyncio.TimerHandle | None = None
         # The time for which the handle is armed.
         self._armed = math.inf
+        self._arm()
 
-    def start(self) -> None:
-        """Start the reaper, which is armed for the head of the queue, or for the end of the poll."""
+    def _arm(self) -> None:
+        """Have the reaper wake for the head of the queue, or at the end of the poll."""
         if self._handle is not None:
             self._handle.cancel()
         self._armed = self.loop.time() + POLL
-        if self._queue:
-            self._armed = min(self._armed, self._queue[0][0])
+        if self.queue:
+            self._armed = min(self._armed, self.queue[0][0])
         self._handle = self.loop.call_at(whole_milliseconds(self._armed), self._reap)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Leave nothing armed; as in Kafka, pending requests stay so for ever."""
         if self._handle is not None:
             self._handle.cancel()
-            self._handle = None
-        self._armed = -math.inf
 
-    def watched(self) -> int:
-        """The number of entries on the watch lists, those of satisfied requests included."""
-        return sum(map(len, self._watchers.values()))
-
-    def delayed(self) -> int:
-        """The number of requests in the delay queue, satisfied ones included."""
-        return len(self._queue)
-
-    def check_and_maybe_watch(self, request: R, keys: Sequence[Hashable]) -> bool:
+    def watch(self, request: DelayedRequest, keys: Sequence[Hashable]) -> bool:
         """Check; watch the keys; check again; then start the timeout. Whether it was satisfied here."""
         if not keys or request.check_satisfied():
             return _satisfy(request)
         request.keys = keys
-        lists = self._watchers
+        lists = self.buckets
         for key in keys:
             # By another thread, in Kafka.
             if request.satisfied:
@@ -120,14 +123,20 @@ class RequestPurgatory(Generic[R]):
             return _satisfy(request)
         self._enqueued += 1
         expiration = self.loop.time() + request.delay
-        heappush(self._queue, (expiration, self._enqueued, request))
+        heappush(self.queue, (expiration, self._enqueued, request))
         if expiration < self._armed:
-            self.start()
+            self._arm()
         return False
 
-    def update(self, key: Hashable) -> list[R]:
+    def signal(self, keys: Sequence[Key]) -> None:
+        check = self.check
+        for key in keys:
+            for request in check(key):
+                request.respond()
+
+    def check(self, key: Hashable) -> list[Any]:
         """Check the requests that watch `key`, and forget the satisfied; returns those of this call."""
-        watchers = self._watchers.get(key)
+        watchers = self.buckets.get(key)
         if watchers is None:
             return []
         collected = []
@@ -146,22 +155,22 @@ class RequestPurgatory(Generic[R]):
         # Awake: requests that are enqueued while others expire arm nothing before the end.
         self._armed = -math.inf
         self._handle = None
-        queue = self._queue
-        due = self.loop.time() + TOLERANCE
+        queue = self.queue
+        due = self.loop.time() + EARLY
         while queue and queue[0][0] <= due:
             request = heappop(queue)[2]
             if not request.satisfied:
                 request.satisfied = True
                 request.expire()
-        if self.watched() >= self._purge_interval:
-            for watchers in self._watchers.values():
+        if self.held >= PURGE_INTERVAL:
+            for watchers in self.buckets.values():
                 self.walked += len(watchers)
                 watchers[:] = [request for request in watchers if not request.satisfied]
-        if len(queue) >= self._purge_interval:
+        if len(queue) >= PURGE_INTERVAL:
             self.walked += len(queue)
             queue[:] = [item for item in queue if not item[2].satisfied]
             heapify(queue)
-        self.start()
+        self._arm()
 
 
 def _satisfy(request: DelayedRequest) -> bool:

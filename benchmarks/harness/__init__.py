@@ -1,6 +1,6 @@
-"""Measures benchmarks, records and reports their figures. Knows no benchmark itself.
+"""Measures benchmarks, records and reports their figures.
 
-`benchmark` defines benchmarks, cases and tables; `setting` holds the options of a run. `interleaving` takes
-the cases in turns, each in a process of its own (`worker`) with the build of the core that it needs
-(`builds`). `tables` prints the figures, `record` keeps them as JSON, and `report` draws pages from records.
+`benchmark` has the options of a run, and benchmarks with their cases and tables. `worker` measures a case in
+a process of its own, with the build of the core that it needs (`processes`). `tables` prints the figures,
+`record` keeps them as JSON, and `report` draws pages of them.
 """

@@ -1,13 +1,12 @@
 """Runs a measurement on a fresh event loop, and watches for how long the loop is held."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import gc
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 LOOPS = ("asyncio", "uvloop")
@@ -20,15 +19,10 @@ HEARTBEAT_SECONDS = 0.001
 HEARTBEAT_LIMIT = 600.0
 
 
-def run(loop: str, measurement: Coroutine[Any, Any, T]) -> T:
+def run(loop: str, measure: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
     """Run one measurement on a fresh event loop. ImportError when uvloop is asked for and not installed."""
-    if loop == "uvloop":
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(measurement)
-    with asyncio.Runner() as runner:
-        return runner.run(measurement)
+    with asyncio.Runner(loop_factory=import_module(loop).new_event_loop) as runner:
+        return runner.run(measure(*arguments))
 
 
 async def turns(count: int) -> None:
@@ -75,7 +69,6 @@ class CollectorPauses:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count the pauses within a ``with`` block."""
         gc.callbacks.append(self._called)
         try:
             yield

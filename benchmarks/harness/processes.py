@@ -1,49 +1,48 @@
-"""Other processes: servers to measure, and what Linux says they use."""
-
-from __future__ import annotations
+"""Other processes: the build of purgatory that they import, servers, and what Linux says they use."""
 
 import os
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from benchmarks.harness.builds import ROOT
+from benchmarks.harness.benchmark import Build
+
+ROOT = Path(__file__).resolve().parents[2]
+# `make` puts the compiled core here, with a copy of the rest of the package.
+COMPILED = ROOT / "build" / "compiled"
 
 AVAILABLE = Path("/proc/self/stat").exists()
 
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+def available_builds() -> tuple[Build, ...]:
+    """The interpreted build, after the compiled one where `make` has built it for this Python."""
+    compiled = any(COMPILED.glob(f"*{EXTENSION_SUFFIXES[0]}"))
+    return ("compiled", "interpreted") if compiled else ("interpreted",)
 
 
-def stat_fields(process_id: int | str) -> list[str]:
-    """The fields of /proc/PID/stat from the third one on, behind the name, which may have spaces: proc(5)."""
-    return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-
-
-def processor_seconds(fields: Sequence[str]) -> float:
-    """User and system time of all threads, from `stat_fields`, mostly in steps of 10 ms."""
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+def environment(build: Build) -> Mapping[str, str]:
+    """The environment variables of a process that imports this build: the first of the path counts."""
+    first = [str(COMPILED), str(ROOT)] if build == "compiled" else [str(ROOT)]
+    return {
+        **os.environ,
+        "PURGATORY_REQUIRE_COMPILED": "1" if build == "compiled" else "0",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [*first, os.environ.get("PYTHONPATH")])),
+    }
 
 
 def resident_bytes(process_id: int | str) -> int:
     """The bytes of the process that are in memory. OSError where there is no /proc, as on macOS."""
-    return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * _PAGE_SIZE
+    return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * resource.getpagesize()
 
 
-def output_of(
-    command: Sequence[str], name: str, seconds: float | None = None, *, env: Mapping[str, str] | None = None
-) -> str:
-    """What a command prints. RuntimeError, with what it wrote to stderr, when it fails or takes longer."""
-    try:
-        finished = subprocess.run(
-            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{name} did not end within {seconds:.0f} seconds") from None
+def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:
+    """What a command prints. RuntimeError, with what it wrote to stderr, when it fails."""
+    finished = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if finished.returncode:
         raise RuntimeError(f"{name} failed:\n{finished.stderr}")
     return finished.stdout
@@ -53,37 +52,27 @@ def output_of(
 def started(module: str, *arguments: str, kill: bool = False) -> Iterator[tuple[str, int]]:
     """The first line that a server prints, and its process id. The server ends with the block.
 
-    It is terminated; or killed, where it would first wait for its clients.
-
-    Raises RuntimeError, with what the server wrote to stderr, when it ends without a line.
+    It is terminated; or killed, where it would first wait for its clients. Raises RuntimeError when it ends
+    without a line; the reason is then on stderr, which it shares with this process.
     """
-    with (
-        tempfile.TemporaryFile("w+") as stderr,
-        subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        ) as process,
-    ):
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline().strip()
             if not line:
-                stderr.seek(0)
-                raise RuntimeError(f"{module} {' '.join(arguments)} did not start:\n{stderr.read()}")
+                raise RuntimeError(f"{module} {' '.join(arguments)} did not start")
             yield line, process.pid
         finally:
             process.kill() if kill else process.terminate()
+            # It may print until it has ended.
+            process.communicate()
 
 
 def allow_open_files(needed: int) -> None:
-    """Raise the limit of open files for this process and those it starts. OSError where that is forbidden."""
+    """Let this process and those it starts open so many files. ValueError where that is forbidden."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < needed:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        except ValueError as error:
-            raise OSError(f"{needed} open files are needed, and {hard} allowed") from error
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,162 +1,87 @@
 """Keeps all samples of a run as JSON, with what is needed to judge them."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
-import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import purgatory
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Result, Sample, Table
-from benchmarks.harness.builds import ROOT
-from benchmarks.harness.load_test import LoadTest
-from benchmarks.harness.setting import Setting
+from benchmarks.harness.benchmark import Build, Column, Result, Row, Setting, Table
+from benchmarks.harness.processes import ROOT
 
 PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "uvicorn", "uvloop")
 
 
-class RecordError(Exception):
-    """Raised when a file holds no record of a run; names the file and the reason."""
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass
 class Run:
-    """The measurements of one run, and what is needed to judge them."""
+    """The measurements of one run, and what is needed to judge them. Records have the same fields."""
 
-    file: Path
+    # When the run began; when it ended in older records.
     written: str
-    # None for a run outside of a checkout.
+    # None outside of a checkout.
     commit: str | None
     loop: str
     full: bool
     repetitions: int
     machine: Mapping[str, Any]
     python: str
-    # Those that were installed, with their versions.
+    # Those that are installed, with their versions.
     packages: Mapping[str, str]
-    results: Sequence[Result]
-    load: LoadTest | None
+    # The load test's record does not tell the builds, the other older ones not the seconds.
+    builds: Sequence[Build] = ()
+    seconds: float | None = None
+    benchmarks: list[Result] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """Write the run, as far as it has come."""
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
-def write(
-    path: Path, results: Sequence[Result], load: LoadTest | None, setting: Setting, repetitions: int
-) -> None:
-    """Write the run, as far as it has come, to `path`."""
-    record: dict[str, object] = {
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
-        "builds": setting.builds,
-        "full": setting.full,
-        "loop": setting.loop,
-        "repetitions": repetitions,
-        "machine": {
-            "processor": _processor(),
+def new_run(setting: Setting, repetitions: int) -> Run:
+    """A run of this checkout on this machine. Nothing has been measured yet."""
+    # The commit that is checked out, marked where the tree differs from it.
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    installed = {each.name: each.version for each in importlib.metadata.distributions()}
+    packages = {name: installed[name] for name in PACKAGES if name in installed}
+    return Run(
+        written=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=described.stdout.strip() or None,
+        loop=setting.loop,
+        full=setting.full,
+        repetitions=repetitions,
+        machine={
+            "processor": model[1] if model else platform.machine(),
             "cores": os.cpu_count(),
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "system": platform.platform(),
         },
-        "python": sys.version,
-        "packages": {name: _version(name) for name in PACKAGES} | {"purgatory": purgatory.__version__},
-        "benchmarks": [_benchmark(result) for result in results],
-    }
-    if load is not None:
-        record["load"] = load.to_json()
-    path.write_text(json.dumps(record, indent=1) + "\n")
+        python=sys.version,
+        packages=packages | {"purgatory": purgatory.__version__},
+        builds=setting.builds,
+        seconds=setting.seconds,
+    )
 
 
 def read(path: Path) -> Run:
-    """The run that was written to `path`. Raises RecordError."""
+    """The run that was written to `path`. RuntimeError where that is no run."""
     try:
-        record = json.loads(path.read_bytes(), parse_constant=_refuse)
-        return Run(
-            file=path,
-            written=record["written"],
-            commit=record["commit"],
-            loop=record["loop"],
-            full=record["full"],
-            repetitions=record["repetitions"],
-            machine=record["machine"],
-            # Without the compiler and the date of the build.
-            python=record["python"].split()[0],
-            packages={name: version for name, version in record["packages"].items() if version},
-            results=[_result(benchmark) for benchmark in record["benchmarks"]],
-            load=LoadTest.from_json(record["load"]) if "load" in record else None,
-        )
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
-    except KeyError as error:
-        raise RecordError(f"{path}: is no record of a run: {error} is missing") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise RecordError(f"{path}: is no record of a run: {error}") from error
+        record = json.loads(path.read_bytes())
+        return Run(**record | {"benchmarks": [_result(**each) for each in record["benchmarks"]]})
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RuntimeError(f"{path} is no record of a run: {error!r}") from error
 
 
-def _commit() -> str | None:
-    """The commit that is checked out, marked where the tree differs from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return described.stdout.strip() or None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.machine())
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _benchmark(result: Result) -> Mapping[str, object]:
-    benchmark = result.benchmark
-    return {
-        "suite": result.suite,
-        "name": benchmark.name,
-        "summary": benchmark.summary,
-        "tables": [asdict(table) for table in benchmark.tables],
-        "cases": [
-            {"section": case.section, "name": case.name, "build": case.build, "samples": result.samples[case]}
-            for case in benchmark.cases
-        ],
-    }
-
-
-def _result(benchmark: Mapping[str, Any]) -> Result:
-    samples: dict[Case, Sequence[Sample]] = {}
-    for entry in benchmark["cases"]:
-        case = Case(entry["section"], entry["name"], _measured_before, entry["build"])
-        if case in samples:
-            raise ValueError(f"{benchmark['name']} has two cases {case.name!r} in {case.section!r}")
-        samples[case] = entry["samples"]
-        if not all(math.isfinite(figure) for sample in samples[case] for figure in sample.values()):
-            raise ValueError(f"{benchmark['name']}: {case.name} has a figure that is not finite")
-    tables = tuple(_table(table) for table in benchmark["tables"])
-    name, summary = benchmark["name"], benchmark["summary"]
-    return Result(benchmark["suite"], Benchmark(name, summary, tuple(samples), tables, 0.0), samples)
-
-
-def _table(table: Mapping[str, Any]) -> Table:
-    return Table(table["title"], tuple(Column(**column) for column in table["columns"]), table["note"])
-
-
-def _measured_before() -> Sample:
-    raise NotImplementedError
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no figure")
+def _result(tables: Sequence[Any], cases: Sequence[Any], **others: str) -> Result:
+    read = [Table(**each | {"columns": tuple(Column(**it) for it in each["columns"])}) for each in tables]
+    return Result(**others, tables=read, cases=[Row(**case) for case in cases])

@@ -1,99 +1,76 @@
 """Prints results as tables that fit 100 columns."""
 
-from __future__ import annotations
-
-import os
-import platform
-import statistics
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from benchmarks.harness.benchmark import Build, Case, Result, Spread, Table
+from benchmarks.harness.benchmark import Result, Table
 
 WIDTH = 100
-
-
-def new_console() -> Console:
-    """A console as wide as the terminal; without a terminal, as wide as the tables need."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(width=WIDTH, highlight=False)
-
-
-def introduce(console: Console, loop: str, builds: Sequence[Build], repetitions: int) -> None:
-    """Print what is measured, and how to read the tables."""
-    if "compiled" not in builds:
-        console.print(
-            "There is no compiled core in build/compiled (`make build/compiled/.built` builds one): only the "
-            "interpreted one is measured.\n",
-            width=WIDTH,
-        )
-    console.print(
-        f"purgatory, {' and '.join(builds)}; {loop}; Python {platform.python_version()}; "
-        f"{os.cpu_count()} cores\n"
-        f"Figures are medians (minimum-maximum) of {repetitions} interleaved repetitions. Less is better, "
-        "except in figures per second. The ratio is that of the column beside it to the first row of its "
-        "section.\n",
-        width=WIDTH,
-    )
+HOW_TO_READ = (
+    "Medians (minimum-maximum) of interleaved repetitions. Less is better, except in figures per "
+    "second. The ratio is that of the column beside it to the first row of its section, within the same "
+    "repetition."
+)
 
 
 def show(result: Result, console: Console) -> None:
-    """Print every table of the benchmark."""
-    for table in result.benchmark.tables:
+    for table in result.tables:
         grid = new_grid(table.title)
-        for heading in ("ratio", *(column.heading for column in table.columns)):
+        for heading in headings(table):
             grid.add_column(heading, justify="right", no_wrap=True)
-        grid.add_column("runs", justify="right", no_wrap=True, style="dim")
-        section = None
-        for case in result.shown_in(table):
-            if case.section != section:
-                section = case.section
+        for name, *others in rows(result, table, lambda ratios: ratios and [median(ratios)]):
+            if others:
+                grid.add_row(f" {name}", *others)
+            else:
                 grid.add_section()
-                grid.add_row(f"[italic]{section}[/italic]")
-            name, *others = cells(result, table, case, lambda ratios: figure(statistics.median(ratios)))
-            grid.add_row(f" {name}", *others)
+                grid.add_row(f"[italic]{name}[/italic]")
         print_grid(console, grid, table.note)
 
 
+def headings(table: Table) -> list[str]:
+    """The headings of the cells behind the name."""
+    return ["ratio", *(column.heading for column in table.columns), "runs"]
+
+
+def rows(
+    result: Result, table: Table, shown: Callable[[list[float]], Sequence[float]]
+) -> Iterator[list[str]]:
+    """The cells of the table, with what is shown of the ratios. A row of one cell begins a section."""
+    for section, cases in result.sections(table).items():
+        yield [section]
+        for case in cases:
+            ratios = result.ratios(case, table.columns[0].metric)
+            cells = [case.name, "1" if case is result.reference(case) else spread(shown(ratios))]
+            for column in table.columns:
+                figures = case.figures(column.metric)
+                cells.append(spread(figures if column.spread or not figures else [median(figures)]))
+            yield [*cells, str(len(case.samples))]
+
+
 def new_grid(title: str) -> Grid:
-    """A table with its title and a first column for names."""
     grid = Grid(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
-        padding=0, min_width=80,
-    )  # fmt: skip
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0, min_width=80
+    )
     grid.add_column("", no_wrap=True)
     return grid
 
 
 def print_grid(console: Console, grid: Grid, note: str) -> None:
-    """Print a table, and its note below it."""
     console.print(grid)
     console.print(Padding(note, (0, 0, 1, 1)), width=WIDTH, style="dim")
 
 
-def cells(
-    result: Result, table: Table, case: Case, show_ratio: Callable[[list[float]], str]
-) -> Iterator[str]:
-    """The cells of a row: the name, the ratio, the figures, the number of repetitions."""
-    yield case.name
-    ratios = result.ratios(case, table.columns[0].metric)
-    yield "1" if case == result.reference(case) else show_ratio(ratios) if ratios else "-"
-    for column in table.columns:
-        figures = result.figures(case, column.metric)
-        shown = figures if column.spread or not figures else [statistics.median(figures)]
-        yield spread(shown) if shown else "-"
-    yield str(len(result.samples[case]))
-
-
-def spread(figures: Sequence[float], show: Callable[[float], str] | None = None) -> str:
+def spread(figures: Sequence[float]) -> str:
     """The median; where there are several figures also minimum and maximum."""
-    show = show or figure
-    of = Spread.of(figures)
-    return show(of.median) + (f" ({show(of.low)}-{show(of.high)})" if len(figures) > 1 else "")
+    if not figures:
+        return "-"
+    ends = f" ({figure(min(figures))}-{figure(max(figures))})" if len(figures) > 1 else ""
+    return f"{figure(median(figures))}{ends}"
 
 
 def figure(value: float) -> str:

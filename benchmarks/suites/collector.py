@@ -4,15 +4,11 @@ Operations are freed by reference count; the collector only looks through those 
 as more are parked. The README's advice on thresholds comes from these figures.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import Sequence
+from functools import partial
 
-from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark
 from benchmarks.harness.event_loop import CollectorSetting, run
-from benchmarks.harness.setting import Entry, Setting
-from benchmarks.harness.sizes import measure_sizes, size_columns
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -25,27 +21,18 @@ class Wait(DelayedOperation[None]):
         return False
 
 
-def collector(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """`sizes` of operations, ten to a key, with a timeout of 30 s."""
-
-    def measured(collector: CollectorSetting) -> Sample:
-        with collector.applied():
-            return measure_sizes(sizes, lambda size: run(setting.loop, _parked(size)), growing=())
-
+@benchmark("collector", "the garbage collector's part of parking", (100_000,), (100_000, 1_000_000), 60.0)
+def collector(setting: Setting) -> Parts:
+    """Operations, ten to a key, with a timeout of 30 s."""
+    yield Table("Microseconds to park one of n operations", setting.growth("us"))
     build = setting.builds[0]
-    return Benchmark(
-        name="collector",
-        summary="the garbage collector's part of parking",
-        cases=tuple(
-            Case(build, each.value, lambda each=each: measured(each), build)  # type: ignore[misc]
-            for each in CollectorSetting
-        ),
-        tables=(Table("Microseconds to park one of n operations", size_columns("us", sizes)),),
-        time_limit=60.0,
-    )
+    for collector in CollectorSetting:
+        yield Case(build, collector.value, partial(measure, setting, collector), build)
 
 
-BENCHMARKS = {"collector": Entry(collector, (100_000,), (100_000, 1_000_000))}
+def measure(setting: Setting, collector: CollectorSetting) -> Sample:
+    with collector.applied():
+        return at_sizes(setting.sizes, partial(run, setting.loop, _parked))
 
 
 async def _parked(size: int) -> Sample:

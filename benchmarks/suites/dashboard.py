@@ -4,16 +4,13 @@ A view is one snapshot, in JSON. However many operations are pending, it looks a
 the time depends on whether they are many on one key or on many, and on where in memory they are.
 """
 
-from __future__ import annotations
-
 import gc
 import random
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from functools import partial
 
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
-from benchmarks.harness.setting import Entry, Setting
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, spreads
 from benchmarks.suites.collector import Wait
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import WINDOW, Recorder
@@ -30,31 +27,17 @@ SHAPES: dict[str, Callable[[random.Random, int], Hashable]] = {
 }
 
 
-def dashboard(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """The first of `sizes` is the number of pending operations."""
-    pending, build = sizes[0], setting.builds[0]
-    columns = (
-        Column("median_ms", "ms"),
-        Column("worst_ms", f"worst of {VIEWS}, ms"),
-        Column("bytes", "bytes"),
+@benchmark("dashboard", "cost of a view", (1_000_000,), time_limit=120.0)
+def dashboard(setting: Setting) -> Parts:
+    """The first size is the number of pending operations."""
+    pending = setting.sizes[0]
+    yield Table(
+        f"A view of {pending:,} pending operations",
+        spreads(median_ms="ms", worst_ms=f"worst of {VIEWS}, ms", bytes="bytes"),
+        "Processor time of the loop's thread.",
     )
-    return Benchmark(
-        name="dashboard",
-        summary="cost of a view",
-        cases=tuple(
-            Case("operations", shape, partial(measure, keys, pending), build)
-            for shape, keys in SHAPES.items()
-        ),
-        tables=(
-            Table(
-                f"A view of {pending:,} pending operations", columns, "Processor time of the loop's thread."
-            ),
-        ),
-        time_limit=120.0,
-    )
-
-
-BENCHMARKS = {"dashboard": Entry(dashboard, (1_000_000,), (1_000_000,))}
+    for shape, keys in SHAPES.items():
+        yield Case("operations", shape, partial(measure, keys, pending), setting.builds[0])
 
 
 def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sample:

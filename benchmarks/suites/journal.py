@@ -1,25 +1,21 @@
 """The cost to record or count an operation: for the loop, and for the thread of the journal's writer."""
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from itertools import repeat
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
+from benchmarks.designs.purgatory_waits import PurgatoryCallback
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
-from benchmarks.harness.setting import Entry, Setting
-from benchmarks.harness.sizes import at, measure_sizes, size_columns
-from benchmarks.suites.waits.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback
 from purgatory import DelayedOperation
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
@@ -43,78 +39,53 @@ class EmptyObserver:
 
 
 @asynccontextmanager
-async def made(*observers: Callable[[], Observer]) -> AsyncIterator[tuple[Observer, ...]]:
-    """New observers, which need no end."""
-    yield tuple(make() for make in observers)
-
-
-@asynccontextmanager
-async def written() -> AsyncIterator[tuple[Observer, ...]]:
+async def written() -> AsyncIterator[Observer]:
     """A journal in a temporary directory. Raises AssertionError when rows were lost."""
     with tempfile.TemporaryDirectory() as directory:
         async with JournalWriter(directory) as writer:
-            yield (writer,)
+            yield writer
         gaps = pq.read_table(Path(directory) / GAPS).to_pylist()
         if gaps:
             raise AssertionError(f"the disk is too slow for this: {gaps}")
 
 
-OBSERVED: dict[str, Callable[[], Any]] = {
-    "purgatory, not observed": made,
-    "purgatory, observer that does nothing": partial(made, EmptyObserver),
+Observed = Callable[[], AbstractAsyncContextManager[Observer | None]]
+# Each makes an observer, or none, for the length of a block.
+OBSERVED: dict[str, Observed] = {
+    "purgatory, not observed": nullcontext,
+    "purgatory, observer that does nothing": lambda: nullcontext(EmptyObserver()),
     # The observer of a `PurgatoryCollector`.
-    "purgatory, metrics": partial(made, HistogramObserver),
+    "purgatory, metrics": lambda: nullcontext(HistogramObserver()),
     "purgatory, journal": written,
 }
 
 
-def journal(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """`sizes` of operations, with one key and with three."""
-
-    def measured(name: str, keys: int) -> Callable[[], Sample]:
-        return lambda: measure_sizes(
-            sizes, lambda size: measure(setting.loop, name, size, keys), growing=("loop_us",)
-        )
-
-    headline = sizes[0]
-    return Benchmark(
-        name="journal",
-        summary="cost of a journal, and of metrics",
-        cases=tuple(
-            Case(f"{build}, {section}", name, measured(name, keys), build)
-            for build in setting.builds
-            for section, keys in (("one key", 1), ("three keys", 3))
-            for name in OBSERVED
-        ),
-        tables=(
-            Table(
-                "n operations parked, completed and recorded: microseconds of the loop's thread each",
-                size_columns("loop_us", sizes),
-                f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
-                "with ten rows of operations goes one of checks.",
-            ),
-            Table(
-                f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
-                (
-                    Column(at("added_us", headline), "added"),
-                    Column(at("thread_us", headline), "writer's thread"),
-                ),
-                "Added: to the same without observers, measured in turns. The writer's thread: until "
-                "all is on the disk.",
-            ),
-        ),
-        time_limit=40.0,
+@benchmark("journal", "cost of a journal, and of metrics", (100_000,), (100_000, 1_000_000), time_limit=40.0)
+def journal(setting: Setting) -> Parts:
+    headline = setting.sizes[0]
+    yield Table(
+        "n operations parked, completed and recorded: microseconds of the loop's thread each",
+        setting.growth("loop_us"),
+        f"Processor time; {WAITS_PER_KEY} operations per key, {AT_A_TIME:,} pending at a time; "
+        "with ten rows of operations goes one of checks.",
     )
+    yield Table(
+        f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
+        spreads(headline, added_us="added", thread_us="writer's thread"),
+        "Added: to the same without observers, measured in turns. The writer's thread: until "
+        "all is on the disk.",
+    )
+    sections = (("one key", 1), ("three keys", 3))
+    for build, (section, keys), name in product(setting.builds, sections, OBSERVED):
+        once = partial(measure, setting.loop, OBSERVED[name], keys)
+        measured = partial(at_sizes, setting.sizes, once, ["loop_us"])
+        yield Case(f"{build}, {section}", name, measured, build)
 
 
-BENCHMARKS = {"journal": Entry(journal, (100_000,), (100_000, 1_000_000))}
-
-
-def measure(loop: str, name: str, size: int, keys: int) -> Sample:
+def measure(loop: str, observed: Observed, keys: int, size: int) -> Sample:
     """Microseconds of each operation: in the loop, the part that the observer adds, and in other threads."""
     samples = [
-        [run(loop, _recorded(observed, size, keys)) for observed in (made, OBSERVED[name])]
-        for _ in range(ROUNDS)
+        [run(loop, _recorded, each, size, keys) for each in (nullcontext, observed)] for _ in range(ROUNDS)
     ]
     return {
         "loop_us": statistics.median(own[0] for _, own in samples),
@@ -123,14 +94,15 @@ def measure(loop: str, name: str, size: int, keys: int) -> Sample:
     }
 
 
-async def _recorded(observed: Callable[[], Any], size: int, keys: int) -> tuple[float, float]:
+async def _recorded(observed: Observed, size: int, keys: int) -> tuple[float, float]:
+    """Of the loop's thread, and of the others."""
     tally = Tally()
     at_a_time = min(size, AT_A_TIME)
     waited_for, signalled = targets(at_a_time, keys), signals(at_a_time, keys)
     requests = range(at_a_time)
     busy = 0.0
     with CollectorSetting.ADVISED.applied():
-        async with observed() as observers, PurgatoryCallback(tally, observers) as alternative:
+        async with observed() as observer, PurgatoryCallback(tally, filter(None, [observer])) as alternative:
             begun, begun_here = time.process_time(), time.thread_time()
             for _ in range(size // at_a_time):
                 start = time.thread_time()

@@ -6,21 +6,18 @@ interpreted build looks up at run time; so this measures that build. For the com
 each length and run ``python -m benchmarks waits --only growth one-key``.
 """
 
-from __future__ import annotations
-
 import random
 import time
 import tracemalloc
-from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from unittest.mock import patch
 
 import purgatory._core.watchers
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
+from benchmarks.designs.alternative import TIMEOUT, Tally
+from benchmarks.designs.purgatory_waits import CountedWait
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run
-from benchmarks.harness.setting import Entry, Setting
-from benchmarks.suites.waits.alternative import TIMEOUT, Tally
-from benchmarks.suites.waits.purgatory_waits import CountedWait
 from purgatory import Purgatory
 
 # The default comes first: the others are set in relation to it.
@@ -28,44 +25,28 @@ LENGTHS = (16, 4, 8, 32, 64)
 DENSITIES = {"one wait per key": 1, "10 waits per key": 10, "1,000 waits per key": 1_000}
 
 
-def watch_lists(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """The first of `sizes` is the number of operations."""
-    waits = sizes[0]
-    return Benchmark(
-        name="watch-lists",
-        summary="lengths of a watch list's chunks",
-        cases=tuple(
-            Case(section, f"chunks of {length}", partial(measure, waits, per_key, length), "interpreted")
-            for section, per_key in DENSITIES.items()
-            for length in LENGTHS
-        ),
-        tables=(
-            Table(
-                "Watching a key in chunks: microseconds, and bytes, per operation",
-                (
-                    Column("in_order_us", "in order"),
-                    Column("in_random_order_us", "in random order"),
-                    Column("bytes", "bytes", spread=False),
-                ),
-                f"{waits:,} operations parked, then completed: by checks in order of arrival, or one by "
-                "one in random order. Collector off.",
-            ),
-        ),
-        time_limit=60.0,
+@benchmark("watch-lists", "lengths of a watch list's chunks", (50_000,), time_limit=60.0)
+def watch_lists(setting: Setting) -> Parts:
+    """The first size is the number of operations."""
+    waits = setting.sizes[0]
+    yield Table(
+        "Watching a key in chunks: microseconds, and bytes, per operation",
+        spreads(in_order_us="in order", in_random_order_us="in random order") + medians(bytes="bytes"),
+        f"{waits:,} operations parked, then completed: by checks in order of arrival, or one by "
+        "one in random order. Collector off.",
     )
+    for (section, per_key), length in product(DENSITIES.items(), LENGTHS):
+        measured = partial(measure, waits, -(-waits // per_key), length)
+        yield Case(section, f"chunks of {length}", measured, "interpreted")
 
 
-BENCHMARKS = {"watch-lists": Entry(watch_lists, (50_000,), (50_000,))}
-
-
-def measure(waits: int, per_key: int, length: int) -> Sample:
+def measure(waits: int, keys: int, length: int) -> Sample:
     """Microseconds to park and complete an operation, in both orders; bytes of a pending one."""
-    keys = -(-waits // per_key)
     with patch.object(purgatory._core.watchers, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():
         return {
-            "in_order_us": run("asyncio", _in_order(waits, keys)),
-            "in_random_order_us": run("asyncio", _in_random_order(waits, keys)),
-            "bytes": run("asyncio", _bytes(waits, keys)),
+            "in_order_us": run("asyncio", _in_order, waits, keys),
+            "in_random_order_us": run("asyncio", _in_random_order, waits, keys),
+            "bytes": run("asyncio", _bytes, waits, keys),
         }
 
 

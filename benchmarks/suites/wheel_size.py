@@ -4,17 +4,14 @@ Small wheels need more levels, and a task sinks through each of them before it e
 their occupied slots in integers too large for a machine word.
 """
 
-from __future__ import annotations
-
-import gc
 import math
 import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table
-from benchmarks.harness.setting import Entry, Setting
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, spreads
+from benchmarks.harness.event_loop import CollectorSetting
 from purgatory import TimerTask, TimingWheel
 
 # The default comes first: the others are set in relation to it.
@@ -32,33 +29,17 @@ TIMEOUT = 200
 COMPLETED = (math.log(20), math.log(60 / 20) / 0.6745)
 
 
-def wheel_size(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """The first of `sizes` is the number of tasks."""
-    tasks, build = sizes[0], setting.builds[0]
-    return Benchmark(
-        name="wheel-size",
-        summary="wheel sizes",
-        cases=tuple(
-            Case("wheel size", str(each), partial(measure, each, tasks), build) for each in WHEEL_SIZES
-        ),
-        tables=(
-            Table(
-                "A timing wheel: microseconds per task",
-                (
-                    Column("load_us", "typical load"),
-                    Column("add_us", "add"),
-                    Column("remove_us", "remove"),
-                    Column("expire_us", "expire"),
-                ),
-                "Typical load: timeouts of 200 ms, 92 % removed before, 100,000 a second; add, remove "
-                "and expire: timeouts of 10 ms to 60 s.",
-            ),
-        ),
-        time_limit=60.0,
+@benchmark("wheel-size", "wheel sizes", (100_000,), time_limit=60.0)
+def wheel_size(setting: Setting) -> Parts:
+    """The first size is the number of tasks."""
+    yield Table(
+        "A timing wheel: microseconds per task",
+        spreads(load_us="typical load", add_us="add", remove_us="remove", expire_us="expire"),
+        "Typical load: timeouts of 200 ms, 92 % removed before, 100,000 a second; add, remove "
+        "and expire: timeouts of 10 ms to 60 s.",
     )
-
-
-BENCHMARKS = {"wheel-size": Entry(wheel_size, (100_000,), (100_000,))}
+    for size in WHEEL_SIZES:
+        yield Case("wheel size", str(size), partial(measure, size, setting.sizes[0]), setting.builds[0])
 
 
 def measure(size: int, count: int) -> Sample:
@@ -72,9 +53,7 @@ def measure(size: int, count: int) -> Sample:
         work()
         return (time.process_time() - start) / count * 1e6
 
-    gc.collect()
-    gc.disable()
-    try:
+    with CollectorSetting.OFF.applied():
         wheel = TimingWheel(size, START)
         tasks = [TimerTask() for _ in spread]
         add = timed(lambda: _add(wheel, tasks, spread))
@@ -82,15 +61,12 @@ def measure(size: int, count: int) -> Sample:
         _add(wheel, tasks, spread)
         expire = timed(lambda: _expire(wheel))
         load = timed(lambda: _load(wheel, tasks, completed))
-    finally:
-        gc.enable()
     if len(wheel):
         raise AssertionError(f"{wheel!r} should be empty")
     return {"load_us": load, "add_us": add, "remove_us": remove, "expire_us": expire}
 
 
 def _add(wheel: TimingWheel, tasks: Sequence[TimerTask], timeouts: Sequence[int]) -> None:
-    """Add all tasks, while time passes."""
     for first in range(0, len(tasks), PER_TICK):
         now = wheel.now + 1
         wheel.advance(now, 0)

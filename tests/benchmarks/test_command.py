@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import purgatory
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.builds import imported_build
-from benchmarks.harness.setting import Setting, benchmarks_of
+from benchmarks.harness.benchmark import Build, Case, Setting, benchmarks_of
 from benchmarks.harness.worker import in_fresh_process
 
 
@@ -20,12 +19,11 @@ from benchmarks.harness.worker import in_fresh_process
     [
         (["sleep"], "there is no suite 'sleep', but waits, timers"),
         (["timers", "--only", "memory"], "the suites have no benchmark 'memory', but timers, sessions, idle"),
-        (["--repetitions", "0"], "must be a whole number from 1 on, not '0'"),
-        (["--sizes", "100,9"], "must be a whole number from 10 on, not '9'"),
-        (["--seconds", "soon"], "must be a number of seconds from 0.1 to 600, not 'soon'"),
-        (["--memory", "4"], "must be like 512m or 4g, not '4'"),
-        (["--directory", "/no/such/place"], "there is no directory /no/such/place"),
-        (["--json", "/no/such/place/run.json"], "there is no directory /no/such/place"),
+        (["--repetitions", "0"], "--repetitions must be from 1 on"),
+        (["--sizes", "100,9"], "must be from 10 on, not 100,9"),
+        (["--sizes", "some"], "invalid sizes value: 'some'"),
+        (["report"], "the following arguments are required: FILE"),
+        (["--seconds", "nan"], "--seconds must be from 0.1 to 600"),
         (["--loop", "trio"], "invalid choice: 'trio'"),
     ],
 )
@@ -35,6 +33,11 @@ def test_bad_options_are_refused_before_anything_is_measured(
     with pytest.raises(SystemExit):
         command.main(arguments)
     assert error in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured() -> None:
+    with pytest.raises(SystemExit, match=r"No such file or directory: '/no/such/place/run.json'"):
+        command.main(["--json", "/no/such/place/run.json"])
 
 
 def test_the_default_is_quick_waits_and_full_means_five_repetitions() -> None:
@@ -52,21 +55,18 @@ def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureF
     assert "Nothing is due: wake-ups in a second, and processor time" in printed
     assert max(map(len, printed.splitlines())) <= 100
     run = record.read(file)
-    assert [result.benchmark.name for result in run.results] == ["idle"]
-    assert all(len(samples) == 1 for samples in run.results[0].samples.values())
+    (result,) = run.benchmarks
+    assert result.name == "idle"
+    assert all(len(row.samples) == 1 for row in result.cases)
 
 
 @pytest.mark.slow
 def test_a_worker_measures_one_case_of_the_build_that_it_imports_or_says_what_is_wrong() -> None:
-    setting = Setting(builds=(imported_build(),), sizes=(20, 10), times=100)
-    benchmark = benchmarks_of("waits")["checks"].benchmark(setting)
-    measure = in_fresh_process(setting)
-    assert min(measure("waits", "checks", benchmark.cases[0]).values()) > 0
-    other = in_fresh_process(Setting(builds=("interpreted",), sizes=(20, 10)))
+    build: Build = "compiled" if purgatory.COMPILED else "interpreted"
+    setting = Setting(builds=[build], sizes=[20, 10], times=100)
+    _, (case, *_), _ = benchmarks_of("waits")["checks"].made(setting)
+    assert min(in_fresh_process(setting, "waits", "checks", case).values()) > 0
     with pytest.raises(
-        RuntimeError,
-        match=r"(?s)checks, .*: purgatory, interpreted failed:.* has no case 'purgatory, interpreted' in",
+        RuntimeError, match=r"(?s)checks, nowhere: purgatory failed:.* has no case 'purgatory' in a section"
     ):
-        other(
-            "waits", "checks", next(Setting(builds=("interpreted",)).cases("nowhere", "purgatory", sys.exit))
-        )
+        in_fresh_process(setting, "waits", "checks", Case("nowhere", "purgatory", dict, build))

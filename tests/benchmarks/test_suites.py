@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,18 +13,20 @@ from rich.console import Console
 
 from benchmarks.command import SUITES
 from benchmarks.harness import processes
-from benchmarks.harness.benchmark import Result, Sample
-from benchmarks.harness.builds import ROOT
-from benchmarks.harness.load_test import LoadTest, Measurement, Sweep
-from benchmarks.harness.setting import Setting, benchmarks_of
-from benchmarks.suites.broker import clusters
-from benchmarks.suites.load import sweep as load_sweep
-from benchmarks.suites.load.kafka_jvm import KafkaMissing
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
-from benchmarks.suites.longpoll import clients
-from benchmarks.suites.pipeline import agreement
-from benchmarks.suites.pipeline import suite as pipeline
-from benchmarks.suites.pipeline.steps import ADVISE, DUCKDB, ORDER, STEPS, Journal, most_left
+from benchmarks.harness.benchmark import Result, Sample, Setting, benchmarks_of
+from benchmarks.harness.processes import ROOT
+from benchmarks.suites import broker, load, longpoll, pipeline
+from benchmarks.suites.load import (
+    DISTRIBUTIONS,
+    GENERATOR,
+    Plan,
+    curves,
+    finished,
+    kept_up_to,
+    saturated,
+    saturated_at,
+)
+from benchmarks.suites.pipeline import DUCKDB, ORDER, STEPS, Journal, most_left
 
 TINY = Setting(builds=("interpreted",), full=True, sizes=(40, 20), times=20, seconds=0.02)
 # A measurement takes a tenth of a second, or has several rounds.
@@ -40,10 +41,10 @@ needs_linux = pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /p
 
 
 def check(suite: str, name: str, setting: Setting = TINY, most: int | None = None) -> dict[str, Sample]:
-    benchmark = benchmarks_of(suite)[name].benchmark(setting)
-    columns = {table.columns[0].metric for table in benchmark.tables}
+    _, cases, tables = benchmarks_of(suite)[name].made(setting)
+    columns = {table.columns[0].metric for table in tables}
     samples: dict[str, Sample] = {}
-    for case in benchmark.cases[:most]:
+    for case in cases[:most]:
         sample = samples[case.name] = case.measure()
         assert all(map(math.isfinite, sample.values())), case
         assert columns & sample.keys(), case
@@ -68,8 +69,7 @@ def test_every_case_gives_figures_for_the_tables(
 def test_every_server_gives_figures_for_the_tables(
     suite: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("longpoll.wake_all", "broker.idle"):
-        monkeypatch.setattr(sys.modules[f"benchmarks.suites.{module}"], "SETTLED", 0.1)
+    monkeypatch.setattr(longpoll, "SETTLED", 0.1)
     setting = Setting(builds=("interpreted",), sizes=(3 if name == "wake" else 40,), times=20, seconds=0.1)
     # All ways to wait once; otherwise the first two, as each case starts a server.
     samples = check(suite, name, setting, most=None if name == "wake-all" else 2)
@@ -84,16 +84,18 @@ def published() -> set[tuple[str, str, str]]:
     rows = set()
     for file in (ROOT / "docs" / "benchmarks" / "runs").glob("*.json"):
         for benchmark in json.loads(file.read_text())["benchmarks"]:
-            rows |= {(benchmark["name"], case["section"], case["name"]) for case in benchmark["cases"]}
+            # The cases of the load test are the rates.
+            if benchmark["suite"] != "load":
+                rows |= {(benchmark["name"], case["section"], case["name"]) for case in benchmark["cases"]}
     return rows
 
 
 def test_every_published_row_has_its_case_and_purgatory_is_the_reference() -> None:
     rows = set()
     for suite in SUITES:
-        for name, entry in benchmarks_of(suite).items():
+        for name, benchmark in benchmarks_of(suite).items():
             for full in (False, True):
-                cases = entry.benchmark(Setting(full=full)).cases
+                _, cases, _ = benchmark.made(Setting(full=full))
                 rows |= {(name, case.section, case.name) for case in cases}
                 assert len({(case.section, case.name) for case in cases}) == len(cases)
             if suite in ("waits", "timers", "journal"):
@@ -108,60 +110,48 @@ def test_every_published_row_has_its_case_and_purgatory_is_the_reference() -> No
 @pytest.mark.real_time
 def test_the_load_test_measures_all_designs_until_they_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise KafkaMissing("it is left out")
+        raise RuntimeError("java is not installed")
 
-    monkeypatch.setattr(load_sweep, "kafka_jvm", missing)
-    monkeypatch.setattr(load_sweep, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
+    monkeypatch.setattr(load, "java_command", missing)
+    monkeypatch.setattr(load, "DISTRIBUTIONS", DISTRIBUTIONS[:1])
     setting = Setting(builds=("interpreted",), sizes=(100,), seconds=0.2)
     console = Console(width=100, highlight=False)
     with console.capture() as capture:
-        (test,) = load_sweep.run(setting, 1, console)
-    assert isinstance(test, LoadTest)
-    (swept,) = test.sweeps
-    assert [curve.design for curve in swept.curves] == [
-        *("purgatory", "Kafka's present design", "Kafka 0.8's design")
-    ]
-    assert all(curve.points[0].figures["sent"][0] > 0 for curve in (*swept.curves, swept.generator))
+        (result,) = load.run(setting, 1, console)
+    *designs, generator = curves(result)
+    assert designs == ["purgatory", "Kafka's present design", "Kafka 0.8's design"]
+    assert generator == GENERATOR
+    assert all(row.figures("sent")[0] > 0 for row in result.cases)
     assert max(map(len, capture.get().splitlines())) <= 100
 
 
-def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Sweep, list[tuple[str, float]]]:
-    """A sweep of designs that achieve every rate up to their limit, and the order of the measurements."""
+def swept(limits: dict[str, float], rates: tuple[int, ...]) -> tuple[Result, list[tuple[str, float]]]:
+    """The result of designs that achieve every rate up to their limit, and the order of the measurements."""
     log: list[tuple[str, float]] = []
 
-    def fake(name: str, limit: float) -> load_sweep.MeasureDesign:
-        def measure(load: Load, _: Path) -> Measurement:
-            log.append((name, load.rate))
-            achieved, spent = min(load.rate, limit), load.rate * (5e-6 if name != "generator" else 1e-6)
-            return Measurement(achieved, 1.0, load.rate, cpu_seconds=spent, late_p99_ms=12.5)
+    def fake(name: str, limit: float) -> load.Measure:
+        def measure(plan: Plan, _: Path) -> Sample:
+            log.append((name, plan.rate))
+            achieved, spent = min(plan.rate, limit), plan.rate * (5e-6 if name != GENERATOR else 1e-6)
+            return {"achieved": achieved, "behind_ms": 1.0, "sent": plan.rate, "cpu_seconds": spent}
 
         return measure
 
-    designs = {(name, "interpreted"): fake(name, limit) for name, limit in limits.items()}
-    console = Console(quiet=True)
-    distribution = DISTRIBUTIONS[0]
-    made = load_sweep.sweep(distribution, designs, fake("generator", 1e9), rates, 1.0, 3, console)
-    return made, log
+    designs = {name: fake(name, limit) for name, limit in (limits | {GENERATOR: 1e9}).items()}
+    return next(load.run(Setting(sizes=rates), 3, Console(quiet=True), designs)), log
 
 
 def test_designs_take_turns_and_are_given_up_after_two_rates_that_saturate_them() -> None:
     made, log = swept({"slow": 25, "fast": 1e9}, (10, 20, 30, 40, 50))
-    slow, fast = made.curves
-    assert [point.saturated for point in slow.points] == [False, False, True, True]
-    assert (slow.kept_up_to, slow.saturated_at, slow.finished) == (20, 30, True)
-    assert (fast.kept_up_to, fast.saturated_at, len(fast.points)) == (50, None, 5)
-    assert [name for name, rate in log if rate == 10] == [
-        "slow",
-        "fast",
-        "generator",
-        "fast",
-        "slow",
-        "slow",
-        "fast",
-    ]
-    assert load_sweep.common_rate(made) == 20
+    slow, fast, _ = curves(made).values()
+    assert [saturated(row) for row in slow] == [False, False, True, True]
+    assert (kept_up_to(slow), saturated_at(slow), finished(slow)) == ("20", "30", True)
+    assert (kept_up_to(fast), saturated_at(fast), len(fast)) == ("50", None, 5)
+    first, second, third = ["slow", "fast", GENERATOR], ["fast", "slow"], ["slow", "fast"]
+    assert [name for name, rate in log if rate == 10] == [*first, *second, *third]
+    assert load.common_rate(made) == "20"
     # 5 microseconds, without the one of the generator.
-    assert load_sweep.cost(made, fast, 20) == pytest.approx([4.0] * 3)
+    assert load.cost(made, "fast", "20") == pytest.approx([4.0] * 3)
 
 
 def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
@@ -177,13 +167,14 @@ def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
         cost = {"seconds": seconds, "processor_seconds": 2 * seconds, "rss_mib": 4500.0}
         if step == DUCKDB:
             return {name: figure / 2 for name, figure in cost.items()}
-        return cost | {"heap_mib": 1200.0 if step == ADVISE and journal.operations > 100_000 else 900.0}
+        return cost | {"heap_mib": 1200.0 if step == "advise" and journal.operations > 100_000 else 900.0}
 
-    monkeypatch.setattr(agreement, "check", lambda summaries, tables: 1)
+    monkeypatch.setattr(pipeline, "check", lambda summaries, tables: None)
+    monkeypatch.setattr(pipeline, "measure", measure)
     console = Console(width=100, highlight=False)
     with console.capture() as capture:
         setting = Setting(sizes=(100_000,), directory=str(tmp_path))
-        results = list(pipeline.run(setting, 1, console, measure))
+        results = list(pipeline.run(setting, 1, console))
     journals = ["1,000", "10,000", "100,000", "100,000, one key has 50%", "1,000,000"]
     assert measured == [(journal, step) for journal in journals for step in ORDER]
     assert not list(tmp_path.iterdir())
@@ -192,16 +183,8 @@ def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
     assert lines["10 times the operations: seconds"][-7:] == [*["9.91"] * 5, "10.5", "met"]
     assert lines["10 times the operations: heap"][-4:] == ["1.33", "1.33", "1.15", "missed"]
     assert lines["100,000, one key has 50%: CPU seconds"][-7:] == [*["1.40"] * 5, "1.5", "met"]
-    assert [len(result.samples) for result in results] == [len(STEPS) * 5, 2 * 5]
+    assert [len(result.cases) for result in results] == [len(STEPS) * 5, 2 * 5]
     assert all(isinstance(result, Result) for result in results)
-
-
-def test_the_overhead_stops_mattering_where_spark_takes_less_than_twice_as_long() -> None:
-    samples: dict[tuple[Journal, str], Sample] = {}
-    for operations, seconds in ((10, 9.0), (100, 1.9), (1000, 1.2)):
-        samples[Journal(operations), "summarize"] = {"seconds": seconds}
-        samples[Journal(operations), DUCKDB] = {"seconds": 1.0}
-    assert pipeline.overhead(samples).startswith("From 100 operations on")
 
 
 def test_no_less_was_alive_than_a_collection_left() -> None:
@@ -214,13 +197,16 @@ def test_no_less_was_alive_than_a_collection_left() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_block() -> None:
+def test_a_server_that_does_not_start_is_quoted_and_one_that_does_ends_with_its_block(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with (
-        pytest.raises(RuntimeError, match=r"(?s)did not start:.*KeyError: 'hope'"),
-        clients.running("hope", "asyncio"),
+        pytest.raises(RuntimeError, match="did not start"),
+        processes.started("benchmarks.suites.longpoll", "hope", "asyncio"),
     ):
         pass
-    with clusters.running("librdkafka's mock cluster") as cluster:
-        os.kill(cluster.process_id, 0)
+    assert "KeyError: 'hope'" in capfd.readouterr().err
+    with broker.running("librdkafka's mock cluster") as (process_id, _):
+        os.kill(process_id, 0)
     with pytest.raises(ProcessLookupError):
-        os.kill(cluster.process_id, 0)
+        os.kill(process_id, 0)

@@ -1,109 +1,255 @@
-"""The server: ``python -m benchmarks.suites.longpoll.server WAY LOOP``. Only the way to wait differs.
+"""The server: ``python -m benchmarks.suites.longpoll WAY LOOP``. Only the way to wait for news differs.
 
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
 /topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
-its loop was held since ``POST /figures``, which begins to watch the loop.
+its loop was held since ``POST /figures``, which does the same and begins to watch the loop.
 """
-
-from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
 import uvicorn
 
-from benchmarks.harness import event_loop
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
-from benchmarks.suites.longpoll.ways import WAYS, Counts, Receive, Topic, Way
+from purgatory import DelayedOperation, Purgatory
+from purgatory.web import ClientDisconnected, poll
+from purgatory.web.long_poll import Receive
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.
 BACKLOG = 4096
+# Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
+# as long as the completion.
+SLICE = 0.0005
+
+
+@dataclass(slots=True)
+class Counts:
+    # How often a poll has looked whether there are records for it.
+    looks: int = 0
+    # The polls that wait now.
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class Topic:
+    """A log of records, each for all clients or for one. `has_news` is O(1)."""
+
+    name: str
+    counts: Counts
+    records: list[tuple[str | None, str]] = field(default_factory=list)
+    # The ends of the log behind the last record for all clients, and behind the last for each client.
+    newest: int = 0
+    newest_for: dict[str, int] = field(default_factory=dict)
+
+    def append(self, value: str, to: str | None) -> None:
+        self.records.append((to, value))
+        if to is None:
+            self.newest = len(self.records)
+        else:
+            self.newest_for[to] = len(self.records)
+
+    def has_news(self, client: str, offset: int) -> bool:
+        """Whether there is a record for this client from `offset` on."""
+        self.counts.looks += 1
+        return self.newest > offset or self.newest_for.get(client, 0) > offset
+
+    def news(self, client: str, offset: int) -> list[str]:
+        return [value for to, value in self.records[offset:] if to is None or to == client]
+
+
+class DelayedPoll(DelayedOperation[None]):
+    __slots__ = ("_client", "_offset", "_topic")
+
+    def __init__(self, topic: Topic, client: str, offset: int, timeout: float) -> None:
+        super().__init__(timeout)
+        self._topic = topic
+        self._client = client
+        self._offset = offset
+
+    def try_complete(self) -> bool:
+        return self._topic.has_news(self._client, self._offset) and self.force_complete()
+
+    @property
+    def watched(self) -> tuple[Hashable, ...]:
+        """The topic's key, and the key of the records for this client alone."""
+        return self._topic.name, (self._topic.name, self._client)
+
+
+class InPurgatory:
+    """An awaited operation for each poll. Made on the running loop."""
+
+    def __init__(self) -> None:
+        self.polls = Purgatory("polls", slice_seconds=SLICE)
+        self.polls.start()
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        await self.polls.try_complete_else_watch(delayed, delayed.watched)
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        if to is None:
+            await self.polls.sweep(topic.name)
+        else:
+            self.polls.check_and_complete((topic.name, to))
+
+
+class InPurgatoryUntilLeft(InPurgatory):
+    """The same with `purgatory.web.poll`, which withdraws the operation when the client leaves."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        delayed = DelayedPoll(topic, client, offset, seconds)
+        await poll(receive, self.polls, delayed, delayed.watched)
+
+
+class OnCondition:
+    """The usual way: a condition for each topic, and a timeout around it."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, asyncio.Condition] = defaultdict(asyncio.Condition)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news(topic, client, offset), seconds)
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            changed.notify_all()
+
+    async def _news(self, topic: Topic, client: str, offset: int) -> None:
+        changed = self._changed[topic.name]
+        async with changed:
+            await changed.wait_for(lambda: topic.has_news(client, offset))
+
+
+class OnConditionUntilLeft(OnCondition):
+    """The same, with a second task that listens to the client."""
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        waiting = asyncio.ensure_future(super().wait(topic, client, offset, seconds, receive))
+        leaving = asyncio.ensure_future(_left(receive))
+        done, others = await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            task.cancel()
+        if waiting not in done:
+            raise ClientDisconnected("the client has left")
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class OnFuture:
+    """The floor: a future, and nothing that ever times out. A poll does not look whether there is news."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, list[asyncio.Future[None]]] = defaultdict(list)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        if not topic.has_news(client, offset):
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[topic.name].append(future)
+            self._waiting[topic.name, client].append(future)
+            await future
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        for future in self._waiting.pop(topic.name if to is None else (topic.name, to), ()):
+            if not future.done():
+                future.set_result(None)
+
+
+Way = InPurgatory | OnCondition | OnFuture
+"""How all requests of a server wait.
+
+`wait` returns when there is news for the client, or the time is over. Raises ClientDisconnected. `notify`
+wakes the polls that one more record is for: those of one client, or all.
+"""
+
+SECTIONS: dict[str, dict[str, type[Way]]] = {
+    "does not notice that a client leaves": {
+        "purgatory": InPurgatory,
+        "Condition + wait_for": OnCondition,
+        "a future, no timeout (floor)": OnFuture,
+    },
+    "withdraws the poll of a client that leaves": {
+        "purgatory.web.poll": InPurgatoryUntilLeft,
+        "Condition + wait_for + task": OnConditionUntilLeft,
+    },
+}
+# By their names on the server's command line.
+WAYS = {way.__name__: way for ways in SECTIONS.values() for way in ways.values()}
 
 
 class Application:
-    """The service, as plain ASGI."""
-
     def __init__(self, way: Way) -> None:
         self._way = way
         self._counts = Counts()
         self._topics: dict[str, Topic] = {}
-        self._watching: asyncio.Task[None] | None = None
         self._heartbeat = Heartbeat()
+        self._watching: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        method, (_, place, *name) = scope["method"], scope["path"].split("/")
-        query = dict(parse_qsl(scope["query_string"].decode()))
-        if place == "figures":
-            answer = self._watch() if method == "POST" else self._figures()
-        elif method == "POST":
-            answer = await self._post(self._topic(name[0]), await _body(receive), query)
-        else:
-            waited = await self._poll(self._topic(name[0]), query, receive)
-            if waited is None:
-                return
-            answer = waited
+        answer = await self._answer(scope, receive)
+        if answer is None:
+            return
         body = json.dumps(answer).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _poll(self, topic: Topic, query: dict[str, str], receive: Receive) -> object:
+    async def _answer(self, scope: MutableMapping[str, Any], receive: Receive) -> object | None:
+        """What to answer; None to a client that has left."""
+        _, place, *name = scope["path"].split("/")
+        posted, query = scope["method"] == "POST", dict(parse_qsl(scope["query_string"].decode()))
+        if place == "figures":
+            return self._figures(watch=posted)
+        topic = self._topics.get(name[0])
+        if topic is None:
+            topic = self._topics[name[0]] = Topic(name[0], self._counts)
+        if posted:
+            to = query.get("to")
+            # A client sends all of a record at once.
+            topic.append((await receive())["body"].decode(), to)
+            await self._way.notify(topic, to)
+            return {"next": len(topic.records)}
         client, offset = query["client"], int(query["offset"])
         self._counts.waiting += 1
         try:
-            here = await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+            await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+        except ClientDisconnected:
+            return None
         finally:
             self._counts.waiting -= 1
-        return {"next": topic.end, "records": topic.news(client, offset)} if here else None
+        return {"next": len(topic.records), "records": topic.news(client, offset)}
 
-    async def _post(self, topic: Topic, value: str, query: dict[str, str]) -> object:
-        to = query.get("to")
-        topic.append(value, to)
-        await self._way.notify(topic, to)
-        return {"next": topic.end}
-
-    def _topic(self, name: str) -> Topic:
-        topic = self._topics.get(name)
-        if topic is None:
-            topic = self._topics[name] = Topic(name, self._counts)
-        return topic
-
-    def _watch(self) -> object:
-        self._heartbeat = Heartbeat()
-        self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
-        return {}
-
-    def _figures(self) -> object:
+    def _figures(self, *, watch: bool) -> object:
         if self._watching is not None:
             self._watching.cancel()
-            self._watching = None
-        return {
+        figures = {
             "waiting": self._counts.waiting,
             "looks": self._counts.looks,
             "stall_ms": self._heartbeat.worst * 1e3,
             "processor_seconds": time.process_time(),
         }
+        if watch:
+            self._heartbeat = Heartbeat()
+            self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
+        return figures
 
 
-async def _body(receive: Receive) -> str:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return body.decode()
-
-
-async def _serve(way: Way) -> None:
-    await way.start()
+async def serve(way: str) -> None:
+    """Print the address, and serve until killed."""
     config = uvicorn.Config(
-        Application(way),
+        Application(WAYS[way]()),
         port=0,
         http="httptools",
         ws="none",
@@ -117,19 +263,5 @@ async def _serve(way: Way) -> None:
     listening = config.bind_socket()
     # Before the address is printed, as the reader connects at once.
     listening.listen(BACKLOG)
-    host, port = listening.getsockname()
-    print(f"{host} {port}", flush=True)
+    print(*listening.getsockname(), flush=True)
     await uvicorn.Server(config).serve([listening])
-
-
-def main(way: str, loop: str) -> None:
-    """Print the address, and serve until killed."""
-
-    async def serve() -> None:
-        await _serve(WAYS[way][1]())
-
-    event_loop.run(loop, serve())
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

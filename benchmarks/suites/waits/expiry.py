@@ -1,26 +1,80 @@
-"""Timeouts spread over a second: how late each wait expires."""
+"""Waits that all expire, over a second or at once: how late they are, and how long the loop is held."""
 
-from __future__ import annotations
-
+import gc
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product, repeat
+from typing import Any
 
-from benchmarks.harness.benchmark import Benchmark, Case, Column, Sample, Table, medians
-from benchmarks.harness.event_loop import CollectorSetting
-from benchmarks.harness.setting import Setting
-from benchmarks.suites.waits import callbacks, tasks
-from benchmarks.suites.waits.alternative import Alternative, Style, Tally
-from benchmarks.suites.waits.expiration import let_expire
-from benchmarks.suites.waits.older_designs import OLDER_DESIGNS
-from benchmarks.suites.waits.purgatory_waits import PurgatoryCallback, PurgatoryTask
+from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
+from benchmarks.designs.alternative import CALLBACK, TIMEOUT, TURNS_TO_PARK, Tally, WaitAlternative, targets
+from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
+from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
+from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
 
-CALLBACKS: tuple[type[Alternative], ...] = (
+CALLBACKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, *OLDER_DESIGNS,
 )  # fmt: skip
-TASKS: tuple[type[Alternative], ...] = (
+TASKS: tuple[type[WaitAlternative], ...] = (
     PurgatoryTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent, tasks.MoveOnAfterEvent,
 )  # fmt: skip
+# At one instant.
+FEW: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, callbacks.TimedCallback)
+
+
+# The time limits are five times the time of the fast alternatives with a million.
+@benchmark("expiry", "timeouts spread over one second", (100_000,), (100_000, 1_000_000), time_limit=35.0)
+def expiry(setting: Setting) -> Parts:
+    """Tasks are measured in a full run only, and only at the first size."""
+    yield Table(
+        "n timeouts spread evenly over one second: milliseconds late",
+        spreads(late_p99_ms="p99")
+        + medians(late_p50_ms="p50", late_max_ms="max", stall_ms="stall", expired_per_s="expired/s"),
+        "Lateness against each wait's own deadline; the worst stall of a task that beats each "
+        "millisecond; expired per second from the first deadline until nothing was left. Unless "
+        "the section says that it is on, the collector is set as the README advises. Slow cases are "
+        "measured fewer times.",
+    )
+    advised, default = CollectorSetting.ADVISED, CollectorSetting.DEFAULT
+    sections = [(CALLBACKS, size, advised) for size in setting.sizes]
+    if setting.full:
+        sections += [(CALLBACKS, setting.sizes[0], default), (TASKS, setting.sizes[0], advised)]
+    for alternatives, size, collector in sections:
+        style = alternatives[0].style
+        suffix = "" if collector is advised else f", {collector.value}"
+        yield from setting.cases(
+            f"{style}{suffix}, n = {size:,}",
+            alternatives,
+            partial(lateness, setting, size, collector),
+            interpreted=style == CALLBACK,
+        )
+
+
+@benchmark("one-instant", "timeouts due at one instant", (100_000,), (100_000, 1_000_000), time_limit=30.0)
+def one_instant(setting: Setting) -> Parts:
+    yield Table(
+        "n timeouts due at one instant: worst stall of the loop, milliseconds",
+        spreads(stall_apart_ms="but collector")
+        + medians(stall_ms="all", stall_busy_ms="working")
+        + medians(pause_total_ms="collector", expired_per_s="expired/s"),
+        "Of a task that beats each millisecond; 'but collector' leaves out its pauses. "
+        "'Working' is the most processor time that the loop itself used between two beats: what is "
+        "above that, the machine spent on something else. 'Collector' are all its pauses.",
+    )
+    advised = CollectorSetting.ADVISED
+    alternatives = {advised: (*FEW, *OLDER_DESIGNS)}
+    if setting.full:
+        # The control: whether the collector holds the loop.
+        alternatives |= {CollectorSetting.DEFAULT: FEW, CollectorSetting.OFF: FEW}
+    for size, collector in product(setting.sizes, alternatives):
+        yield from setting.cases(
+            f"{collector.value}, n = {size:,}",
+            alternatives[collector],
+            partial(stalls, setting, size, collector),
+            interpreted=collector is advised,
+        )
 
 
 class Lateness(Tally):
@@ -39,64 +93,124 @@ class Lateness(Tally):
         self.expired += 1
 
 
-def expiry(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """Timeouts over one second. Tasks are measured in a full run only, and only at the first size."""
-    advised, default = CollectorSetting.ADVISED, CollectorSetting.DEFAULT
-    cases = [case for size in sizes for case in _cases(setting, CALLBACKS, size, advised)]
-    if setting.full:
-        cases += _cases(setting, CALLBACKS, sizes[0], default)
-        cases += _cases(setting, TASKS, sizes[0], advised)
-    return Benchmark(
-        name="expiry",
-        summary="timeouts spread over one second",
-        cases=tuple(cases),
-        tables=(
-            Table(
-                "n timeouts spread evenly over one second: milliseconds late",
-                (
-                    Column("late_p99_ms", "p99"),
-                    *medians(
-                        late_p50_ms="p50", late_max_ms="max", stall_ms="stall", expired_per_s="expired/s"
-                    ),
-                ),
-                "Lateness against each wait's own deadline; the worst stall of a task that beats each "
-                "millisecond; expired per second from the first deadline until nothing was left. Unless "
-                "the section says that it is on, the collector is set as the README advises. Slow cases are "
-                "measured fewer times.",
-            ),
-        ),
-        # Five times the time of the fast alternatives with a million.
-        time_limit=35.0,
-    )
-
-
-def _cases(
-    setting: Setting, alternatives: Sequence[type[Alternative]], size: int, collector: CollectorSetting
-) -> tuple[Case, ...]:
-    def measured(alternative: type[Alternative]) -> Sample:
-        return measure(setting.loop, alternative, size, collector, setting.seconds)
-
-    suffix = "" if collector is CollectorSetting.ADVISED else f", {collector.value}"
-    style = alternatives[0].style
-    section = f"{style.value}{suffix}, n = {size:,}"
-    return setting.cases_of(section, alternatives, measured, interpreted=style is Style.CALLBACK)
-
-
-def measure(
-    loop: str, alternative: type[Alternative], size: int, collector: CollectorSetting, seconds: float
+def lateness(
+    setting: Setting, size: int, collector: CollectorSetting, alternative: type[WaitAlternative]
 ) -> Sample:
     """Lateness in milliseconds, the loop's worst stall, and the rate of expirations."""
-    offsets = [seconds * count / size for count in range(size)]
-    expiration = let_expire(loop, alternative, offsets, collector, Lateness)
-    lateness = expiration.tally.lateness
-    hundredths = statistics.quantiles(lateness, n=100)
+    offsets = [setting.seconds * count / size for count in range(size)]
+    tally, heartbeat, pauses, seconds = let_expire(setting, alternative, offsets, collector, Lateness)
+    late = tally.lateness
+    hundredths = statistics.quantiles(late, n=100)
     return {
         "late_p50_ms": hundredths[49] * 1e3,
         "late_p99_ms": hundredths[98] * 1e3,
-        "late_max_ms": max(lateness) * 1e3,
+        "late_max_ms": max(late) * 1e3,
         # Negative when a wait expired before its deadline.
-        "late_min_ms": min(lateness) * 1e3,
-        "stall_ms": expiration.heartbeat.worst * 1e3,
-        "collector_ms": expiration.pauses.total * 1e3,
-        "expired_per_s": size / expiration.seconds,
+        "late_min_ms": min(late) * 1e3,
+        "stall_ms": heartbeat.worst * 1e3,
+        "collector_ms": pauses.total * 1e3,
+        "expired_per_s": size / seconds,
     }
+
+
+def stalls(
+    setting: Setting, size: int, collector: CollectorSetting, alternative: type[WaitAlternative]
+) -> Sample:
+    """Stalls and pauses in milliseconds, the time to drain in microseconds per timeout and as a rate."""
+    at_once = [0.0] * size
+    _, heartbeat, pauses, seconds = let_expire(setting, alternative, at_once, collector, lambda _: Tally())
+    return {
+        "stall_ms": heartbeat.worst * 1e3,
+        "stall_apart_ms": heartbeat.worst_apart * 1e3,
+        "stall_busy_ms": heartbeat.worst_busy * 1e3,
+        "drain_us": seconds / size * 1e6,
+        "expired_per_s": size / seconds,
+        "pause_longest_ms": pauses.longest * 1e3,
+        "pause_total_ms": pauses.total * 1e3,
+    }
+
+
+# The tally, and what was seen from the first deadline until nothing was left, which took so many seconds.
+Observed = tuple[Any, Heartbeat, CollectorPauses, float]
+
+
+class TooLate(Exception):
+    """The first deadline came so many seconds before all were parked."""
+
+
+def let_expire(
+    setting: Setting,
+    alternative: type[WaitAlternative],
+    offsets: Sequence[float],
+    collector: CollectorSetting,
+    tally_for: Callable[[Sequence[float]], Tally],
+) -> Observed:
+    """Let one wait for each offset expire, ten on a key, at the first deadline plus its offset in seconds.
+
+    `tally_for` makes the tally from the deadlines, in time.monotonic().
+    """
+    with collector.applied():
+        lead = run(setting.loop, _estimate, alternative, len(offsets))
+    while True:
+        try:
+            with collector.applied():
+                return run(setting.loop, _attempt, alternative, offsets, collector, lead, tally_for)
+        except TooLate as late:
+            lead = 2 * (lead + late.args[0])
+
+
+async def _estimate(alternative_type: type[WaitAlternative], waits: int) -> float:
+    """The seconds before the first deadline at which to begin, from parking some of the waits."""
+    some = -(-waits // 50)
+    # Of processor time: a moment that another process takes would count fifty times.
+    start = time.process_time()
+    async with alternative_type(Tally()) as alternative:
+        alternative.park(range(some), targets(some, 1), repeat(TIMEOUT))
+        await turns(TURNS_TO_PARK)
+        parking = (time.process_time() - start) * waits / some
+    # With many waits each takes longer, because of the collector.
+    return 0.1 + 2.5 * parking
+
+
+async def _attempt(
+    alternative_type: type[WaitAlternative],
+    offsets: Sequence[float],
+    collector: CollectorSetting,
+    lead: float,
+    tally_for: Callable[[Sequence[float]], Tally],
+) -> Observed:
+    watched = targets(len(offsets), 1)
+    first = time.monotonic() + lead
+    deadlines = [first + offset for offset in offsets]
+    tally, heartbeat, pauses = tally_for(deadlines), Heartbeat(), CollectorPauses()
+    async with alternative_type(tally) as alternative:
+        alternative.park(range(len(deadlines)), watched, _timeouts(deadlines, collector))
+        await turns(TURNS_TO_PARK)
+        if collector is not CollectorSetting.OFF:
+            gc.enable()
+        missed = time.monotonic() - first
+        if missed > 0:
+            # Tasks that are abandoned here would complain when the loop is closed.
+            alternative.loop.set_exception_handler(lambda _loop, _context: None)
+            raise TooLate(missed)
+        with pauses.watched():
+            await heartbeat.until(lambda: tally.expired == len(deadlines), pauses)
+        seconds = time.monotonic() - first
+    if tally.completed:
+        raise AssertionError(f"{alternative.name}: {tally.completed} waits completed instead of expiring")
+    return tally, heartbeat, pauses, seconds
+
+
+def _timeouts(deadlines: Sequence[float], collector: CollectorSetting) -> Iterator[float]:
+    """The time left until each deadline, by the clock at the moment when the timeout is asked for.
+
+    A collection between that moment and the one when the alternative reads the clock would count as lateness.
+    So a collection that has become due happens here: at the allocation of a container, with the collector on
+    for just that moment. The generator leaves the collector off.
+    """
+    for deadline in deadlines:
+        if collector is not CollectorSetting.OFF:
+            gc.enable()
+            _due: set[object] = set()
+            gc.disable()
+        yield deadline - time.monotonic()

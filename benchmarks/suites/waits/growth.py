@@ -10,12 +10,11 @@ import statistics
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from benchmarks.harness.benchmark import Benchmark, Case, Sample, Table
+from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, at_sizes, benchmark
 from benchmarks.harness.event_loop import CollectorSetting, run
-from benchmarks.harness.setting import Setting
-from benchmarks.harness.sizes import measure_sizes, size_columns
 from purgatory import DelayedOperation, Purgatory
 
 # The waits on each key of the control.
@@ -37,8 +36,6 @@ class Satisfied:
 
 
 class GrowthWait(DelayedOperation[None]):
-    """The operation that watches the key."""
-
     __slots__ = ("number", "satisfied")
 
     def __init__(self, number: int, satisfied: Satisfied) -> None:
@@ -48,30 +45,6 @@ class GrowthWait(DelayedOperation[None]):
 
     def try_complete(self) -> bool:
         return self.number < self.satisfied.count and self.force_complete()
-
-
-class InPurgatory:
-    """One key of a purgatory; or as many keys as it takes for at most so many operations on each.
-
-    `fill` has so many waits watch, in that order; `check` tries those on the (last) key, and tells how many
-    completed; `clear` takes out the waits that are left, and tells how many those were.
-    """
-
-    def __init__(self, purgatory: Purgatory, most: int) -> None:
-        self._purgatory = purgatory
-        self._most = most
-        self._keys = range(0)
-
-    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Any]:
-        watch, most = self._purgatory.try_complete_else_watch, self._most
-        self._keys = range((length + most - 1) // most)
-        return [watch(GrowthWait(number, satisfied), (number // most,)) for number in range(length)]
-
-    def check(self) -> int:
-        return self._purgatory.check_and_complete(self._keys[-1])
-
-    def clear(self) -> int:
-        return sum([len(self._purgatory.cancel_for_key(key)) for key in self._keys])
 
 
 class ContainerWait:
@@ -92,99 +65,89 @@ class ContainerWait:
         return True
 
 
-class InContainer:
+# The waits on a key; tries those that are left, and tells how many completed; tells how many are left, and in
+# a purgatory takes them out.
+Filled = tuple[Sequence[Any], Callable[[], int], Callable[[], int]]
+
+
+def in_purgatory(purgatory: Purgatory, most: int, length: int, satisfied: Satisfied) -> Filled:
+    """Waits on one key of a purgatory; or on as many as it takes for at most so many operations on each."""
+    watch, keys = purgatory.try_complete_else_watch, range(-(-length // most))
+    return (
+        [watch(GrowthWait(number, satisfied), (number // most,)) for number in range(length)],
+        lambda: purgatory.check_and_complete(keys[-1]),
+        lambda: sum([len(purgatory.cancel_for_key(key)) for key in keys]),
+    )
+
+
+def in_container(make: Callable[[], Any], length: int, satisfied: Satisfied) -> Filled:
     """The waits of one key in a bare container, without all the rest of a purgatory.
 
     A list shifts everything behind the wait that it removes, and first has to find that. A dict removes in
     O(1), but leaves a gap that every walk steps over until the dict happens to be rebuilt. An OrderedDict
     leaves no gap, at the price of about 100 bytes a wait.
     """
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._waits = make()
-
-    def fill(self, length: int, satisfied: Satisfied) -> Sequence[Any]:
-        held = self._waits
-        remove = held.remove if isinstance(held, list) else held.__delitem__
-        waits = [ContainerWait(number, satisfied, remove) for number in range(length)]
-        held.extend(waits) if isinstance(held, list) else held.update(dict.fromkeys(waits))
-        return waits
-
-    def check(self) -> int:
-        return sum([wait.try_complete() for wait in list(self._waits)])
-
-    def clear(self) -> int:
-        return len(self._waits)
+    held = make()
+    remove = held.remove if isinstance(held, list) else held.__delitem__
+    waits = [ContainerWait(number, satisfied, remove) for number in range(length)]
+    held.extend(waits) if isinstance(held, list) else held.update(dict.fromkeys(waits))
+    return waits, lambda: sum([wait.try_complete() for wait in list(held)]), lambda: len(held)
 
 
-WatchList = InPurgatory | InContainer
-CONTAINERS: dict[str, Callable[[], Any]] = {"a dict": dict, "an OrderedDict": OrderedDict, "a list": list}
+Fill = Callable[[int, Satisfied], Filled]
 
 
-def growth(setting: Setting, sizes: Sequence[int]) -> Benchmark:
-    """A key that so many waits watch."""
-    at_least = setting.times // 5
-
-    def purgatory(most: int) -> Callable[[], Sample]:
-        async def measured() -> Sample:
-            async with Purgatory() as purgatory:
-                return measure(lambda: InPurgatory(purgatory, most), sizes, at_least)
-
-        return lambda: run(setting.loop, measured())
-
-    def container(make: Callable[[], Any]) -> Callable[[], Sample]:
-        return lambda: measure(lambda: InContainer(make), sizes, at_least)
-
+@benchmark("growth", "one key that ever more waits watch", (100_000, 1_000, 10_000))
+def growth(setting: Setting) -> Parts:
     note = (
         "The rows below purgatory's are bare containers: no timer, no states, no hooks. The row with "
         "many keys is the control: what still grows there is not the watch list, but memory that is not in "
         "the cache."
     )
     each = "n waits watch one key; completed from the head, one by one: microseconds each"
-    return Benchmark(
-        name="growth",
-        summary="one key that ever more waits watch",
-        cases=(
-            *setting.cases("n waits", "purgatory", purgatory(max(sizes))),
-            *setting.cases("n waits", f"purgatory, n / {SHORT:,} keys", purgatory(SHORT)),
-            *(Case("n waits", name, container(make)) for name, make in CONTAINERS.items()),
-        ),
-        tables=(
-            Table(each, size_columns("head", sizes), note),
-            Table(each.replace("from the head", "in random order"), size_columns("random", sizes), note),
-            Table(
-                f"n waits watch one key; {FEW} left, one completes with each check: us per check",
-                size_columns("few", sizes),
-                f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
-                "gaps of the others.",
-            ),
-        ),
-        time_limit=20.0,
+    yield Table(each, setting.growth("head"), note)
+    yield Table(each.replace("from the head", "in random order"), setting.growth("random"), note)
+    yield Table(
+        f"n waits watch one key; {FEW} left, one completes with each check: us per check",
+        setting.growth("few"),
+        f"A check tries the waits that are left, {FEW // 2} on average; a dict also walks over the "
+        "gaps of the others.",
     )
+    for name, most in (("purgatory", max(setting.sizes)), (f"purgatory, n / {SHORT:,} keys", SHORT)):
+        measured = partial(run, setting.loop, measure_purgatory, setting, most)
+        yield from setting.case("n waits", name, measured, interpreted=False)
+    for name, make in (("a dict", dict), ("an OrderedDict", OrderedDict), ("a list", list)):
+        yield Case("n waits", name, partial(measure, setting, partial(in_container, make)))
 
 
-def measure(watch_list: Callable[[], WatchList], sizes: Sequence[int], at_least: int) -> Sample:
+async def measure_purgatory(setting: Setting, most: int) -> Sample:
+    """The same for waits in a purgatory, at most so many on each key."""
+    async with Purgatory() as purgatory:
+        return measure(setting, partial(in_purgatory, purgatory, most))
+
+
+def measure(setting: Setting, fill: Fill) -> Sample:
     """Microseconds each, at each size, and the growth from the smallest to the largest."""
 
     def once(length: int) -> Sample:
-        head, few = _from_the_head(watch_list(), length)
-        return {"head": head, "few": few, "random": _in_random_order(watch_list(), length)}
+        head, few = _from_the_head(fill, length)
+        return {"head": head, "few": few, "random": _in_random_order(fill, length)}
 
     # The collector's work grows with the number of waits, too, and would be taken for the container's.
     with CollectorSetting.OFF.applied():
-        return measure_sizes(sizes, once, growing=("head", "random", "few"), at_least=at_least)
+        return at_sizes(setting.sizes, once, ("head", "random", "few"), setting.times // 5)
 
 
-def _from_the_head(watch_list: WatchList, length: int) -> tuple[float, float]:
+def _from_the_head(fill: Fill, length: int) -> tuple[float, float]:
     satisfied = Satisfied()
-    waits = watch_list.fill(length, satisfied)
+    waits, check, _ = fill(length, satisfied)
     few = min(FEW, length // 2)
     head = _complete(waits[:-few])
     checks = []
     for number in range(length - few, length):
         satisfied.count = number + 1
         start = time.perf_counter()
-        completed = watch_list.check()
+        completed = check()
         checks.append(time.perf_counter() - start)
         if completed != 1:
             raise AssertionError(f"a check that one wait satisfied has completed {completed}")
@@ -192,17 +155,16 @@ def _from_the_head(watch_list: WatchList, length: int) -> tuple[float, float]:
     return head, statistics.median(checks) * 1e6
 
 
-def _in_random_order(watch_list: WatchList, length: int) -> float:
-    waits = watch_list.fill(length, Satisfied())
+def _in_random_order(fill: Fill, length: int) -> float:
+    waits, _, clear = fill(length, Satisfied())
     microseconds = _complete(random.Random(length).sample(waits, min(SOME, length)))
-    left = watch_list.clear()
+    left = clear()
     if left != max(0, length - SOME):
         raise AssertionError(f"{left} waits were left of {length}")
     return microseconds
 
 
 def _complete(waits: Iterable[Any]) -> float:
-    """Microseconds for each."""
     completed = 0
     start = time.process_time()
     for wait in waits:

@@ -1,34 +1,12 @@
-"""Entries that record when they expired, and designs that are open for a block."""
+"""Entries that record when they expired."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from collections.abc import Callable
 
-from benchmarks.designs.timer import Entry
-
-
-class Design(Protocol):
-    """Something that is started and closed."""
-
-    def start(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-D = TypeVar("D", bound=Design)
-
-
-@contextmanager
-def opened(design: D) -> Iterator[D]:
-    """The design, started, until the end of the block."""
-    design.start()
-    try:
-        yield design
-    finally:
-        design.close()
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.timers import Entry
 
 
 class Recorded(Entry):
@@ -42,6 +20,7 @@ class Recorded(Entry):
         log: list[Recorded] | None = None,
         action: Callable[[], object] | None = None,
     ) -> None:
+        super().__init__(0, Tally())
         self.loop = loop
         self.log = [] if log is None else log
         self.action = action

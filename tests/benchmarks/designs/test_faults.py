@@ -6,16 +6,15 @@ import asyncio
 
 import pytest
 
-from benchmarks.designs.call_at import CallAt
-from benchmarks.designs.callback_dict import CallbackDict, Waiter
-from benchmarks.designs.lazy_heap import LazyHeap
-from benchmarks.designs.ticker_wheel import TickerWheel
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.callbacks import DictAndCallAt, Waiter
+from benchmarks.designs.timers import LazyHeap, TickerWheel
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import Recorded, opened
+from tests.benchmarks.designs.recorded import Recorded
 
 
 async def test_a_lazy_heap_keeps_a_cancelled_entry_until_its_deadline(virtual_time: VirtualTimeLoop) -> None:
-    with opened(LazyHeap(virtual_time)) as heap:
+    async with LazyHeap(Tally()) as heap:
         entry = Recorded(virtual_time)
         heap.add(entry, 5.0)
         heap.cancel(entry)
@@ -31,7 +30,7 @@ async def test_a_lazy_heap_is_rebuilt_when_more_than_half_of_it_are_tombstones(
 ) -> None:
     log: list[Recorded] = []
     entries = [Recorded(virtual_time, log) for _ in range(200)]
-    with opened(LazyHeap(virtual_time)) as heap:
+    async with LazyHeap(Tally()) as heap:
         for number, entry in enumerate(entries):
             heap.add(entry, 1 + number / 1000)
         for entry in entries[:100]:
@@ -44,13 +43,13 @@ async def test_a_lazy_heap_is_rebuilt_when_more_than_half_of_it_are_tombstones(
 
 
 async def test_a_ticker_wheel_wakes_at_every_tick_with_nothing_in_it(virtual_time: VirtualTimeLoop) -> None:
-    with opened(TickerWheel(virtual_time)) as wheel:
+    async with TickerWheel(Tally()) as wheel:
         await asyncio.sleep(1.0005)
         assert (wheel.wakeups, wheel.visited) == (1000, 0)
 
 
 async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualTimeLoop) -> None:
-    with opened(TickerWheel(virtual_time, wheel_size=10)) as wheel:
+    async with TickerWheel(Tally(), wheel_size=10) as wheel:
         for _ in range(50):
             wheel.add(Recorded(virtual_time), 1.0)
         await asyncio.sleep(0.9955)
@@ -59,37 +58,19 @@ async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualT
         assert (len(wheel), wheel.visited) == (0, 50 * 100)
 
 
-class Recorder(Waiter):
-    """Records how it ended."""
-
-    __slots__ = ("outcomes", "ready")
-
-    ready: bool
-
-    def __init__(self) -> None:
-        self.ready = False
-        self.outcomes: list[str] = []
-
-    def complete(self) -> None:
-        self.outcomes.append("completed")
-
-    def time_out(self) -> None:
-        self.outcomes.append("timed out")
-
-
 async def test_whatever_ends_a_wait_in_a_callback_dict_takes_it_off_all_its_keys(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with opened(CallbackDict(CallAt(virtual_time))) as callbacks:
-        waiters = [Recorder() for _ in range(3)]
+    async with DictAndCallAt(Tally()) as callbacks:
+        waiters = [Waiter(request, Tally()) for request in range(3)]
         for waiter in waiters:
             callbacks.watch(waiter, ("a", "b"), 1.0)
-        waiters[1].ready = True
+        waiters[1].tally.ready = True
         callbacks.check("b")
         callbacks.check("nobody watches it")
-        assert (callbacks.watched(), len(callbacks.timer)) == (4, 2)
+        assert (callbacks.held, len(callbacks.timer)) == (4, 2)
         await asyncio.sleep(2.0)
-        outcomes = [waiter.outcomes for waiter in waiters]
-        assert outcomes == [["timed out"], ["completed"], ["timed out"]]
-        assert (callbacks.watched(), len(callbacks.timer)) == (0, 0)
+        outcomes = [(waiter.tally.completed, waiter.tally.expired) for waiter in waiters]
+        assert outcomes == [(0, 1), (1, 0), (0, 1)]
+        assert (callbacks.held, len(callbacks.timer)) == (0, 0)
     assert virtual_time.time() == pytest.approx(2.0)

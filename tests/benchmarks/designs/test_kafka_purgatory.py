@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
-from benchmarks.designs.kafka_purgatory import DelayedOperation, DelayedOperationPurgatory
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.kafka_today import DelayedOperation, KafkaToday
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import opened
 
 
 class Operation(DelayedOperation):
@@ -40,11 +40,11 @@ class Operation(DelayedOperation):
 
 
 def parked(
-    purgatory: DelayedOperationPurgatory, count: int, keys: Sequence[Hashable], delay: float = 30.0
+    purgatory: KafkaToday, count: int, keys: Sequence[Hashable], delay: float = 30.0
 ) -> list[Operation]:
     operations = [Operation(delay) for _ in range(count)]
     for operation in operations:
-        assert not purgatory.try_complete_else_watch(operation, keys)
+        assert not purgatory.watch(operation, keys)
     return operations
 
 
@@ -54,93 +54,93 @@ def ready(operations: Sequence[Operation]) -> None:
 
 
 async def test_an_operation_that_completes_at_once_is_not_watched(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         operation = Operation(ready_at=1)
-        assert purgatory.try_complete_else_watch(operation, ["a"])
-        assert (purgatory.watched(), purgatory.delayed(), operation.hooks) == (0, 0, ["completed"])
+        assert purgatory.watch(operation, ["a"])
+        assert (purgatory.held, len(purgatory.timer), operation.hooks) == (0, 0, ["completed"])
 
 
 async def test_a_check_completes_those_that_can_in_order(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         order: list[int] = []
         operations = [Operation(then=partial(order.append, number)) for number in range(3)]
         for operation in operations:
-            purgatory.try_complete_else_watch(operation, ["a", "b"])
-        assert purgatory.check_and_complete("a") == 0
-        assert purgatory.check_and_complete("nobody watches it") == 0
+            purgatory.watch(operation, ["a", "b"])
+        assert purgatory.check("a") == 0
+        assert purgatory.check("nobody watches it") == 0
         ready([operations[2], operations[0]])
-        assert purgatory.check_and_complete("a") == 2
+        assert purgatory.check("a") == 2
         assert order == [0, 2]
-        assert purgatory.check_and_complete("b") == 0
-        assert purgatory.delayed() == 1
+        assert purgatory.check("b") == 0
+        assert len(purgatory.timer) == 1
 
 
 async def test_an_operation_completes_or_expires_once(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         (expired,) = parked(purgatory, 1, ["a"], 5.0)
         (completed,) = parked(purgatory, 1, ["b"], 5.0)
         ready([completed])
-        assert purgatory.check_and_complete("b") == 1
+        assert purgatory.check("b") == 1
         await asyncio.sleep(4.999)
         assert expired.hooks == []
         await asyncio.sleep(0.002)
         assert expired.hooks == ["completed", "expired"]
         assert completed.hooks == ["completed"]
         ready([expired])
-        assert purgatory.check_and_complete("a") == 0
+        assert purgatory.check("a") == 0
         assert not expired.force_complete()
 
 
 async def test_a_completed_operation_leaves_the_timer_but_not_its_other_lists(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         ready(parked(purgatory, 100, ["a", "b", "c"]))
-        assert purgatory.check_and_complete("a") == 100
-        assert (purgatory.watched(), purgatory.delayed()) == (200, 0)
+        assert purgatory.check("a") == 100
+        assert (purgatory.held, len(purgatory.timer)) == (200, 0)
         # Until a check walks over them.
-        assert purgatory.check_and_complete("b") == 0
-        assert purgatory.watched() == 100
+        assert purgatory.check("b") == 0
+        assert purgatory.held == 100
         await asyncio.sleep(100.0)
-        assert (purgatory.watched(), purgatory.walked) == (100, 0)
+        assert (purgatory.held, purgatory.walked) == (100, 0)
 
 
 async def test_the_purge_comes_when_more_than_the_interval_have_completed_and_walks_over_every_list(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         alive = parked(purgatory, 5_000, ["d", "e"])
         ready(parked(purgatory, 1_000, ["a", "b", "c"]))
-        purgatory.check_and_complete("a")
+        purgatory.check("a")
         await asyncio.sleep(1.0)
-        assert (purgatory.walked, purgatory.watched()) == (0, 12_000)
+        assert (purgatory.walked, purgatory.held) == (0, 12_000)
         assert purgatory.estimated_total_operations == 6_000
         ready(parked(purgatory, 1, ["a"]))
-        purgatory.check_and_complete("a")
+        purgatory.check("a")
         await asyncio.sleep(0.2)
-        assert (purgatory.watched(), purgatory.walked) == (10_000, 12_000)
+        assert (purgatory.held, purgatory.walked) == (10_000, 12_000)
         assert purgatory.estimated_total_operations == 5_000
         await asyncio.sleep(1.0)
         assert purgatory.walked == 12_000
         ready(alive)
-        assert purgatory.check_and_complete("d") == 5_000
+        assert purgatory.check("d") == 5_000
 
 
 async def test_a_hook_may_check_and_watch_the_key_it_is_completed_from(virtual_time: VirtualTimeLoop) -> None:
-    with opened(DelayedOperationPurgatory(virtual_time)) as purgatory:
+    async with KafkaToday(Tally()) as purgatory:
         added = Operation()
 
         def interfere() -> None:
             ready([second])
-            assert purgatory.check_and_complete("a") == 1
-            purgatory.try_complete_else_watch(added, ["a"])
+            assert purgatory.check("a") == 1
+            purgatory.watch(added, ["a"])
 
         first, second = Operation(then=interfere), Operation()
         for operation in (first, second):
-            purgatory.try_complete_else_watch(operation, ["a"])
+            purgatory.watch(operation, ["a"])
         ready([first])
-        assert purgatory.check_and_complete("a") == 1
+        assert purgatory.check("a") == 1
         assert (first.hooks, second.hooks, added.hooks) == (["completed"], ["completed"], [])
         ready([added])
-        assert purgatory.check_and_complete("a") == 1
-        assert purgatory.watched() == 0
+        assert purgatory.check("a") == 1
+        assert purgatory.held == 0

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from benchmarks.designs.kafka_timer import DelayedBucket, SystemTimer, TaskCount, TimerTaskEntry, TimingWheel
+from benchmarks.designs.alternative import Tally
+from benchmarks.designs.kafka_today import DelayedBucket, SystemTimer, TaskCount, TimerTaskEntry, TimingWheel
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import Recorded, opened
+from tests.benchmarks.designs.recorded import Recorded
 
 
 class Wheel:
@@ -62,7 +63,7 @@ def test_an_entry_that_is_already_due_is_refused() -> None:
 async def test_an_entry_comes_down_a_level_at_a_time_with_a_wake_up_each(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    with opened(SystemTimer(virtual_time)) as timer:
+    async with SystemTimer(Tally()) as timer:
         entry = Recorded(virtual_time)
         timer.add(entry, 0.457)
         await asyncio.sleep(1.0)
@@ -72,7 +73,7 @@ async def test_an_entry_comes_down_a_level_at_a_time_with_a_wake_up_each(
 
 
 async def test_it_fires_up_to_a_millisecond_early(virtual_time: VirtualTimeLoop) -> None:
-    with opened(SystemTimer(virtual_time)) as timer:
+    async with SystemTimer(Tally()) as timer:
         await asyncio.sleep(0.0109)
         entry = Recorded(virtual_time)
         timer.add(entry, 0.005)
@@ -81,7 +82,7 @@ async def test_it_fires_up_to_a_millisecond_early(virtual_time: VirtualTimeLoop)
 
 
 async def test_an_emptied_bucket_still_wakes_the_timer(virtual_time: VirtualTimeLoop) -> None:
-    with opened(SystemTimer(virtual_time)) as timer:
+    async with SystemTimer(Tally()) as timer:
         entries = [Recorded(virtual_time) for _ in range(10)]
         for number, entry in enumerate(entries, 1):
             timer.add(entry, number / 1000)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.harness.load_test import BEHIND_MS
-from benchmarks.suites.load import trial
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load, Plan
-from benchmarks.suites.load.trial import BATCH, PAUSE, Ends, Walk, expirations, walk
+from benchmarks.suites.load import BEHIND_MS, DISTRIBUTIONS, Plan, trial
+from benchmarks.suites.load.trial import BATCH, PAUSE, Generator
 from purgatory.testing import VirtualTimeLoop
 
 
@@ -18,16 +16,16 @@ class Recorded:
 
     def __init__(self, loop: VirtualTimeLoop, plan: Plan) -> None:
         self.loop = loop
-        self.plan = plan
-        self.ends = Ends(len(plan), loop.time)
+        self.generator = Generator(plan, loop.time)
         self.offered: list[tuple[float, int]] = []
         self.completed: list[tuple[float, int]] = []
         self.log: list[tuple[str, int]] = []
         # The number of requests offered at each turn of the loop.
         self.turns: list[int] = []
 
-    async def walk(self) -> Walk:
-        return await walk(self.plan, self.ends, self.offer, self.complete, self.loop.time)
+    async def walk(self) -> Generator:
+        await self.generator.walk(self.offer, self.complete)
+        return self.generator
 
     def offer(self, number: int) -> int:
         if not self.offered or self.turns[-1:] == [len(self.offered)]:
@@ -44,7 +42,7 @@ class Recorded:
 
 
 def drawn(rate: int, seconds: float) -> Plan:
-    return Plan.draw(Load(DISTRIBUTIONS[1], rate, seconds), seed=1)
+    return Plan.draw(DISTRIBUTIONS[1], rate, seconds)
 
 
 async def test_everything_happens_in_order_and_within_two_pauses_of_its_time(
@@ -60,8 +58,8 @@ async def test_everything_happens_in_order_and_within_two_pauses_of_its_time(
         for (when, _), due in zip(happened, planned, strict=False):
             assert 0 <= when - started - due <= 2 * PAUSE
     assert walked.sent == len(plan)
-    assert walked.behind <= 2 * PAUSE
-    assert list(recorded.ends.arrived_at) == [when for when, _ in recorded.offered]
+    assert walked.figures(1.0, 0.0)["behind_ms"] <= 2e3 * PAUSE
+    assert list(walked.arrived_at) == [when for when, _ in recorded.offered]
 
 
 async def test_more_than_a_batch_at_once_gives_the_loop_its_turn_in_between(
@@ -81,7 +79,7 @@ async def test_one_that_falls_behind_is_cut_short_and_completes_what_was_sent(
     recorded = Recorded(virtual_time, plan)
     recorded.seconds = 0.001
     walked = await recorded.walk()
-    assert walked.behind > BEHIND_MS / 1e3
+    assert walked.figures(1.0, 0.0)["behind_ms"] > BEHIND_MS
     # 0.6 s at a millisecond each.
     assert len(recorded.offered) == walked.sent == pytest.approx(600, abs=BATCH)
     assert {number for _, number in recorded.completed} == {
@@ -97,6 +95,7 @@ async def test_requests_that_never_end_are_counted_in_the_error(
     recorded = Recorded(virtual_time, plan)
     walked = await recorded.walk()
     for number in range(1, walked.sent):
-        recorded.ends.end(number)
-    with pytest.raises(AssertionError, match=f"of {walked.sent} requests 1 never ended and 0 more than once"):
-        await expirations(plan, recorded.ends, walked.sent, virtual_time.time)
+        walked.end(number)
+    ended = walked.sent - 1
+    with pytest.raises(AssertionError, match=f"{ended} of {walked.sent} requests .* {ended} ends"):
+        await walked.expirations()

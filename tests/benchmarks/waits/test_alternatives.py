@@ -8,30 +8,28 @@ from itertools import repeat
 
 import pytest
 
-from benchmarks.harness.event_loop import turns
-from benchmarks.suites.waits.alternative import (
+from benchmarks.designs import KAFKAS, OLDER_DESIGNS
+from benchmarks.designs.alternative import (
     TURNS_TO_COMPLETE,
     TURNS_TO_PARK,
-    Alternative,
-    RoundTripAlternative,
+    RoundTrips,
     Tally,
+    WaitAlternative,
     signals,
     targets,
 )
-from benchmarks.suites.waits.callbacks import BareCallback
-from benchmarks.suites.waits.older_designs import KAFKAS, OLDER_DESIGNS, DictAndCallAt
-from benchmarks.suites.waits.park_and_complete import ONE_KEY, THREE_KEYS
-from benchmarks.suites.waits.purgatory_waits import OperationsAlone, PurgatoryCallback
-from benchmarks.suites.waits.steady_state import ALTERNATIVES
-from benchmarks.suites.waits.tasks import BareFuture
+from benchmarks.designs.callbacks import BareCallback, DictAndCallAt
+from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback
+from benchmarks.designs.tasks import BareFuture
+from benchmarks.harness.event_loop import turns
+from benchmarks.suites.waits import ONE_KEY, ROUND_TRIPS, THREE_KEYS
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
-ROUND_TRIPS = (*ALTERNATIVES, DictAndCallAt)
 # The floors, which have no timeout.
 FLOORS = (BareCallback, BareFuture, OperationsAlone)
 
-each_round_trip = pytest.mark.parametrize("alternative_type", ROUND_TRIPS)
+each_round_trip = pytest.mark.parametrize("alternative_type", [*ROUND_TRIPS, DictAndCallAt])
 
 
 def random_targets(count: int, keys: int) -> list[tuple[int, ...]]:
@@ -44,7 +42,7 @@ def random_targets(count: int, keys: int) -> list[tuple[int, ...]]:
     [*((each, 1) for each in ONE_KEY), *((each, 3) for each in THREE_KEYS), (DictAndCallAt, 1)],
 )
 async def test_every_wait_is_completed_by_a_signal_or_expires_at_its_time(
-    alternative_type: type[Alternative], keys: int, virtual_time: VirtualTimeLoop
+    alternative_type: type[WaitAlternative], keys: int, virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     floor = alternative_type in FLOORS
@@ -75,7 +73,7 @@ async def test_every_wait_is_completed_by_a_signal_or_expires_at_its_time(
 
 @each_round_trip
 async def test_many_waits_on_random_keys_end_once(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     timeouts = [0.005 * (1 + request % 20) for request in range(2_000)]
@@ -99,7 +97,7 @@ async def test_many_waits_on_random_keys_end_once(
 
 @pytest.mark.parametrize("alternative_type", [PurgatoryCallback, *OLDER_DESIGNS, DictAndCallAt])
 async def test_a_signal_completes_nothing_as_long_as_the_condition_does_not_hold(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = Tally()
     async with alternative_type(tally) as alternative:
@@ -113,7 +111,7 @@ async def test_a_signal_completes_nothing_as_long_as_the_condition_does_not_hold
 
 @each_round_trip
 async def test_a_turnover_holds_what_is_outstanding_and_kafkas_also_completed_waits_until_a_purge(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     distinct = [(key, key + 1, key + 2) for key in range(0, 6_000, 3)]
     async with alternative_type(Tally()) as alternative:
@@ -130,7 +128,7 @@ async def test_a_turnover_holds_what_is_outstanding_and_kafkas_also_completed_wa
 
 @each_round_trip
 async def test_nothing_runs_after_the_end(
-    alternative_type: type[RoundTripAlternative], virtual_time: VirtualTimeLoop
+    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = Tally()
     tasks = asyncio.all_tasks()

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from benchmarks.suites.timers.alternative import TIMERS, TimerAlternative
-from benchmarks.suites.timers.sessions import ALTERNATIVES
+from benchmarks.designs.timers import TimerAlternative
+from benchmarks.suites.timers import RENEWED, TIMERS
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.waits.recording import RecordingTally
 
@@ -24,10 +24,10 @@ async def test_each_timeout_expires_once_unless_it_is_cancelled(
     tally = RecordingTally()
     async with alternative_type(tally) as timers:
         await asyncio.sleep(0.0123)
-        timers.add([0.01 * number for number in range(1, 501)])
-        timers.cancel(range(0, 500, 2))
+        timers.add_all([0.01 * number for number in range(1, 501)])
+        timers.cancel_all(range(0, 500, 2))
         # Numbers go on.
-        timers.add([1.0, -1.0])
+        timers.add_all([1.0, -1.0])
         await asyncio.sleep(10.0)
         assert timers.wakeups > 0
     expected = {number: at(0.0123 + 0.01 * (number + 1)) for number in range(1, 500, 2)}
@@ -36,19 +36,19 @@ async def test_each_timeout_expires_once_unless_it_is_cancelled(
     assert virtual_time.idle_for() is None
 
 
-@pytest.mark.parametrize("alternative_type", ALTERNATIVES)
+@pytest.mark.parametrize("alternative_type", RENEWED)
 async def test_a_renewed_timeout_counts_from_then_and_what_is_left_at_the_end_does_not_expire(
     alternative_type: type[TimerAlternative], virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     tasks = asyncio.all_tasks()
     async with alternative_type(tally) as sessions:
-        sessions.add([0.5] * 100 + [60.0, 0.5])
+        sessions.add_all([0.5] * 100 + [60.0, 0.5])
         await asyncio.sleep(0)
-        sessions.cancel([101])
+        sessions.cancel_all([101])
         for beat in range(10):
             await asyncio.sleep(0.4)
-            sessions.renew(range(beat * 10, 100), 0.5)
+            sessions.renew_all(range(beat * 10, 100), 0.5)
         await asyncio.sleep(1.0)
     await asyncio.sleep(100.0)
     assert tally.times == {number: at(0.9 + 0.4 * (number // 10)) for number in range(100)}

@@ -1,21 +1,22 @@
-"""The interface behind which every way of waiting for keys or a timeout is measured."""
+"""The interfaces behind which every way of waiting for keys or a timeout is measured."""
 
 from __future__ import annotations
 
 import asyncio
-import enum
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 Key = int
 Targets = Sequence[tuple[Key, ...]]
 
+# What learns of the outcome: a callback, or a task that awaits it.
+CALLBACK, AWAITED = "callback style", "awaited in tasks"
 # Seconds. Nothing expires while parking and completing is measured.
 TIMEOUT = 30.0
 WAITS_PER_KEY = 10
+MOST_TASKS = 100_000
 # A task starts in the first turn of the loop after it was made, the task within wait_for in the second.
 TURNS_TO_PARK = 3
 # As many to wake up and to undo what was made for the wait; and some to clear cancelled timers away.
@@ -31,13 +32,6 @@ def targets(waits: int, keys: int, per_key: int = WAITS_PER_KEY) -> list[tuple[K
 def signals(waits: int, keys: int, per_key: int = WAITS_PER_KEY) -> Sequence[Key]:
     """The first key of each target: a signal on each of them completes all waits."""
     return range(0, keys * -(-waits // per_key), keys)
-
-
-class Style(enum.Enum):
-    """What learns of the outcome: a callback, or a task that awaits it."""
-
-    CALLBACK = "callback style"
-    AWAITED = "awaited in tasks"
 
 
 class Tally:
@@ -64,33 +58,39 @@ class Tally:
 
 
 class Alternative(ABC):
-    """One way to wait for the first of some keys. Alternatives for a single key take tuples of one.
-
-    `park` and `signal` take many waits in one call: a call for each would charge every alternative some 50 ns
-    that no user pays. An alternative is made and used on a running event loop, inside ``async with``.
-    """
+    """Something that is measured. It is made and used on a running event loop, inside ``async with``."""
 
     name: ClassVar[str]
-    style: ClassVar[Style] = Style.CALLBACK
+    # The most waits or timeouts that it is measured with.
+    most: ClassVar[int | None] = None
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.loop = asyncio.get_running_loop()
 
     async def __aenter__(self) -> Self:
-        self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def start(self) -> None:  # noqa: B027  # nothing to start, by default
-        """Start what runs beside the waits."""
-
     async def close(self) -> None:  # noqa: B027  # nothing to end, by default
-        """End it."""
+        """Leave nothing armed, and end what runs beside the waits."""
+
+
+class WaitAlternative(Alternative):
+    """One way to wait for the first of some keys. Alternatives for a single key take tuples of one.
+
+    `park` and `signal` take many waits in one call: a call for each would charge every alternative some 50 ns
+    that no user pays.
+    """
+
+    style: ClassVar[str] = CALLBACK
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        # What waits for each key, as the alternative keeps it.
+        self.buckets: dict[Hashable, Any] = {}
 
     @abstractmethod
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
@@ -104,13 +104,13 @@ class Alternative(ABC):
         """Complete all waits on `keys` whose condition, `Tally.ready`, holds."""
 
 
-class RoundTripAlternative(Alternative):
+class RoundTrips(WaitAlternative):
     """An alternative that can park and complete one wait at a time, as the steady state needs.
 
     `make` makes a wait from (timeout, request, tally), or from (request, tally) where the design does not
     hold timeouts, which would cost each wait eight bytes: then `watch` takes the timeout as well. The wait's
-    field `tally` has its condition and counts its outcome. `watch(wait, keys)` and `check(key)` are bound
-    methods of the design.
+    field `tally` has its condition and counts its outcome. The design has `watch(wait, keys)` and
+    `check(key)`.
     """
 
     make: Callable[..., Any]
@@ -151,12 +151,12 @@ class RoundTripAlternative(Alternative):
                     check(key)
 
     @property
-    @abstractmethod
     def held(self) -> int:
         """The entries in the watch lists: one for each key of a wait, those of completed waits included."""
+        return sum(map(len, self.buckets.values()))
 
 
-class HandWrittenAlternative(RoundTripAlternative):
+class HandWrittenAlternative(RoundTrips):
     """The same for waits that do not hold their timeout."""
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
@@ -179,10 +179,12 @@ class HandWrittenAlternative(RoundTripAlternative):
                     check(key)
 
 
-class TaskAlternative(Alternative):
+class TaskAlternative(WaitAlternative):
     """An alternative in awaited style: one task for each wait."""
 
-    style = Style.AWAITED
+    style = AWAITED
+    # More take minutes, and gigabytes, except with the alternatives that need the least.
+    most: ClassVar[int | None] = MOST_TASKS
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
         create_task, wait, remaining = self.loop.create_task, self.wait, iter(timeouts)

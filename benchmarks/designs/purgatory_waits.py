@@ -1,17 +1,8 @@
 """Purgatory, in both styles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.suites.waits.alternative import (
-    Alternative,
-    Key,
-    RoundTripAlternative,
-    Tally,
-    Targets,
-    TaskAlternative,
-)
+from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, TaskAlternative, WaitAlternative
 from purgatory import DelayedOperation, Purgatory
 from purgatory.observer import Observer
 
@@ -44,7 +35,7 @@ class CountedWait(Wait):
         self.tally.expire(self.request)
 
 
-class PurgatoryCallback(RoundTripAlternative):
+class PurgatoryCallback(RoundTrips):
     """Fire and forget: the operation's own hooks are the callback."""
 
     name = "purgatory"
@@ -55,8 +46,6 @@ class PurgatoryCallback(RoundTripAlternative):
         self.purgatory = Purgatory("benchmark", observers=observers)
         self.watch = self.purgatory.try_complete_else_watch
         self.check = self.purgatory.check_and_complete
-
-    def start(self) -> None:
         self.purgatory.start()
 
     async def close(self) -> None:
@@ -67,17 +56,13 @@ class PurgatoryCallback(RoundTripAlternative):
         return self.purgatory.statistics().watched
 
 
-class OperationsAlone(Alternative):
+class OperationsAlone(WaitAlternative):
     """The floor: the same operations, made, tried and completed, but kept in plain lists and never timed."""
 
     name = "purgatory's hooks"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, list[CountedWait]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets = self.tally, self._buckets
+        tally, buckets = self.tally, self.buckets
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
             wait = CountedWait(timeout, request, tally)
             if not wait.try_complete():
@@ -88,12 +73,14 @@ class OperationsAlone(Alternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for wait in self._buckets.pop(key, ()):
+            for wait in self.buckets.pop(key, ()):
                 wait.try_complete()
 
 
 class PurgatoryTask(TaskAlternative, PurgatoryCallback):
     """A task awaits the operation."""
+
+    most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         operation = Wait(next(timeouts), request, self.tally)

@@ -1,4 +1,4 @@
-"""Callback style by hand: waits in a bucket for each key, with a timer of the event loop each, or none.
+"""Callback style by hand: waits in a bucket for each key, with a timer of the loop, of any design, or none.
 
 Whatever ends a wait also takes it out of all its buckets and cancels its timer, as purgatory does.
 """
@@ -6,9 +6,11 @@ Whatever ends a wait also takes it out of all its buckets and cancels its timer,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar
 
-from benchmarks.suites.waits.alternative import Alternative, HandWrittenAlternative, Key, Tally, Targets
+from benchmarks.designs.alternative import HandWrittenAlternative, Key, Tally, Targets, WaitAlternative
+from benchmarks.designs.timers import CallAt, Entry, LazyHeap, TickerWheel, Timer
 
 
 class Callback:
@@ -37,17 +39,13 @@ class Callback:
             self.expire()
 
 
-class BareCallback(Alternative):
+class BareCallback(WaitAlternative):
     """The floor: a callback in a dict for each key, and nothing that ever times out."""
 
     name = "plain callback, no timer"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, dict[Callback, None]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets = self.tally, self._buckets
+        tally, buckets = self.tally, self.buckets
         for request, (key,), _ in zip(requests, targets, timeouts, strict=False):
             bucket = buckets.get(key)
             if bucket is None:
@@ -56,7 +54,7 @@ class BareCallback(Alternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for callback in self._buckets.pop(key, ()):
+            for callback in self.buckets.pop(key, ()):
                 callback.complete()
 
 
@@ -66,7 +64,7 @@ class TimedCallback(BareCallback):
     name = "plain callback + call_later"
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets, call_later, expire = self.tally, self._buckets, self.loop.call_later, self._expire
+        tally, buckets, call_later, expire = self.tally, self.buckets, self.loop.call_later, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             bucket = buckets.get(key)
@@ -77,29 +75,25 @@ class TimedCallback(BareCallback):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for callback in self._buckets.pop(key, ()):
+            for callback in self.buckets.pop(key, ()):
                 callback.handle.cancel()
                 callback.complete()
 
     def _expire(self, key: Key, callback: Callback) -> None:
-        bucket = self._buckets[key]
+        bucket = self.buckets[key]
         del bucket[callback]
         if not bucket:
-            del self._buckets[key]
+            del self.buckets[key]
         callback.expire()
 
 
-class FutureCallback(Alternative):
+class FutureCallback(WaitAlternative):
     """A future in a list for each key, with a callback, and a timer each."""
 
     name = "Future + call_later"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, list[asyncio.Future[None]]] = {}
-
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, buckets, loop, expire = self.tally, self._buckets, self.loop, self._expire
+        tally, buckets, loop, expire = self.tally, self.buckets, self.loop, self._expire
         for request, (key,), timeout in zip(requests, targets, timeouts, strict=False):
             callback = Callback(request, tally)
             future = loop.create_future()
@@ -112,16 +106,16 @@ class FutureCallback(Alternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            for future in self._buckets.pop(key, ()):
+            for future in self.buckets.pop(key, ()):
                 future.set_result(None)
 
     def _expire(self, key: Key, future: asyncio.Future[None]) -> None:
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         # None when the key has been signalled, and the callbacks run later in this turn of the loop.
         if bucket is not None:
             bucket.remove(future)
             if not bucket:
-                del self._buckets[key]
+                del self.buckets[key]
             future.set_exception(TimeoutError())
 
 
@@ -131,14 +125,8 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
     name = "plain callback + call_later"
     make = Callback
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._buckets: dict[Key, dict[Callback, tuple[Key, ...]]] = {}
-        self.watch = self._watch
-        self.check = self._check
-
-    def _watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
-        buckets = self._buckets
+    def watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
+        buckets = self.buckets
         for key in keys:
             bucket = buckets.get(key)
             if bucket is None:
@@ -146,9 +134,9 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
             bucket[callback] = keys
         callback.handle = self.loop.call_later(timeout, self._expire, keys, callback)
 
-    def _check(self, key: Key) -> None:
+    def check(self, key: Key) -> None:
         """Complete the waits on one key whose own condition holds."""
-        for callback, keys in list(self._buckets.get(key, {}).items()):
+        for callback, keys in list(self.buckets.get(key, {}).items()):
             if callback.tally.ready:
                 callback.handle.cancel()
                 self._forget(callback, keys)
@@ -159,13 +147,96 @@ class SeveralKeysTimedCallback(HandWrittenAlternative):
         callback.expire()
 
     def _forget(self, callback: Callback, keys: tuple[Key, ...]) -> None:
-        """Take the callback out of the buckets of all its keys."""
         for key in keys:
-            bucket = self._buckets[key]
+            bucket = self.buckets[key]
             del bucket[callback]
             if not bucket:
-                del self._buckets[key]
+                del self.buckets[key]
+
+
+class Waiter(Entry):
+    """A user's wait for `ready`, or for its timeout."""
+
+    __slots__ = ("keys", "owner")
+
+    # While it waits.
+    keys: Sequence[Hashable]
+    owner: CallbackDict
 
     @property
-    def held(self) -> int:
-        return sum(map(len, self._buckets.values()))
+    def ready(self) -> bool:
+        return self.tally.ready
+
+    def complete(self) -> None:
+        """Called once, when a check finds the waiter ready."""
+        self.tally.completed += 1
+
+    def time_out(self) -> None:
+        """Called once, instead of `complete`, when the time is over."""
+        self.tally.expire(self.request)
+
+    def expire(self) -> None:
+        self.owner.forget(self)
+        self.time_out()
+
+
+class CallbackDict(HandWrittenAlternative):
+    """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the timer."""
+
+    make = Waiter
+    design: ClassVar[type[Timer]]
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally)
+        self.timer = self.design(tally)
+
+    async def close(self) -> None:
+        for bucket in self.buckets.values():
+            for waiter in bucket:
+                self.timer.cancel(waiter)
+        await self.timer.close()
+
+    def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
+        """Have `waiter` wait for a check of any of `keys`, each given once, that finds it ready."""
+        buckets = self.buckets
+        waiter.owner = self
+        waiter.keys = keys
+        for key in keys:
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = {}
+            bucket[waiter] = None
+        self.timer.add(waiter, timeout)
+
+    def check(self, key: Hashable) -> None:
+        """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""
+        bucket = self.buckets.get(key)
+        if bucket is not None:
+            for waiter in list(bucket):
+                if waiter.ready:
+                    self.timer.cancel(waiter)
+                    self.forget(waiter)
+                    waiter.complete()
+
+    def forget(self, waiter: Waiter) -> None:
+        buckets = self.buckets
+        for key in waiter.keys:
+            bucket = buckets[key]
+            del bucket[waiter]
+            if not bucket:
+                del buckets[key]
+
+
+class DictAndLazyHeap(CallbackDict):
+    name = "dict + lazy heap"
+    design = LazyHeap
+
+
+class DictAndTickerWheel(CallbackDict):
+    name = "dict + ticker wheel"
+    design = TickerWheel
+
+
+class DictAndCallAt(CallbackDict):
+    name = "dict + call_at"
+    design = CallAt

@@ -1,14 +1,12 @@
 """Awaited style with asyncio and anyio: a task for each wait, an event or a future, and a timeout."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import anyio
 
-from benchmarks.suites.waits.alternative import Key, Tally, TaskAlternative
+from benchmarks.designs.alternative import Key, TaskAlternative
 
 
 class WaitForEvent(TaskAlternative):
@@ -17,14 +15,10 @@ class WaitForEvent(TaskAlternative):
     name = "asyncio.wait_for(event.wait(), t)"
     make_event: type[asyncio.Event] | type[anyio.Event] = asyncio.Event
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._events: dict[Key, Any] = {}
-
     def event(self, key: Key) -> Any:
-        event = self._events.get(key)
+        event = self.buckets.get(key)
         if event is None:
-            event = self._events[key] = self.make_event()
+            event = self.buckets[key] = self.make_event()
         return event
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
@@ -39,7 +33,7 @@ class WaitForEvent(TaskAlternative):
 
     def signal(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            self._events.pop(key).set()
+            self.buckets.pop(key).set()
 
 
 class WaitFirstOfEvents(WaitForEvent):
@@ -80,10 +74,6 @@ class BareFuture(TaskAlternative):
     """The floor: a task, a future on the first key, and nothing that ever times out."""
 
     name = "Future, no timer"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self.buckets: dict[Key, list[asyncio.Future[None]]] = {}
 
     def add(self, key: Key) -> asyncio.Future[None]:
         future = self.loop.create_future()
@@ -137,6 +127,7 @@ class CallLaterFuture(BareFuture):
     """The cheapest code with asyncio's own parts."""
 
     name = "Future + call_later"
+    most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         (key,) = target
@@ -162,6 +153,7 @@ class SharedFuture(BareFuture):
     """Several keys by hand: one future in the lists of all of them."""
 
     name = "Future in each list + call_later"
+    most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
         buckets = self.buckets

@@ -1,5 +1,11 @@
--- The pipeline's summaries in SQL: one table for each COPY. duckdb_tables.py fills in the names in braces.
+-- The pipeline's summaries in SQL: one table for each COPY. pipeline.py fills in the names in braces.
 -- Minutes are numbers, since 1970; quantiles are exact, where the pipeline's are binned.
+
+SET threads = {threads};
+SET memory_limit = '{memory}ib';
+SET temp_directory = '{spill}';
+SET preserve_insertion_order = false;
+SET TimeZone = 'UTC';
 
 CREATE VIEW operations AS
 SELECT *, epoch_us(started) AS started_us, started_us + waited_us AS ended_us
