@@ -7,6 +7,7 @@ Two environment variables choose the build. With ``PURGATORY_PURE_PYTHON=1`` not
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,34 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
 CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py"))
+
+# What `mend` changes in the C code of mypyc 2.4: the first code of each pair becomes the second. A name in
+# angle brackets stands for any identifier, and a space for any white space.
+#
+# Each instance holds a reference to its class. CPython asks the deallocation to give it back, and the
+# traversal to show it to the garbage collector, for subclasses written in Python as well
+# (https://docs.python.org/3/howto/isolating-extensions.html, "Heap Types"). The code of mypyc does neither.
+# Unmended, it keeps a class that a function defines for ever, with all that its methods refer to.
+DEALLOCATION = (
+    "<name>_dealloc(<type> *self) { PyObject_GC_UnTrack(self); CPy_TRASHCAN_BEGIN(self, <name>_dealloc) "
+    "<clear>((PyObject *)self); Py_TYPE(self)->tp_free((PyObject *)self); CPy_TRASHCAN_END(self) done: ; }",
+    "<name>_dealloc(<type> *self) { PyObject_GC_UnTrack(self); CPy_TRASHCAN_BEGIN(self, <name>_dealloc) "
+    "<clear>((PyObject *)self); PyTypeObject *type = Py_TYPE(self); type->tp_free((PyObject *)self); "
+    "Py_DECREF(type); CPy_TRASHCAN_END(self) done: ; }",
+)
+TRAVERSAL = (
+    "<name>_traverse(<type> *self, visitproc visit, void *arg) {",
+    "<name>_traverse(<type> *self, visitproc visit, void *arg) { Py_VISIT(Py_TYPE(self));",
+)
+# Nothing gives back the None that __init__ returns. Before Python 3.12 its references are counted.
+INITIALIZATION = (
+    "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { "
+    "return <init>(self, args, kwds) != NULL ? 0 : -1; }",
+    "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { "
+    "PyObject *none = <init>(self, args, kwds); Py_XDECREF(none); return none != NULL ? 0 : -1; }",
+)
+# Python cannot subclass this class, and its tp_new calls __init__.
+NO_INITIALIZATION = "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }"
 
 
 class BuildCore(build_ext):
@@ -36,12 +65,45 @@ def is_set(variable: str) -> bool:
     return os.environ.get(variable, "") not in ("", "0")
 
 
+def pattern(code: str) -> re.Pattern[str]:
+    """A regular expression for `code`, in which a name that comes again stands for the same identifier."""
+    expression = re.escape(code).replace(r"\ ", r"\s+")
+    for name in set(re.findall(r"<(\w+)>", code)):
+        first, *others = expression.split(f"<{name}>")
+        expression = rf"{first}\b(?P<_{name}>\w+)" + f"(?P=_{name})".join(others)
+    return re.compile(expression)
+
+
+def mend(code: str) -> str:
+    """The C code with all its classes mended.
+
+    Raises RuntimeError where one of them is not as expected. So the code of another mypyc cannot go unmended.
+    A class without traversal has no header for the garbage collector, where the trashcan of its deallocation
+    writes all the same (https://github.com/python/cpython/issues/135682). So that is an error, too.
+    """
+    classes = code.count(".tp_dealloc = ")
+    initialized = code.count(".tp_init = ") - len(pattern(NO_INITIALIZATION).findall(code))
+    known = "Py_VISIT(Py_TYPE(" not in code
+    for count, (old, new) in ((classes, DEALLOCATION), (classes, TRAVERSAL), (initialized, INITIALIZATION)):
+        code, mended = pattern(old).subn(re.sub(r"<(\w+)>", r"\\g<_\1>", new), code)
+        known = known and mended == count > 0
+    if not known:
+        raise RuntimeError(
+            "this version of mypy generates other C code than setup.py mends: "
+            "build with mypy 2.4, or set PURGATORY_PURE_PYTHON=1 to compile nothing"
+        )
+    return code
+
+
 def extensions() -> list[Any]:
     if is_set("PURGATORY_PURE_PYTHON"):
         return []
     from mypyc.build import mypycify
 
     compiled = mypycify(CORE, opt_level="3", debug_level="0", group_name="purgatory")
+    # The first extension is the whole core, in one file. The others load their modules from it.
+    (core,) = map(Path, compiled[0].sources)
+    core.write_text(mend(core.read_text("utf-8")), "utf-8")
     for extension in compiled:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = not is_set("PURGATORY_REQUIRE_COMPILED")
@@ -53,4 +115,5 @@ def extensions() -> list[Any]:
     return compiled
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,3 +34,74 @@ def test_an_interpreted_core_is_refused_where_a_compiled_one_is_required() -> No
         check=False,
     )
     assert "ImportError: PURGATORY_REQUIRE_COMPILED is set, but the core" in refused.stderr
+
+
+GENERATED = """
+static int Task_init(PyObject *self, PyObject *args, PyObject *kwds)
+{
+    return CPyPy_Task_____init__(self, args, kwds) != NULL ? 0 : -1;
+}
+static int Sealed_init(PyObject *self, PyObject *args, PyObject *kwds)
+{
+    return 0;
+}
+static int Task_traverse(TaskObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->_next);
+    return 0;
+}
+static void Task_dealloc(TaskObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    CPy_TRASHCAN_BEGIN(self, Task_dealloc)
+    Task_clear((PyObject *)self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+    CPy_TRASHCAN_END(self)
+    done: ;
+}
+.tp_dealloc = (destructor)Task_dealloc,
+.tp_init = Task_init,
+.tp_init = Sealed_init,
+"""
+
+
+@pytest.fixture(scope="module")
+def setup_script() -> dict[str, Any]:
+    script = Path(__file__).parent.parent / "setup.py"
+    if not script.exists():
+        pytest.skip("the tests of a wheel are run without the sources")
+    return runpy.run_path(str(script))
+
+
+def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any]) -> None:
+    mended = " ".join(setup_script["mend"](GENERATED).split())
+
+    assert "{ Py_VISIT(Py_TYPE(self)); Py_VISIT(self->_next);" in mended
+    freed = (
+        "PyTypeObject *type = Py_TYPE(self); type->tp_free((PyObject *)self); Py_DECREF(type); CPy_TRASHCAN_"
+    )
+    assert freed in mended
+    assert "PyObject *none = CPyPy_Task_____init__(self, args, kwds); Py_XDECREF(none);" in mended
+    assert "Sealed_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }" in mended
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Task_clear((PyObject *)self);", "Task_clear((PyObject *)self); Py_CLEAR(self->dict);"),
+        ("Py_TYPE(self)->tp_free((PyObject *)self);", "tp->tp_free(self); Py_DECREF(tp);"),
+        ("CPy_TRASHCAN_BEGIN(self, Task_dealloc)", "CPy_TRASHCAN_BEGIN(self, Other_dealloc)"),
+        ("PyObject_GC_UnTrack(self);", ""),
+        ("Py_VISIT(self->_next);", "Py_VISIT(self->_next); Py_VISIT(Py_TYPE(self));"),
+        ("Task_traverse(", "Task_walk("),
+        ("!= NULL ? 0 : -1", "== NULL ? -1 : 0"),
+        ("return 0;\n}\nstatic int Task_traverse", "return -1;\n}\nstatic int Task_traverse"),
+        (GENERATED, ""),
+    ],
+)
+def test_the_build_stops_where_the_generated_code_is_not_what_it_mends(
+    setup_script: dict[str, Any], old: str, new: str
+) -> None:
+    assert old in GENERATED
+    with pytest.raises(RuntimeError, match="generates other C code than setup"):
+        setup_script["mend"](GENERATED.replace(old, new))
