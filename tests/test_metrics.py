@@ -134,6 +134,15 @@ def test_only_operations_that_expire_at_their_deadlines_have_a_lateness(
     assert scrape.value("purgatory_lateness_seconds_sum", purgatory="polls") == pytest.approx(0.04)
 
 
+def test_an_operation_that_expires_at_the_very_instant_of_its_deadline_has_a_lateness_of_zero(
+    clock: ManualClock, polls: Purgatory, scrape: Scrape
+) -> None:
+    polls.try_complete_else_watch(Gate(1), ["a"])
+    clock.advance(1)
+    assert scrape.value("purgatory_lateness_seconds_count", purgatory="polls") == 1
+    assert scrape.value("purgatory_lateness_seconds_sum", purgatory="polls") == 0
+
+
 async def test_operations_that_closing_expires_have_no_lateness(
     collector: PurgatoryCollector, scrape: Scrape
 ) -> None:

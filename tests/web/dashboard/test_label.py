@@ -65,6 +65,9 @@ def test_the_repr_of_a_subclass_is_used() -> None:
 def test_a_large_frozenset_is_shown_by_its_size() -> None:
     assert label(frozenset(range(1000))) == "<frozenset of 1,000>"
     assert label(frozenset("x")) == repr(frozenset("x"))
+    # A frozenset of six is shown whole, and one of seven is not.
+    assert label(frozenset(range(6))) == repr(frozenset(range(6)))
+    assert label(frozenset(range(7))) == "<frozenset of 7>"
 
 
 @pytest.mark.parametrize("wrong", [ValueError("no"), None, 7], ids=["raises", "None", "int"])
