@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from anyio import CancelScope
 
 from purgatory._core.engine import Closing, Engine
-from purgatory._core.operation import EXPIRED, OperationState
+from purgatory._core.operation import CANCELLED, EXPIRED, FAILED, OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory.errors import PurgatoryClosed
 from purgatory.reaper import pause, reap
@@ -59,14 +59,18 @@ class Lifecycle:
         engine = self._engine
         if engine.closing:
             await self._closed.wait()
+            # What an exception has left there. Mostly this is nothing.
+            engine.shut()
+            if engine.accounting.pending:
+                Closing(engine, state).run()
             return
-        was_open = engine.open
-        engine.shut()
-        if not was_open:
+        if not engine.open:
+            engine.shut()
             self._closed.set()
             return
         closing = Closing(engine, state)
         try:
+            engine.shut()
             with CancelScope(shield=True):
                 while closing.step():
                     await pause()
@@ -75,30 +79,37 @@ class Lifecycle:
         finally:
             # A plain Task.cancel gets through the shield. Then the rest ends here in one go.
             try:
-                while closing.step():
-                    pass
+                closing.run()
+                engine.drop_rest()
             finally:
                 self._closed.set()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             # Nobody here cancels the reaper: the loop ends around an open purgatory.
-            self._engine.shut()
-            self._closed.set()
-            for operation in self._engine.watchers.operations():
-                operation.cancel()
+            self._end_all(CANCELLED, None)
             return
         error = task.exception()
         if error is not None:
-            self._failed(error)
             self._engine.report(f"the reaper of purgatory {self._engine.name!r} failed; it is closed", error)
+            self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            # A KeyboardInterrupt that every waiting task raises would end the loop as many times.
+            message = f"the reaper of purgatory {self._engine.name!r} failed: {safe_repr(error)}"
+            closed = PurgatoryClosed(message)
+            closed.__cause__ = error
+            error = closed
+        self._end_all(FAILED, error)
+
+    def _end_all(self, state: OperationState, error: BaseException | None) -> None:
+        """Close at once, and end everything that is pending in `state`."""
+        closing = Closing(self._engine, state, error)
         self._closed.set()
-        if isinstance(error, Exception):
-            self._engine.fail_all(error)
-            return
-        # A KeyboardInterrupt that every waiting task raises would end the loop as many times.
-        closed = PurgatoryClosed(f"the reaper of purgatory {self._engine.name!r} failed: {safe_repr(error)}")
-        closed.__cause__ = error
-        self._engine.fail_all(closed)
+        try:
+            self._engine.shut()
+            closing.run()
+        finally:
+            # Where there was no memory, for example, the rest ends now.
+            closing.run()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from purgatory._core.operation import Operation, abandon, wake_when_done
+from purgatory._core.operation import Operation, abandon, settled, wake_when_done
 
 R = TypeVar("R")
 
@@ -38,7 +38,7 @@ class DelayedOperation(Operation, Generic[R]):
 
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation."""
-        if not self.done:
+        if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

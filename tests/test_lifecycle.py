@@ -522,3 +522,29 @@ def test_any_wheel_size_of_two_or_more_works(wheel_size: int) -> None:
     for elapsed, expired in ((1, 1), (8, 2), (90, 2), (1, 3), (4_899, 3), (1, 4)):
         clock.advance(elapsed)
         assert [gate.expired for gate in gates] == [True] * expired + [False] * (4 - expired)
+
+
+# What must not happen: a second __init__ of an operation that is pending
+
+
+async def test_an_operation_whose_init_is_called_again_harms_no_other_and_closing_ends(
+    virtual_time: VirtualTimeLoop, reported: list[dict[str, Any]]
+) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    gates = [purgatory.try_complete_else_watch(Gate(1.0), ["a"]) for _ in range(3)]
+    other = purgatory.try_complete_else_watch(Gate(60), ["a", "b"])
+    gates[0].__init__(1.0)  # type: ignore[misc]
+
+    await gates[2]
+    assert [gate.expired for gate in gates] == [True, True, True]
+    assert gates[0].ran == ["on_complete", "on_expiration"]
+    other.opened = True
+    assert purgatory.check_and_complete("a") == 1
+
+    last = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    await purgatory.aclose()
+    assert last.expired
+    assert purgatory.operations() == []
+    assert purgatory.statistics().pending == 0
+    assert [context["message"] for context in reported] == ["purgatory 'purgatory' drops what it cannot end"]

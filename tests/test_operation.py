@@ -440,8 +440,10 @@ def test_a_done_operation_does_not_keep_its_purgatory_alive(end: Callable[[Gate]
 def test_an_owner_has_to_be_subclassed() -> None:
     gate = Gate()
     calls: list[Callable[[Owner], object]] = [
-        lambda owner: owner.end(gate, None),
-        lambda owner: owner.reschedule(gate),
+        lambda owner: owner.end(gate, OperationState.COMPLETED, None),
+        lambda owner: owner.park(gate),
+        lambda owner: owner.report("message", ValueError()),
+        lambda owner: owner.reschedule(gate, 1),
         lambda owner: owner.keys_of(gate),
     ]
     for call in calls:

@@ -87,12 +87,26 @@ class Waiter(Protocol):
 class Owner:
     """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
 
-    def end(self, operation: Operation, error: BaseException | None) -> None:
-        """`operation` is decided. Forget it everywhere, settle it, and account for it."""
+    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+        """Decide `operation`, forget it everywhere, settle it, and account for it.
+
+        When this raises before that is done, a second call goes on.
+        """
         raise NotImplementedError
 
-    def reschedule(self, operation: Operation) -> None:
-        """The pending `operation` has a new timeout, which counts from now."""
+    def park(self, operation: Operation) -> None:
+        """Park an operation that was offered while the books were being written."""
+        raise NotImplementedError
+
+    def report(self, message: str, error: BaseException) -> None:
+        """Report an exception that nobody else sees."""
+        raise NotImplementedError
+
+    def reschedule(self, operation: Operation, seconds: float) -> None:
+        """Give the pending `operation` a new timeout, which counts from now.
+
+        When this raises, the operation keeps the old one.
+        """
         raise NotImplementedError
 
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
@@ -126,10 +140,10 @@ class Operation(TimerTask):
         self._parked = 0
         # Its keys. While it is PENDING, the record that its Watchers keep instead (see there).
         self._watched: Any = ()
-        # The Waiter to wake when it ends, or a list of these, or None.
+        # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
-        # The result of on_complete, or a Failure. _NO_OUTCOME before it ends.
-        self._outcome: object = _NO_OUTCOME
+        # The result of on_complete, or a Failure. NO_OUTCOME before it ends.
+        self._outcome: object = NO_OUTCOME
         # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
 
@@ -154,7 +168,12 @@ class Operation(TimerTask):
 
     @final
     def force_complete(self) -> bool:
-        """Complete the operation whatever its condition says. True for the one call that completes it."""
+        """Complete the operation whatever its condition says. True for the one call that completes it.
+
+        `on_complete` has run when this returns. Only where an `on_complete`, an `on_expiration` or an
+        observer calls this, `on_complete` runs as soon as that hook is over. So a chain of operations that
+        complete each other needs no stack, however long it is.
+        """
         return end(self, COMPLETED)
 
     @final
@@ -172,9 +191,10 @@ class Operation(TimerTask):
         state = self._state
         if state is not NEW and state is not PENDING:
             return False
-        self._timeout = seconds
         if state is PENDING:
-            cast(Owner, self._owner).reschedule(self)
+            cast(Owner, self._owner).reschedule(self, seconds)
+        else:
+            self._timeout = seconds
         return True
 
     @final
@@ -205,10 +225,12 @@ class Operation(TimerTask):
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """The distinct keys it was offered for, in the order given. Empty before that."""
-        keys = self._watched
-        if self._state is PENDING:
-            keys = cast(Owner, self._owner).keys_of(self)
-        return tuple(dict.fromkeys(keys))
+        keys: tuple[Hashable, ...] = self._watched if self._owner is None else self._owner.keys_of(self)
+        try:
+            return tuple(dict.fromkeys(keys))
+        except Exception:
+            # A key raises by now. Reports are to name the keys all the same.
+            return keys
 
     def result(self) -> Any:
         """The return value of `on_complete`.
@@ -217,7 +239,7 @@ class Operation(TimerTask):
         asyncio.InvalidStateError while there is no result yet.
         """
         outcome = self._outcome
-        if outcome is _NO_OUTCOME or isinstance(outcome, Failure):
+        if outcome is NO_OUTCOME or isinstance(outcome, Failure):
             # Without an outcome, `exception` raises.
             exception = cast(BaseException, self.exception())
             raise exception.with_traceback(cast(Failure, outcome).traceback)
@@ -226,9 +248,10 @@ class Operation(TimerTask):
     def exception(self) -> BaseException | None:
         """The exception of a FAILED operation, else None. Without an outcome it raises as `result` does."""
         if self._state is CANCELLED:
-            raise asyncio.CancelledError(f"{safe_repr(self)} was withdrawn")
+            # Without its keys, of which there may be thousands, and as many waiters.
+            raise asyncio.CancelledError(f"{type(self).__name__} was withdrawn")
         outcome = self._outcome
-        if outcome is _NO_OUTCOME:
+        if outcome is NO_OUTCOME:
             raise asyncio.InvalidStateError(f"{safe_repr(self)} has no result yet")
         if isinstance(outcome, Failure):
             outcome.seen = True
@@ -239,17 +262,22 @@ class Operation(TimerTask):
         return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
 
 
-_NO_OUTCOME: Final = object()
+NO_OUTCOME: Final = object()
 
 
-def _seconds(timeout: float | None) -> float:
+def _seconds(timeout: Any) -> float:
+    # Any, because a compiled float takes no int that is too large for it.
     if timeout is None:
         return inf
     if not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a number of seconds or None, not {timeout!r}")
-    if timeout != timeout:
+    try:
+        seconds = float(timeout)
+    except OverflowError:
+        raise OverflowError("timeout is too large for a float: use None for no timeout") from None
+    if seconds != seconds:
         raise ValueError("timeout must be a number of seconds or None, not NaN")
-    return float(timeout)
+    return seconds
 
 
 def end(operation: Operation, state: OperationState, error: BaseException | None = None) -> bool:
@@ -262,66 +290,100 @@ def end(operation: Operation, state: OperationState, error: BaseException | None
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False
-    operation._state = state
+    failure = None if error is None else Failure(error)
     owner = operation._owner
     if owner is not None:
-        owner.end(operation, error)
-    else:
-        raised = settle(operation, error)
-        if raised is not None:
-            raise raised
+        owner.end(operation, state, failure)
+        return True
+    operation._state = state
+    if failure is not None:
+        operation._outcome = failure
+    raised = settle(operation)
+    if operation._waiters is not None:
+        for _, problem in wake(operation, again=True) or ():
+            raised = raised or problem
+    if raised is not None:
+        raise raised
     return True
 
 
-def settle(operation: Operation, error: BaseException | None) -> BaseException | None:
-    """Run the hooks of an operation that is decided, note its outcome, and wake its waiters.
+def settle(operation: Operation) -> BaseException | None:
+    """Run the hooks of an operation that is decided, and note its outcome. Call it again if it raises.
 
     Returns what a hook raised, which makes the operation FAILED.
     """
     raised: BaseException | None = None
-    if error is not None:
-        operation._outcome = Failure(error)
-    elif operation._state is not CANCELLED:
+    state: OperationState = operation._state
+    if state is COMPLETED or state is EXPIRED:
         # Any: an override may return what it likes, on both builds.
         hooks: Any = operation
         try:
             operation._outcome = hooks.on_complete()
-            if operation._state is EXPIRED:
+            if state is EXPIRED:
                 hooks.on_expiration()
         except BaseException as failure:
             operation._state = FAILED
-            operation._outcome = Failure(failure)
+            operation._outcome = NO_OUTCOME
             raised = failure
-    if operation._waiters is not None:
-        _wake(operation)
+            operation._outcome = Failure(failure)
+    elif state is FAILED:
+        # There was no memory to note what the hook had raised.
+        operation._outcome = Failure(MemoryError("a hook raised an exception that nobody had memory for"))
     return raised
 
 
+def settled(operation: Operation) -> bool:
+    """Whether the operation has ended, and all its hooks have run. Tasks that await it wait for that."""
+    if operation._owner is not None:
+        return False
+    return operation._outcome is not NO_OUTCOME or operation._state is CANCELLED
+
+
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:
-    """Have `waiter` woken when `operation`, which is not done yet, ends."""
-    if operation._waiters is None:
+    """Have `waiter` woken when `operation`, which is not settled yet, ends."""
+    waiters = operation._waiters
+    if waiters is None:
         operation._waiters = waiter
-    elif type(operation._waiters) is list:
-        operation._waiters.append(waiter)
+    elif type(waiters) is dict:
+        waiters[waiter] = None
     else:
-        operation._waiters = [operation._waiters, waiter]
+        operation._waiters = {waiters: None, waiter: None}
 
 
 def abandon(operation: Operation, waiter: Waiter) -> None:
     """A task no longer awaits `operation`. When no other task awaits it, withdraw it."""
-    if type(operation._waiters) is list:
-        waiters: list[Waiter] = operation._waiters
-        waiters.remove(waiter)
+    waiters = operation._waiters
+    if type(waiters) is dict:
+        del waiters[waiter]
         if waiters:
             return
     operation._waiters = None
     operation.cancel()
 
 
-def _wake(operation: Operation) -> None:
+def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:
+    """Wake the waiters of an operation. Returns those that could not be woken, each with the reason.
+
+    Where there is no room for the call that wakes a waiter, this raises. Call it `again` then.
+    """
     waiters = operation._waiters
+    failed: list[tuple[object, BaseException]] | None = None
+    for waiter in list(waiters) if type(waiters) is dict else (waiters,):
+        # A waiter that has not noted its wake-up gets a second call.
+        for last in (False, True):
+            try:
+                # A task may have been cancelled in this very turn.
+                if not waiter.done():
+                    waiter.set_result(None)
+                break
+            except BaseException as error:
+                if not waiter.done():
+                    if not again and isinstance(error, (MemoryError, RecursionError)):
+                        raise
+                    if not last:
+                        continue
+                # The loop of that task is closed, for example.
+                failed = [*(failed or ()), (waiter, error)]
+                break
     operation._waiters = None
-    for waiter in waiters if type(waiters) is list else (waiters,):
-        # A task may have been cancelled in this very turn.
-        if not waiter.done():
-            waiter.set_result(None)
+    return failed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import PENDING, Operation
 
 # Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
 # short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.
@@ -17,16 +17,18 @@ CHUNK_LENGTH: Final = 16
 class Chunk:
     """A chunk of one key's watch list, which is an unrolled linked list: up to CHUNK_LENGTH operations.
 
-    An empty chunk leaves the list, but keeps its forward link. So a walk that has reached it finds the rest
-    of the list, whatever has left meanwhile.
+    The first chunk stands in the table and stays until the list is empty. Another chunk leaves the list when
+    it is empty, but keeps its forward link. So a walk that has reached it finds the rest of the list.
     """
 
-    __slots__ = ("following", "key", "operations", "previous")
+    __slots__ = ("first", "following", "key", "operations", "previous")
 
-    def __init__(self, key: Hashable) -> None:
+    def __init__(self, key: Hashable, first: Chunk | None) -> None:
         self.key = key
+        # The first chunk of the list. None for that one itself, because it would keep itself alive.
+        self.first = first
         self.operations: list[Operation] = []
-        # For the first chunk of a list this is the last chunk, or None while there is only one.
+        # For the first chunk this is the last chunk, or None while there is only one.
         self.previous: Chunk | None = None
         self.following: Chunk | None = None
 
@@ -43,60 +45,76 @@ class Watchers:
     Most keys have one watcher. Such an operation is in the table itself, without a list. The second watcher
     of a key makes a list of chunks, which remains until the last watcher leaves.
 
-    An operation records in its own `_watched` where it is. For each of its keys that is the key itself, while
-    it is the only watcher, or the chunk that holds it. The record is a tuple. For a single chunk it is the
+    An operation records in its own `_watched` where it is. For each of its keys that is the chunk that holds
+    it, or the key itself when it was the first watcher. The record is a tuple. For a single chunk it is the
     chunk itself, because a tuple takes 48 bytes and is one more object for the garbage collector.
+
+    A look-up in the table calls the key's `__hash__` and `__eq__`, which are a user's code and may raise. So
+    every change of the table is a single statement, which changes it wholly or not at all. A key may also
+    change its hash after it was watched. Then its entry cannot be found any more: it is dead once its
+    operation has left, every reader skips it, and `repair` makes a table without it. The caller makes sure
+    that no user's code changes the watch lists in the middle of `watch` and `unwatch`. It gives the operation
+    its number, `_parked`, when `watch` is over, and takes it back when `unwatch` is.
     """
 
-    __slots__ = ("_table", "watched")
+    __slots__ = ("_dead", "_table", "_unreachable", "watched")
 
     def __init__(self) -> None:
-        # The value is the only operation on the key, or the first chunk of its list.
-        self._table: dict[Hashable, Operation | Chunk] = {}
+        # The value is the only operation on the key, or the first Chunk of its list. The type is not said,
+        # because mypyc would check it at every look-up.
+        self._table: dict[Hashable, object] = {}
+        # Entries with an operation that has left, but could not be removed, because its key raises.
+        self._dead = 0
+        # Whether there have been keys that an Unreachable stands for.
+        self._unreachable = False
         # Operation-key pairs.
         self.watched = 0
 
     def __len__(self) -> int:
+        if self._dead:
+            # Among them may be lists in which others still wait.
+            return sum([_alive(place) for place in self._table.values()])
         return len(self._table)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._table
+        place = self._table.get(key)
+        return place is not None and _alive(place)
 
     def watched_keys(self) -> list[Hashable]:
         """The keys that have watchers now."""
-        return list(self._table)
+        return self.some_keys(len(self._table))
 
-    def on(self, key: Hashable) -> Operation | Chunk | None:
+    def on(self, key: Hashable) -> object:
         """The only operation that watches `key`, or the first chunk of its list, or None."""
         return self._table.get(key)
+
+    def places(self) -> list[object]:
+        """For each key, the only operation that watches it, or the first chunk of its list."""
+        return list(self._table.values())
 
     def some_keys(self, limit: int) -> list[Hashable]:
         """At most `limit` of the keys. Where there are more, half are the oldest and half are the newest."""
         if len(self._table) <= limit:
-            return list(self._table)
-        late = limit // 2
-        return [*islice(self._table, limit - late), *islice(reversed(self._table), late)]
+            keys = list(self._table)
+        else:
+            late = limit // 2
+            keys = [*islice(self._table, limit - late), *islice(reversed(self._table), late)]
+        if self._dead:
+            places = {id(key): place for key, place in self._table.items()}
+            keys = [key for key in keys if _alive(places[id(key)])]
+        if self._unreachable:
+            keys = [key.key if isinstance(key, Unreachable) else key for key in keys]
+        return keys
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
         """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
-        found: list[Operation] = []
-        place = self._table.get(key)
-        if isinstance(place, Chunk):
-            chunk: Chunk | None = place
-            while chunk is not None and (limit is None or len(found) < limit):
-                found += chunk.operations
-                chunk = chunk.following
-            if limit is not None:
-                del found[limit:]
-        elif place is not None:
-            found.append(place)
-        return found
+        return operations_at(self._table.get(key), limit, pending_only=self._dead > 0)
 
     def count(self, key: Hashable, limit: int) -> int:
         """How many operations watch `key`. Counting stops at `limit` or a little above it."""
         place = self._table.get(key)
         if not isinstance(place, Chunk):
-            return 0 if place is None else 1
+            return 0 if place is None or (self._dead and not _alive(place)) else 1
         count = 0
         chunk: Chunk | None = place
         while chunk is not None and count < limit:
@@ -105,18 +123,17 @@ class Watchers:
         return count
 
     def operations(self) -> list[Operation]:
-        """All operations, each once, in the order of the keys."""
-        return [
-            operation
-            for key in self.watched_keys()
-            for operation in self.watching(key)
-            if keys_at(operation._watched)[0] is key
-        ]
+        """All operations, each once, in the order of the keys. O(operation-key pairs)."""
+        found: dict[int, Operation] = {}
+        for place in self.places():
+            for operation in operations_at(place, pending_only=self._dead > 0):
+                found[id(operation)] = operation
+        return list(found.values())
 
     def watch(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Append `operation` to the watch list of each of `keys`. A key named twice is watched once.
 
-        A key whose comparison raises lets the exception through, and then the operation is on no list.
+        When this raises, the operation is on no list.
         """
         several = len(keys) > 1
         # With the comparison in the `if`, mypy narrows the tuple's type and mypyc copies the tuple.
@@ -126,6 +143,7 @@ class Watchers:
             return
         alone = 0
         places: list[object] | None = None
+        place = _TWICE
         try:
             for key in keys:
                 place = self._place(operation, key)
@@ -136,134 +154,196 @@ class Watchers:
                     places = list(keys[:alone])
                 if place is not _TWICE:
                     places.append(place)
+            if places is None:
+                # It is the first watcher of each key. The keys as given are the record.
+                operation._watched = keys
+            elif len(places) == 1 and isinstance(places[0], Chunk):
+                operation._watched = places[0]
+            else:
+                operation._watched = tuple(places)
         except BaseException:
-            operation._watched = keys[:alone] if places is None else tuple(places)
+            left: list[object] = list(keys[:alone]) if places is None else places
+            if place is not _TWICE and not any(place is each for each in left):
+                left.append(place)
+            operation._watched = tuple(left)
             self.unwatch(operation)
+            self.repair()
             raise
-        if places is None:
-            # It is the only watcher of each key. The keys as given are the record.
-            operation._watched = keys
-        elif len(places) == 1 and isinstance(places[0], Chunk):
-            operation._watched = places[0]
-        else:
-            operation._watched = tuple(places)
 
     def _place(self, operation: Operation, key: Hashable) -> object:
         """Append it to one watch list. Returns the entry for its record, or _TWICE for a key named before."""
         table = self._table
         size = len(table)
+        # A number is an object, too. So it is made before anything changes.
+        watched = self.watched + 1
         found = table.setdefault(key, operation)
         if found is operation:
             if len(table) == size:
                 return _TWICE
-            self.watched += 1
+            self.watched = watched
             return key
-        first = found if isinstance(found, Chunk) else self._list_of(found, key)
+        if isinstance(found, Chunk):
+            first = found
+        elif cast(Operation, found)._parked:
+            first = self._list_of(cast(Operation, found), key)
+        else:
+            # The key could not be looked up for a while, and now it can.
+            table[key] = operation
+            self._dead -= 1
+            self.watched = watched
+            return key
         chunk = first.previous or first
-        if chunk.operations[-1] is operation:
+        operations = chunk.operations
+        if not operations:
+            self._dead -= 1
+        elif operations[-1] is operation:
             return _TWICE
-        if len(chunk.operations) >= CHUNK_LENGTH:
+        elif len(operations) >= CHUNK_LENGTH:
             last = chunk
             # The key object of the first chunk, so that equal key objects do not each stay alive.
-            chunk = Chunk(first.key)
+            chunk = Chunk(first.key, first)
+            chunk.operations.append(operation)
             chunk.previous = last
             last.following = chunk
             first.previous = chunk
-        chunk.operations.append(operation)
-        self.watched += 1
+            self.watched = watched
+            return chunk
+        operations.append(operation)
+        self.watched = watched
         return chunk
 
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
-        """Make a list for `key`, whose only watcher until now is `alone`."""
-        places: list[object] = list(alone._watched)
-        if len(places) > CHUNK_LENGTH:
-            self._list_everywhere(alone, places)
-            return cast(Chunk, self._table[key])
-        # Find the entry of this key in its record, by the rules of a dict.
-        index = 0
-        while not (
-            places[index] is key
-            or (
-                not isinstance(places[index], Chunk)
-                and hash(places[index]) == hash(key)
-                and places[index] == key
-            )
-        ):
-            index += 1
-        chunk = Chunk(places[index])
-        chunk.operations.append(alone)
-        self._table[key] = chunk
-        places[index] = chunk
-        alone._watched = chunk if len(places) == 1 else tuple(places)
-        return chunk
+        """Make a list for `key`, whose only watcher until now is `alone`. Its record remains the key."""
+        keys: tuple[Hashable, ...] = alone._watched
+        first = Chunk(keys[0] if len(keys) == 1 else key, None)
+        first.operations.append(alone)
+        size = len(self._table)
+        self._table[key] = first
+        if len(self._table) > size:
+            # The hash of the key is not what it was a moment ago. `alone` still has its old entry.
+            first.operations.clear()
+            self._dead += 1
+        return first
 
-    def _list_everywhere(self, alone: Operation, places: list[object]) -> None:
-        """Make lists for all its keys at once, because one search for each shared key would be quadratic."""
-        try:
-            for index, place in enumerate(places):
-                if not isinstance(place, Chunk):
-                    chunk = Chunk(place)
-                    chunk.operations.append(alone)
-                    self._table[place] = chunk
-                    places[index] = chunk
-        finally:
-            # Also when a comparison raises: the keys before that one have lists now.
-            alone._watched = tuple(places)
+    def unwatch(self, operation: Operation) -> BaseException | None:
+        """Remove `operation` from all its watch lists. Its `_watched` is then the tuple of its keys.
 
-    def unwatch(self, operation: Operation) -> None:
-        """Remove `operation` from all its watch lists. Its `_watched` is then the tuple of its keys."""
-        if isinstance(operation._watched, Chunk):
-            chunk: Chunk = operation._watched
-            operation._watched = (chunk.key,)
-            self._leave(operation, chunk)
-            return
-        places: tuple[object, ...] = operation._watched
+        Returns the first exception of a key that could not be looked up. That key's entry is dead then, and
+        the caller calls `repair` as soon as its own books are right.
+        """
+        record = operation._watched
+        if isinstance(record, Chunk):
+            chunk: Chunk = record
+            keys: tuple[Hashable, ...] = (chunk.key,)
+            self.watched -= 1
+            try:
+                self._leave(operation, chunk)
+            except BaseException as error:
+                self._dead += 1
+                operation._watched = keys
+                return error
+            operation._watched = keys
+            return None
+        places: tuple[object, ...] = record
+        table = self._table
+        problem: BaseException | None = None
+        self.watched -= len(places)
         listed = False
-        for place in places:
-            if isinstance(place, Chunk):
-                listed = True
-                self._leave(operation, place)
-            else:
-                self.watched -= 1
-                del self._table[place]
-        if listed:
-            operation._watched = keys_at(places)
+        left = 0
+        while True:
+            try:
+                for place in places[left:] if left else places:
+                    left += 1
+                    if isinstance(place, Chunk):
+                        if not listed:
+                            operation._watched = keys_at(places)
+                            listed = True
+                        self._leave(operation, place)
+                        continue
+                    # The key may have changed, and be equal to a key now whose entry is somebody else's.
+                    found = table[place]
+                    if found is operation:
+                        del table[place]
+                    elif isinstance(found, Chunk):
+                        # The first watcher of a key is the first one of its list.
+                        self._leave(operation, found)
+                    else:
+                        raise KeyError(place)
+                return problem
+            except BaseException as error:
+                # Something of the operation still stands in the table.
+                self._dead += 1
+                problem = problem or error
 
     def _leave(self, operation: Operation, chunk: Chunk) -> None:
-        self.watched -= 1
         operations = chunk.operations
         # By identity, because a user's class may define any equality.
         index = 0
         while operations[index] is not operation:
             index += 1
         del operations[index]
-        if not operations:
-            self._drop(chunk)
-
-    def _drop(self, chunk: Chunk) -> None:
-        key, following, previous = chunk.key, chunk.following, chunk.previous
-        first = self._table[key]
-        if chunk is not first:
-            cast(Chunk, previous).following = following
-        elif following is not None:
-            self._table[key] = following
-        else:
-            del self._table[key]
+        if operations:
             return
-        # The chunk whose `previous` was this one: the next chunk, or the first one, which links to the last.
-        end = cast(Chunk, first) if following is None else following
-        end.previous = None if previous is end else previous
-        # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
-        chunk.previous = None
+        first = chunk.first
+        if first is not None:
+            previous, following = cast(Chunk, chunk.previous), chunk.following
+            previous.following = following
+            if following is not None:
+                following.previous = previous
+            else:
+                # The first chunk links to the last one.
+                first.previous = None if previous is first else previous
+            # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
+            chunk.previous = None
+        else:
+            first = chunk
+        if first.following is None and not first.operations:
+            if self._table[first.key] is not first:
+                raise KeyError(first.key)
+            del self._table[first.key]
+
+    def repair(self) -> None:
+        """Make a table without the dead entries where these are many. To call after `unwatch` had a problem.
+
+        It looks at all entries, so it comes for every eighth of them that is dead. It looks up none of them.
+        """
+        if self._dead * 8 <= len(self._table):
+            return
+        table: dict[Hashable, object] = {}
+        for key, place in list(self._table.items()):
+            if not _stays(place):
+                continue
+            try:
+                found = table.setdefault(key, place)
+            except (MemoryError, RecursionError):
+                # The key may be good. A later repair has room for this.
+                return
+            except Exception:
+                # Nobody can check this key. Its operations remain listed until they expire.
+                found = None
+            if found is not place:
+                table[Unreachable(key)] = place
+                self._unreachable = True
+        self._table = table
+        self._dead = 0
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._table = {}
+        self._dead = self.watched = 0
 
     def _check(self) -> None:
         """Raise AssertionError where an invariant does not hold. O(operation-key pairs). For tests."""
         watched = 0
-        for key, place in self._table.items():
-            watchers = self.watching(key)
+        for entry, place in self._table.items():
+            key = entry.key if isinstance(entry, Unreachable) else entry
+            watchers = operations_at(place, pending_only=self._dead > 0)
             watched += len(watchers)
             for operation in watchers:
-                assert key in keys_at(operation._watched), "an operation knows the keys that it watches"
+                keys = keys_at(operation._watched)
+                assert any(key is one for one in keys) or key in keys, (
+                    "an operation knows the keys that it watches"
+                )
             numbers = [operation._parked for operation in watchers]
             assert numbers == sorted(numbers), "the watchers of a key are in the order of parking"
             if isinstance(place, Chunk):
@@ -271,15 +351,70 @@ class Watchers:
         assert watched == self.watched, "the count of operation-key pairs is right"
 
 
+@final
+class Unreachable:
+    """Stands in the table for a key that raises, or has become equal to another key. Its hash is its own."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+
+
+def _alive(place: object) -> bool:
+    """Whether an entry of the table has pending operations."""
+    return bool(operations_at(place, pending_only=True))
+
+
+def _stays(place: object) -> bool:
+    """Whether operations of an entry have not left, once those are removed that could not be found."""
+    if not isinstance(place, Chunk):
+        return cast(Operation, place)._parked > 0
+    first = place
+    chunk: Chunk | None = first
+    while chunk is not None:
+        chunk.operations = [each for each in chunk.operations if each._parked]
+        following = chunk.following
+        if chunk is not first and not chunk.operations:
+            previous = cast(Chunk, chunk.previous)
+            previous.following = following
+            if following is not None:
+                following.previous = previous
+            else:
+                first.previous = None if previous is first else previous
+        chunk = following
+    return bool(first.operations) or first.following is not None
+
+
 def _check_list(first: Chunk) -> None:
     last = first
-    while True:
-        assert 0 < len(last.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
-        if last.following is None:
-            break
-        assert last.following.previous is last, "the links agree in both directions"
-        last = last.following
+    while last.following is not None:
+        following = last.following
+        assert 0 < len(following.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
+        assert following.previous is last, "the links agree in both directions"
+        assert following.first is first, "every chunk knows the first one"
+        last = following
+    assert first.first is None
     assert first.previous is (None if last is first else last), "the first chunk links to the last"
+    assert first.operations or first.following is not None, "an empty list leaves the table"
+
+
+def operations_at(place: Any, limit: int | None = None, pending_only: bool = False) -> list[Operation]:
+    """The operations of one entry of the table, in order, the first `limit` of them.
+
+    Some of those of a dead entry are done. `pending_only` leaves them out.
+    """
+    found: list[Operation] = []
+    if isinstance(place, Chunk):
+        chunk: Chunk | None = place
+        while chunk is not None and (limit is None or len(found) < limit):
+            found += chunk.operations
+            chunk = chunk.following
+        if limit is not None:
+            del found[limit:]
+    elif place is not None:
+        found.append(place)
+    return [each for each in found if each._state is PENDING] if pending_only else found
 
 
 # The answer of `_place` for a key that was named before.
@@ -291,7 +426,11 @@ def keys_at(places: object) -> tuple[Hashable, ...]:
     if isinstance(places, Chunk):
         return (places.key,)
     every = cast("tuple[Hashable, ...]", places)
-    return tuple([place.key if isinstance(place, Chunk) else place for place in every])
+    # By index, because mypyc makes an iterator for a tuple of any length.
+    for index in range(len(every)):
+        if isinstance(every[index], Chunk):
+            return tuple([place.key if isinstance(place, Chunk) else place for place in every])
+    return every
 
 
 def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:

@@ -67,7 +67,7 @@ class Accounting:
         self.observed = True
 
     def ended(self, operation: Operation) -> None:
-        """Count `operation`, which has ended, and tell the observers."""
+        """Count `operation`, which has ended, and tell the observers. From here on it has no owner."""
         state: OperationState = operation._state
         if state is COMPLETED:
             self.completed += 1
@@ -77,10 +77,13 @@ class Accounting:
             self.cancelled += 1
         elif state is FAILED:
             self.failed += 1
+            operation._owner = None
             self._reporter.operation_failed(operation)
         elif state is not NEW and state is not PENDING:  # pragma: no cover  # no such state exists
             # A type checker finds a final state that is not counted here.
             assert_never(state)
+        # Who asks for the result gets it now.
+        operation._owner = None
         if self.observed:
             self._tell_ended(operation)
 

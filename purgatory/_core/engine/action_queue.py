@@ -1,4 +1,4 @@
-"""The checks that hooks ask for. The outermost call runs them, instead of one inside the other."""
+"""What waits until no hook is running: ends and checks. The outermost call deals with them."""
 
 from __future__ import annotations
 
@@ -6,75 +6,186 @@ import asyncio
 import weakref
 from collections import deque
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Final, final
 
-from purgatory._core.operation import Owner
+from purgatory._core.operation import NEW, PENDING, Operation, Owner
+from purgatory._core.safe_repr import safe_repr
+
+# What the engines of one loop are doing. A call that goes up a level goes back to the one it found.
+#
+# Nothing: the next call is the outermost one.
+IDLE: Final = 0
+# Trying operations: a check waits for the outermost call.
+TRYING: Final = 1
+# Running the hooks of an operation that ends: other hooks of this kind wait until these are over.
+SETTLING: Final = 2
+# Changing the timer or the watch lists: another change waits until this one is whole. A user's code can run
+# in the middle of it all the same: the methods of a key, or a finalizer that the collector runs.
+WRITING: Final = 3
+
+
+@final
+class Check:
+    """A check of one key that somebody has asked for."""
+
+    __slots__ = ("key", "owner", "started")
+
+    def __init__(self, owner: Owner, key: Hashable) -> None:
+        self.owner = owner
+        self.key = key
+        self.started = False
 
 
 @final
 class ActionQueue:
-    """The checks that wait until no hook is running, for all purgatories of one event loop.
+    """The checks and the ends that wait for the outermost call, for all purgatories of one event loop.
 
     Without the queue, a hook that checks a key would run other operations' hooks on its own stack. A chain of
     operations that complete each other would need a stack as deep as the chain is long. Kafka's overflowed
     at about 900, hence its action queue (KAFKA-17509, KAFKA-17703). A check that is asked for twice before
     it starts runs once, because both see the same.
 
-    A call that may run hooks adds 1 to `depth`, and ends with `leave`, or with `abort` when it raises.
+    Every exception that no operation keeps, such as a KeyboardInterrupt or a MemoryError of the engine
+    itself, gets through at once. What is left to do then, the loop does in its next turn.
     """
 
-    __slots__ = ("_asked", "_loop", "checks", "depth")
+    __slots__ = ("_asked", "_checks", "_deferred", "_loop", "again", "current", "level", "waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         # A weak reference, because the table below would keep every loop alive.
         self._loop = None if loop is None else weakref.ref(loop)
         # In the order in which they were asked for.
-        self.checks: deque[tuple[Owner, Hashable]] = deque()
-        self._asked: set[tuple[Owner, Hashable]] = set()
-        # How many calls that may run hooks are under way, one inside the other.
-        self.depth = 0
+        self._checks: deque[Check] = deque()
+        # The checks that have not started, and perhaps some that have.
+        self._asked: dict[tuple[Owner, Hashable], Check] = {}
+        self.level = IDLE
+        # The operation that is being settled. After an exception it remains, until `settle` goes on with it.
+        self.current: Operation | None = None
+        # Whether it was the current one before, when an exception ended the work on it.
+        self.again = False
+        # Operations to look at afterwards. Their state says what for.
+        self._deferred: deque[Operation] = deque()
+        # Whether anything waits to be dealt with.
+        self.waiting = False
 
     def ask(self, owner: Owner, key: Hashable) -> None:
         """Have `owner` check `key` as soon as the outermost call gets to it."""
-        check = (owner, key)
-        if check not in self._asked:
-            self._asked.add(check)
-            self.checks.append(check)
+        asked = self._asked.get((owner, key))
+        if asked is None or asked.started:
+            check = Check(owner, key)
+            self._asked[owner, key] = check
+            self._checks.append(check)
+            self.waiting = True
 
-    def leave(self) -> int:
-        """End a call that may run hooks. The outermost one runs the checks that were asked for meanwhile.
+    def ask_for_each(self, owner: Owner, keys: list[Hashable]) -> None:
+        """Do the same for each of `keys`. One that cannot be compared does not stop the others."""
+        for key in keys:
+            try:
+                self.ask(owner, key)
+            except Exception:
+                # The check is going to raise the same, which is then reported.
+                self._checks.append(Check(owner, key))
+                self.waiting = True
 
-        Returns how many operations those checks completed.
+    def defer(self, operation: Operation) -> None:
+        """Look at `operation` when no hook is running and nothing is being written."""
+        self._deferred.append(operation)
+        self.waiting = True
+
+    def go_on(self, level: int) -> int:
+        """Go to `level`, and deal with what waits there. Returns how many operations its checks completed."""
+        if self.current is not None or self._deferred:
+            self.settle(level)
+        if level == IDLE:
+            return self.leave()
+        return 0
+
+    def settle(self, level: int) -> None:
+        """Deal with the current operation and those that were deferred, and go to `level`.
+
+        Raises the first BaseException of a hook that is not an Exception, when that is done.
         """
-        if self.depth > 1 or not self.checks:
-            self.depth -= 1
-            return 0
-        completed = 0
+        raised: BaseException | None = None
+        self.level = SETTLING
         try:
-            while self.checks:
-                check = self.checks.popleft()
-                self._asked.discard(check)
-                completed += check[0].run_check(check[1])
+            while self.current is not None or self._deferred:
+                self.again = self.current is not None
+                operation = self._deferred.popleft() if self.current is None else self.current
+                self.current = operation
+                try:
+                    self._look_at(operation)
+                except BaseException as error:
+                    if operation._owner is not None:
+                        raise
+                    # It is settled: a hook or an observer has raised this.
+                    raised = raised or error
+                self.current = None
         except BaseException:
+            self.level = level
+            self.waiting = True
             self.abort()
             raise
-        self.depth = 0
+        self.level = level
+        self.waiting = bool(self._checks)
+        if raised is not None:
+            self.abort()
+            raise raised
+
+    def _look_at(self, operation: Operation) -> None:
+        owner = operation._owner
+        if owner is None:
+            return
+        if operation._state is NEW:
+            owner.park(operation)
+        elif operation._state is PENDING:
+            owner.reschedule(operation, operation._timeout)
+        else:
+            owner.end(operation, operation._state, None)
+
+    def leave(self) -> int:
+        """End the outermost call: run the checks that were asked for. Returns how many completed."""
+        completed = 0
+        try:
+            while self._checks:
+                self.level = TRYING
+                check = self._checks.popleft()
+                check.started = True
+                if not self._checks:
+                    self._asked.clear()
+                try:
+                    completed += check.owner.run_check(check.key)
+                except Exception as error:
+                    # The key was good when it was asked for, and now it raises. Others go on.
+                    check.owner.report(f"the check of {safe_repr(check.key)} failed", error)
+        except BaseException:
+            self.level = IDLE
+            self.waiting = True
+            self.abort()
+            raise
+        self.level = IDLE
+        self.waiting = False
         return completed
 
     def abort(self) -> None:
-        """End a call that raises an exception which no operation keeps: a KeyboardInterrupt, for example.
+        """Have the loop go on after an exception that no operation keeps, which should get through at once.
 
-        The exception should get through at once. So the loop runs the checks that were asked for in its next
-        turn, and none is lost.
+        The caller has gone back to its level. It has set `waiting`, too: when this raises, because there is
+        no stack or no memory left, the next call of any purgatory goes on.
         """
-        self.depth -= 1
-        loop = None if self._loop is None else self._loop()
-        if self.checks and self.depth == 0 and loop is not None:
-            loop.call_soon(self._resume)
+        left = self.current is not None or bool(self._deferred)
+        self.waiting = left or bool(self._checks)
+        if (left and self.level < SETTLING) or (self.waiting and self.level == IDLE):
+            loop = None if self._loop is None else self._loop()
+            if loop is not None:
+                # A loop that is closed raises. Nobody waits there any more.
+                with suppress(RuntimeError):
+                    loop.call_soon(self.resume)
 
-    def _resume(self) -> None:
-        self.depth += 1
-        self.leave()
+    def resume(self) -> None:
+        """Do what an exception has left undone."""
+        if self.level == IDLE and self.waiting:
+            self.go_on(IDLE)
 
 
 _queues: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]] = (

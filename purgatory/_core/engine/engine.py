@@ -8,7 +8,14 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 from purgatory._core.engine.accounting import Accounting
-from purgatory._core.engine.action_queue import ActionQueue, action_queue_of
+from purgatory._core.engine.action_queue import (
+    IDLE,
+    SETTLING,
+    TRYING,
+    WRITING,
+    ActionQueue,
+    action_queue_of,
+)
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.signals import Signals
 from purgatory._core.operation import (
@@ -16,13 +23,16 @@ from purgatory._core.operation import (
     EXPIRED,
     FAILED,
     NEW,
+    NO_OUTCOME,
     PENDING,
+    Failure,
     Operation,
     OperationState,
     Owner,
     Timing,
     end,
     settle,
+    wake,
 )
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer
@@ -39,9 +49,10 @@ Op = TypeVar("Op", bound=Operation)
 class Engine(Owner):
     """Parks operations, checks their keys and ends them. An operation is wholly parked or not at all.
 
-    Every method that may run hooks adds 1 to the depth of the action queue first. It ends with `leave`, or
-    with `abort` when it raises. No await is in here, so nothing else runs in the middle of a method, but for
-    hooks and the methods of users' keys.
+    An operation is decided before anything else happens to it, and then leaves every book, whatever raises.
+    No await is in here. In the middle of a method nothing else runs but a user's code: hooks, methods of
+    keys, and finalizers. What that code asks for waits in the action queue where it would disturb (see the
+    levels there).
     """
 
     __slots__ = (
@@ -110,16 +121,17 @@ class Engine(Owner):
         except AttributeError:
             made = type(operation).__name__
             raise TypeError(f"{made}.__init__ must call super().__init__(timeout)") from None
-        operation._owner = self
-        operation._watched = given
         if self.accounting.observed:
             timing = Timing()
             timing.offered = self.timer.clock()
             timing.tries = 1
             operation._timing = timing
+        operation._owner = self
+        operation._watched = given
         actions = self.actions
-        depth = actions.depth
-        actions.depth = depth + 1
+        level = actions.level
+        if level == IDLE:
+            actions.level = TRYING
         # Any: the return value of an override does not matter, because the state tells what happened.
         hooks: Any = operation
         try:
@@ -129,20 +141,31 @@ class Engine(Owner):
                 if self._try_failed(operation, error):
                     raise
             if operation._state is NEW:
-                self._park(operation, given)
+                if level == WRITING:
+                    actions.defer(operation)
+                else:
+                    self._park(operation, given)
         except Exception:
-            # The purgatory is full, or a key could not be compared: nothing is kept of the operation.
-            operation._owner = None
-            operation._watched = ()
-            actions.leave()
+            actions.level = level
+            if operation._state is NEW:
+                # The purgatory is full, or a key could not be looked up: nothing is kept of the operation.
+                operation._owner = None
+                operation._watched = ()
+            if actions.waiting and level < SETTLING:
+                actions.go_on(level)
             raise
         except BaseException:
+            # Set here and not in `abort`, because there may be no stack left for another call.
+            actions.level = level
+            actions.waiting = True
+            if operation._state is NEW:
+                operation._owner = None
+                operation._watched = ()
             actions.abort()
             raise
-        if depth == 0 and actions.checks:
-            actions.leave()
-        else:
-            actions.depth = depth
+        actions.level = level
+        if actions.waiting and level < SETTLING:
+            actions.go_on(level)
         return operation
 
     def _not_open(self) -> PurgatoryClosed:
@@ -151,7 +174,10 @@ class Engine(Owner):
         return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Put `operation` on the wheel and on the watch lists of its keys, or on none of them."""
+        """Put `operation` on the wheel and on the watch lists of its keys, or on none of them.
+
+        The caller goes back to its own level.
+        """
         timeout = operation._timeout
         accounting = self.accounting
         # The operation may have been tried by an eager task that closed the purgatory.
@@ -160,29 +186,50 @@ class Engine(Owner):
             return
         if self._max_pending is not None and accounting.pending >= self._max_pending:
             raise PurgatoryFull(f"purgatory {self.name!r} holds {accounting.pending} operations already")
-        if timeout != inf and not self.timer.add(operation, timeout):
-            end(operation, EXPIRED)
-            return
+        actions = self.actions
+        level = actions.level
+        # A number is an object, too. So these are made before anything changes.
+        number, pending = accounting.parked + 1, accounting.pending + 1
+        actions.level = WRITING
         try:
+            if timeout != inf and not self.timer.schedule(operation, timeout):
+                actions.level = level
+                end(operation, EXPIRED)
+                return
             self.watchers.watch(operation, keys)
         except BaseException:
-            self.timer.remove(operation)
+            if operation._bucket is not None:
+                self.timer.remove(operation)
             raise
-        if operation._state is not NEW:
-            # The comparison of two keys ran a user's code, which has ended the operation.
+        if operation._state is NEW:
+            accounting.parked = number
+            accounting.pending = pending
+            operation._parked = number
+            operation._state = PENDING
+        else:
+            # The methods of a key, or a finalizer, have ended it meanwhile. What is left of that is deferred.
+            if operation._bucket is not None:
+                self.timer.remove(operation)
             self.watchers.unwatch(operation)
-            self.timer.remove(operation)
-            return
-        operation._parked = accounting.parked = accounting.parked + 1
-        operation._state = PENDING
-        accounting.pending += 1
+            self.watchers.repair()
+
+    def park(self, operation: Operation) -> None:
+        actions = self.actions
+        level = actions.level
+        try:
+            self._park(operation, operation._watched)
+        except Exception as error:
+            actions.level = level
+            # The call that offered it has returned already.
+            end(operation, FAILED, error)
+        actions.level = level
 
     # Checking
 
     def check(self, key: Hashable) -> int:
         """Try the operations that watch `key`, and run the checks that their hooks ask for."""
         actions = self.actions
-        if actions.depth:
+        if actions.level:
             # Ask even if the key has no watchers now: the operation that is being tried may watch it soon.
             actions.ask(self, key)
             return 0
@@ -191,25 +238,28 @@ class Engine(Owner):
             if self.accounting.observed:
                 self.accounting.checked(key, 0, 0)
             return 0
-        actions.depth = 1
+        actions.level = TRYING
         try:
             completed = self._pass(key, place)
         except BaseException:
+            actions.level = IDLE
+            actions.waiting = True
             actions.abort()
             raise
-        return completed + actions.leave()
+        actions.level = IDLE
+        if actions.waiting:
+            return completed + actions.go_on(IDLE)
+        return completed
 
     def run_check(self, key: Hashable) -> int:
         return self._pass(key, self.watchers.on(key))
 
     def _check_signalled(self) -> None:
         actions = self.actions
-        actions.depth += 1
-        for key in cast(Signals, self.signals).take():
-            actions.ask(self, key)
-        actions.leave()
+        actions.ask_for_each(self, cast(Signals, self.signals).take())
+        actions.resume()
 
-    def _pass(self, key: Hashable, place: Operation | Chunk | None) -> int:
+    def _pass(self, key: Hashable, place: Any) -> int:
         """Try all operations that watch `key`, from the first one at `place`. Returns how many completed.
 
         An operation that is parked during the pass does not belong to it.
@@ -224,8 +274,10 @@ class Engine(Owner):
                 completed += completions
                 chunk = chunk.following
         elif place is not None:
-            tried = 1
-            completed = 1 if self._try(place, key) else 0
+            operation: Operation = place
+            if operation._state is PENDING:
+                tried = 1
+                completed = 1 if self._try(operation, key) else 0
         if self.accounting.observed:
             self.accounting.checked(key, tried, completed)
         return completed
@@ -278,48 +330,131 @@ class Engine(Owner):
 
     # Ending
 
-    def end(self, operation: Operation, error: BaseException | None) -> None:
+    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
         actions = self.actions
-        depth = actions.depth
-        actions.depth = depth + 1
+        level = actions.level
+        current = actions.current
+        if current is not operation and (current is not None or level == WRITING):
+            self._end_later(operation, state, failure)
+            return
+        operation._state = state
+        if failure is not None:
+            operation._outcome = failure
+        actions.current = operation
+        raised: BaseException | None = None
+        # Each step is left behind once it is done. When one raises, the queue calls this again to go on.
         try:
             if operation._parked:
-                self.watchers.unwatch(operation)
-                if operation._bucket is not None:
-                    self.timer.remove(operation)
-                self.accounting.pending -= 1
-            raised = settle(operation, error)
-            operation._owner = None
-            self.accounting.ended(operation)
-            # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
-            if raised is not None and not isinstance(raised, Exception):
-                raise raised
+                actions.level = WRITING
+                self._forget(operation)
+            actions.level = SETTLING
+            if operation._outcome is NO_OUTCOME:
+                raised = settle(operation)
+            if operation._waiters is not None:
+                self._wake(operation, again=current is operation and actions.again)
+            else:
+                self.accounting.ended(operation)
         except BaseException:
+            actions.level = level
+            actions.waiting = True
             actions.abort()
             raise
-        if depth == 0 and actions.checks:
-            actions.leave()
-        else:
-            actions.depth = depth
+        actions.current = None
+        # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
+        if raised is not None and not isinstance(raised, Exception):
+            actions.level = level
+            actions.abort()
+            raise raised
+        actions.level = level
+        if actions.waiting and level < SETTLING:
+            actions.go_on(level)
 
-    def reschedule(self, operation: Operation) -> None:
-        if operation._timeout <= 0 or not self.timer.reschedule(operation, operation._timeout):
+    def _end_later(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+        """Decide `operation` now. The call that is settling or writing, or the loop, does the rest."""
+        actions = self.actions
+        level = actions.level
+        actions.defer(operation)
+        operation._state = state
+        if failure is not None:
+            operation._outcome = failure
+        if level == SETTLING and operation._parked:
+            actions.level = WRITING
+            try:
+                self._forget(operation)
+            finally:
+                actions.level = level
+        elif level < SETTLING:
+            actions.go_on(level)
+
+    def _forget(self, operation: Operation) -> None:
+        """Remove a parked operation from the wheel and from its watch lists."""
+        accounting = self.accounting
+        pending = accounting.pending - 1
+        if operation._bucket is not None:
+            self.timer.remove(operation)
+        problem = self.watchers.unwatch(operation)
+        operation._parked = 0
+        accounting.pending = pending
+        if problem is not None:
+            self.watchers.repair()
+            if not isinstance(problem, Exception):
+                raise problem
+            message = f"a key of {safe_repr(operation)} raised, or has changed, since it was watched"
+            self._reporter.report(message, problem)
+
+    def _wake(self, operation: Operation, *, again: bool) -> None:
+        failed = wake(operation, again=again)
+        self.accounting.ended(operation)
+        if failed is not None:
+            for waiter, error in failed:
+                self._reporter.report(f"{safe_repr(waiter)} could not be woken", error)
+
+    def reschedule(self, operation: Operation, seconds: float) -> None:
+        actions = self.actions
+        level = actions.level
+        if level == WRITING:
+            actions.defer(operation)
+            operation._timeout = seconds
+            return
+        scheduled = False
+        if seconds > 0:
+            actions.level = WRITING
+            deadline = operation._deadline
+            try:
+                scheduled = self.timer.reschedule(operation, seconds)
+            except BaseException:
+                actions.level = level
+                if operation._deadline != deadline:
+                    # It is rescheduled, and only what comes after that has raised.
+                    operation._timeout = seconds
+                raise
+            actions.level = level
+        else:
+            operation._deadline = self.timer.clock()
+        operation._timeout = seconds
+        if not scheduled:
             end(operation, EXPIRED)
+        if actions.waiting and level < SETTLING:
+            actions.go_on(level)
 
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         return keys_at(operation._watched)
-
-    def fail_all(self, error: Exception) -> None:
-        """Close at once, and end everything that is pending as FAILED with `error`."""
-        self.shut()
-        for operation in self.watchers.operations():
-            end(operation, FAILED, error)
 
     def shut(self) -> None:
         """Take no more operations, and stop the timer."""
         self.open = False
         self.closing = True
         self.timer.stop()
+
+    def drop_rest(self) -> None:
+        """Forget what closing could not end: operations that a second `__init__` has reset, for example."""
+        left = self.accounting.pending
+        if left and self.actions.level == IDLE and not self.actions.waiting:
+            self.watchers.clear()
+            self.accounting.pending = 0
+            self.report(
+                f"purgatory {self.name!r} drops what it cannot end", RuntimeError(f"{left} operations")
+            )
 
     def report(self, message: str, error: BaseException) -> None:
         """Report a failure of the purgatory itself."""

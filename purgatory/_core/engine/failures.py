@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, cast, final
 
 from purgatory._core.operation import Failure, Operation
@@ -39,17 +40,26 @@ class FailureReporter:
         if isinstance(failure.exception, Exception):
             # In the first turn the tasks that were just woken see it, or are cancelled before they can. So
             # does a task that is created to await the return value of try_complete_else_watch.
-            cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_soon, operation, failure)
+            self._soon(self._report_soon, operation, failure)
 
     def report(self, message: str, error: BaseException, operation: Operation | None = None) -> None:
         """Hand a failure that nobody else sees to the loop's exception handler, and to the log."""
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         loop.call_exception_handler({"message": message, "exception": error})
         # Later, because a filter of the log may raise, and the engine may be in the middle of its work.
-        loop.call_soon(self._log, logging.ERROR, message, error, operation)
+        self._soon(self._log, logging.ERROR, message, error, operation)
+
+    def _soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            cast(asyncio.AbstractEventLoop, self._loop).call_soon(callback, *arguments)
+        except RecursionError:
+            raise
+        except RuntimeError:
+            # The loop is closed. There is no later turn.
+            callback(*arguments)
 
     def _report_soon(self, operation: Operation, failure: Failure) -> None:
-        cast(asyncio.AbstractEventLoop, self._loop).call_soon(self._report_unseen, operation, failure)
+        self._soon(self._report_unseen, operation, failure)
 
     def _report_unseen(self, operation: Operation, failure: Failure) -> None:
         if failure.seen:

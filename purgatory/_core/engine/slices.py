@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast, final
 
+from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import Operation, OperationState, end
-from purgatory._core.watchers import Chunk
+from purgatory._core.operation import CANCELLED, Operation, OperationState, end
+from purgatory._core.watchers import Chunk, operations_at
 
 
 @final
@@ -38,20 +39,25 @@ class Sweep:
             self._started = True
             place = engine.watchers.on(self._key)
             # In a hook it is the outermost call's work. An eager task would run it on the hook's stack.
-            if actions.depth or not isinstance(place, Chunk):
+            if actions.level or not isinstance(place, Chunk):
                 self._over = True
                 self.completed = engine.check(self._key)
                 return False
             self._chunk = place
-        actions.depth += 1
+        level = actions.level
+        actions.level = max(level, TRYING)
         try:
             self._try_chunks()
         except BaseException:
             # The engine has asked for another check of the key.
             self._over = True
+            actions.level = level
+            actions.waiting = True
             actions.abort()
             raise
-        self.completed += actions.leave()
+        actions.level = level
+        if actions.waiting and level == IDLE:
+            self.completed += actions.go_on(level)
         if self._chunk is None:
             self._finish()
             return False
@@ -84,18 +90,27 @@ class Sweep:
 
 @final
 class Closing:
-    """Ends everything that is pending, in slices. The purgatory takes no more operations meanwhile."""
+    """Ends everything that is pending, in slices. The purgatory takes no more operations meanwhile.
 
-    __slots__ = ("_engine", "_error", "_keys", "_operations", "_state")
+    It goes once over the entries of the watch lists, and looks up no key, because a key may raise.
+    """
 
-    def __init__(self, engine: Engine, state: OperationState) -> None:
+    __slots__ = ("_engine", "_error", "_failure", "_operations", "_places", "_state")
+
+    def __init__(self, engine: Engine, state: OperationState, failure: BaseException | None = None) -> None:
         self._engine = engine
         self._state = state
+        # The outcome that all operations get, in place of what their hooks would return.
+        self._failure = failure
         # What is left to do: the keys, and the operations of the current key, each in reverse order.
-        self._keys = engine.watchers.watched_keys()
-        self._keys.reverse()
+        self._places: list[object] | None = None
         self._operations: list[Operation] = []
         self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run all slices in one go."""
+        while self.step():
+            pass
 
     def step(self) -> bool:
         """Run one slice. Returns whether there is more to do.
@@ -104,12 +119,19 @@ class Closing:
         """
         clock = self._engine.timer.clock
         until = clock() + self._engine.slice_seconds
-        while self._operations or self._keys:
+        places = self._places
+        if places is None:
+            places = self._engine.watchers.places()
+            places.reverse()
+            self._places = places
+        while self._operations or places:
             if self._operations:
                 self._end(self._operations.pop())
             else:
-                self._operations = self._engine.watchers.watching(self._keys.pop())
-                self._operations.reverse()
+                operations = operations_at(places[-1])
+                operations.reverse()
+                places.pop()
+                self._operations = operations
             if clock() >= until:
                 self._engine.accounting.slices += 1
                 return True
@@ -119,9 +141,13 @@ class Closing:
         return False
 
     def _end(self, operation: Operation) -> None:
-        try:
-            end(operation, self._state)
-        except BaseException as error:
-            # It goes up when every operation has ended.
-            if self._error is None:
-                self._error = error
+        # The second try is for an operation that could not even be decided, for lack of memory.
+        for state, failure in ((self._state, self._failure), (CANCELLED, None)):
+            if operation.done:
+                return
+            try:
+                end(operation, state, failure)
+            except BaseException as error:
+                # It goes up when every operation has ended.
+                if self._error is None:
+                    self._error = error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from purgatory._mypyc import mypyc_attr
 
@@ -38,6 +38,10 @@ class TimerTask:
     def deadline(self) -> float | None:
         """The loop's time, in seconds, before which the task does not run. None means never."""
         return None if self._deadline == math.inf else self._deadline
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse copy.copy, copy.deepcopy and pickle: a wheel refers to this object and to no other."""
+        raise TypeError(f"cannot copy or pickle {type(self).__name__}: make a new one")
 
     def run(self) -> None:
         """The `Timer` calls this once when the task is due, after the task has left the wheel."""

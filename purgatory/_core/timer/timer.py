@@ -16,10 +16,15 @@ from purgatory._core.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
 # Beyond this many ticks a float does not distinguish one tick from the next: 285,000 years of milliseconds.
 HORIZON: Final = float(1 << 53)
 
+# A clock counts no shorter times than a microsecond, and nobody waits for days with a resolution of a day.
+SHORTEST_TICK: Final = 1e-6
+LONGEST_TICK: Final = 86_400.0
+
 # A look at the clock costs about as much as moving one task down, so one look serves for this many.
 BATCH: Final = 16
 
-NEVER: Final = 1 << 62
+# Compiled, 1 << 62 would be an object: comparing with it would allocate, and end the process without memory.
+NEVER: Final = 1 << 61
 
 
 @final
@@ -55,8 +60,9 @@ class Timer:
     def __init__(
         self, *, tick: float = 0.001, wheel_size: int = DEFAULT_WHEEL_SIZE, slice_seconds: float = 0.005
     ) -> None:
-        if not (tick > 0 and math.isfinite(tick)):
-            raise ValueError(f"tick must be a positive number of seconds, not {tick!r}")
+        if not SHORTEST_TICK <= tick <= LONGEST_TICK:
+            bounds = f"from {SHORTEST_TICK} to {LONGEST_TICK}"
+            raise ValueError(f"tick must be a number of seconds {bounds}, not {tick!r}")
         if not (slice_seconds > 0 and math.isfinite(slice_seconds)):
             raise ValueError(f"slice_seconds must be a positive number of seconds, not {slice_seconds!r}")
         self._tick = float(tick)
@@ -135,39 +141,50 @@ class Timer:
         """
         if task._bucket is not None:
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it first, or reschedule it")
+        return self.schedule(task, delay)
+
+    def reschedule(self, task: TimerTask, delay: float) -> bool:
+        """Give `task` a new delay, as `add` does, whether or not it is scheduled.
+
+        When this raises, the task keeps its deadline.
+        """
+        scheduled = self.schedule(task, delay)
+        if not scheduled:
+            task._deadline = self.clock()
+        if not self._wheel._tasks:
+            self._disarm()
+        return scheduled
+
+    def schedule(self, task: TimerTask, delay: float) -> bool:
+        """Do what `reschedule` does, but leave the loop's timer armed when the wheel becomes empty."""
         now = self.clock()
         if now >= self._fresh_until:
             self._catch_up()
         deadline = now + delay
         ticks = (deadline - self._origin) / self._tick
         if ticks > HORIZON:
+            self._wheel.remove(task)
             task._deadline = deadline
             return True
         if not delay > 0:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
+            self._wheel.remove(task)
             return False
         # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds.) The
         # division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
         if self._origin + expiration * self._tick < deadline:
             expiration += 1
-        if not self._wheel.add(task, expiration):
-            return False
-        task._deadline = deadline
-        if expiration < self._armed:
+        # The loop's timer is armed first, because the loop may refuse to.
+        if expiration < self._armed and expiration > self._wheel._now:
             self._arm(expiration)
-        return True
-
-    def reschedule(self, task: TimerTask, delay: float) -> bool:
-        """Give `task` a new delay, as `add` does, whether or not it is scheduled."""
-        if delay != delay:
-            raise ValueError("delay must be a number of seconds, not NaN")
-        self._wheel.remove(task)
-        added = self.add(task, delay)
-        if not self._wheel._tasks:
-            self._disarm()
-        return added
+        scheduled = (
+            self._wheel.add(task, expiration) if task._bucket is None else self._wheel.move(task, expiration)
+        )
+        if scheduled:
+            task._deadline = deadline
+        return scheduled
 
     def remove(self, task: TimerTask) -> bool:
         """Remove `task`, O(1). False when it is not scheduled."""
@@ -231,9 +248,9 @@ class Timer:
     def stop(self) -> None:
         """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
         self._stopped = True
+        self._sound()
         self._disarm()
         self._armed = -1
-        self._sound()
 
     def drive(self) -> None:
         """Run all that is due and arm the next wake-up. For clocks that are moved by hand."""
@@ -257,9 +274,14 @@ class Timer:
 
     def _ring(self) -> None:
         self._handle = None
+        self._armed = NEVER
+        try:
+            self._sound()
+        except BaseException:
+            self._running_loop().call_soon(self._sound)
+            raise
         self._armed = -1
         self.wakeups += 1
-        self._sound()
 
     def _sound(self) -> None:
         alarm = self._alarm
@@ -267,14 +289,16 @@ class Timer:
             alarm.set_result(None)
 
     def _arm(self, tick: int) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-        self._armed = tick
         when = self._start_of(tick)
         if self._whole_milliseconds:
             # The loop rounds down, and would wake the timer again and again until the tick starts.
             when = math.ceil(when * 1000 - 1e-6) / 1000
-        self._handle = self._running_loop().call_at(when, self._ring)
+        handle = self._running_loop().call_at(when, self._ring)
+        armed = self._handle
+        self._handle = handle
+        self._armed = tick
+        if armed is not None:
+            armed.cancel()
 
     def _arm_next(self) -> None:
         self._disarm()
@@ -284,10 +308,11 @@ class Timer:
             self._arm(start)
 
     def _disarm(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
+        handle = self._handle
+        if handle is not None:
             self._handle = None
             self._armed = NEVER
+            handle.cancel()
 
     def _start_of(self, tick: int) -> float:
         """The loop's time at which `tick` starts."""

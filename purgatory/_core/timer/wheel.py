@@ -124,20 +124,23 @@ class TimingWheel:
             return False
         bucket = self._latest_bucket
         if bucket is None or expiration != self._latest_expiration:
-            bucket = self._latest_bucket = self._bucket_for(expiration)
+            bucket = self._bucket_for(expiration)
+            self._latest_bucket = bucket
             self._latest_expiration = expiration
+        # What can fail for lack of memory comes first. From here on this changes nothing or everything.
+        tasks = self._tasks + 1
         last = bucket.last
+        if last is None:
+            bucket.level.occupied |= 1 << bucket.slot
+            bucket.first = task
+        else:
+            last._next = task
         task._expiration = expiration
         task._bucket = bucket
         task._previous = last
         task._next = None
-        if last is None:
-            bucket.first = task
-            bucket.level.occupied |= 1 << bucket.slot
-        else:
-            last._next = task
         bucket.last = task
-        self._tasks += 1
+        self._tasks = tasks
         return True
 
     def remove(self, task: TimerTask) -> bool:
@@ -145,8 +148,11 @@ class TimingWheel:
         bucket = task._bucket
         if bucket is None or bucket.wheel is not self:
             return False
+        tasks = self._tasks - 1
         previous, following = task._previous, task._next
         if previous is None:
+            if following is None:
+                bucket.level.occupied ^= 1 << bucket.slot
             bucket.first = following
         else:
             previous._next = following
@@ -154,11 +160,19 @@ class TimingWheel:
             bucket.last = previous
         else:
             following._previous = previous
-        if bucket.first is None:
-            bucket.level.occupied ^= 1 << bucket.slot
         task._bucket = task._previous = task._next = None
-        self._tasks -= 1
+        self._tasks = tasks
         return True
+
+    def move(self, task: TimerTask, expiration: int) -> bool:
+        """Give `task` another expiration, as `add` does. When this raises, the task is where it was."""
+        if expiration > self._now and (self._latest_bucket is None or expiration != self._latest_expiration):
+            # Make the bucket first, because that can fail for lack of memory.
+            self._latest_bucket = self._bucket_for(expiration)
+            self._latest_expiration = expiration
+        if task._bucket is not None and not self.remove(task):
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+        return self.add(task, expiration)
 
     def locate(self, task: TimerTask) -> tuple[int, int]:
         """The (level, slot) of `task`. Raises ValueError when it is not in this wheel."""
@@ -268,8 +282,11 @@ class TimingWheel:
                 if task is None:
                     break
                 moved += 1
+                lower = self._bucket_for(task._expiration)
+                # A second __init__ makes a task forget its bucket, which would otherwise keep it for ever.
+                task._bucket = bucket
                 self.remove(task)
-                self._add_in_front(task)
+                self._add_in_front(task, lower)
         return moved
 
     def pop(self) -> TimerTask | None:
@@ -277,21 +294,23 @@ class TimingWheel:
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
         if task is not None:
+            # See `sink`.
+            task._bucket = bucket
             self.remove(task)
         return task
 
-    def _add_in_front(self, task: TimerTask) -> None:
-        bucket = self._bucket_for(task._expiration)
+    def _add_in_front(self, task: TimerTask, bucket: Bucket) -> None:
+        tasks = self._tasks + 1
         first = bucket.first
-        task._bucket = bucket
-        task._next = first
         if first is None:
-            bucket.last = task
             bucket.level.occupied |= 1 << bucket.slot
+            bucket.last = task
         else:
             first._previous = task
+        task._bucket = bucket
+        task._next = first
         bucket.first = task
-        self._tasks += 1
+        self._tasks = tasks
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
@@ -310,13 +329,17 @@ class TimingWheel:
         slot = position % self._size
         bucket = level.buckets[slot]
         if bucket is None:
-            bucket = level.buckets[slot] = Bucket(self, level, slot)
+            made = Bucket(self, level, slot)
+            # The collector may have run a finalizer just now, which may have used this wheel.
+            bucket = level.buckets[slot] or made
+            level.buckets[slot] = bucket
         return bucket
 
     def _grow(self) -> Level:
         highest = self._levels[-1]
-        highest.above = level = Level(len(self._levels), highest.span, self._size)
+        level = Level(len(self._levels), highest.span, self._size)
         self._levels.append(level)
+        highest.above = level
         return level
 
     def _check(self) -> None:

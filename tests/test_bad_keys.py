@@ -1,0 +1,503 @@
+"""Keys that change, raise, or call back into the purgatory after they were watched. They harm only their own
+operation's look-ups: it ends as any other, and everybody else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.keys import BadKey, Key
+from tests.operations import Gate, Stop, a_few_turns, raising
+from tests.purgatories import nothing_is_left
+
+COMPLETED, EXPIRED, CANCELLED = OperationState.COMPLETED, OperationState.EXPIRED, OperationState.CANCELLED
+
+
+def change_hash(key: Key) -> None:
+    key.hashed += 1
+
+
+def raise_in_hash(key: Key) -> None:
+    key.hashing = raising(BadKey("hash"))
+
+
+def raise_in_eq(key: Key) -> None:
+    key.comparing = raising(BadKey("eq"))
+
+
+def become_equal_to_the_neighbour(key: Key) -> None:
+    key.name = "neighbour"
+
+
+def become_equal_to_another(key: Key) -> None:
+    key.name, key.hashed = "other", 8
+
+
+SPOILINGS = [change_hash, raise_in_hash, raise_in_eq, become_equal_to_the_neighbour, become_equal_to_another]
+ENDS = {
+    "completes": COMPLETED,
+    "is withdrawn": CANCELLED,
+    "expires": EXPIRED,
+    "is rescheduled to now": EXPIRED,
+    "is closed": EXPIRED,
+    "is closed by withdrawing": CANCELLED,
+}
+HOOKS = {
+    COMPLETED: ["try_complete", "on_complete"],
+    EXPIRED: ["try_complete", "on_complete", "on_expiration"],
+    CANCELLED: ["try_complete"],
+}
+# Numbers, because the hash of a str differs from run to run, and a key with a new hash may be found by luck.
+BESIDE = [1001, 1002]
+
+
+class Scene:
+    """A purgatory with an operation whose key is going to be bad, and two neighbours of it.
+
+    The first neighbour's key has the same hash, and was there first. So a look-up of the bad key compares
+    the two.
+    """
+
+    def __init__(self, shape: str) -> None:
+        self.purgatory = Purgatory("held")
+        self.elsewhere = Purgatory("elsewhere")
+        for each in (self.purgatory, self.elsewhere):
+            each.start()
+        self.key = Key("bad", 7)
+        self.neighbours = {key: self.park(Gate(), key) for key in (Key("neighbour", 7), Key("other", 8))}
+        # The first watcher of a key stands in the table itself; a later one has a list.
+        self.sharing = [self.park(Gate(), self.key) for _ in range(shape.count("shared"))]
+        around = BESIDE if shape.startswith("several") else []
+        self.gate = self.park(Gate(100), *around[:1], self.key, *around[1:])
+        self.task = asyncio.ensure_future(self.outcome())
+
+    def park(self, gate: Gate, *keys: object) -> Gate:
+        return self.purgatory.try_complete_else_watch(gate, keys)
+
+    async def outcome(self) -> str:
+        return await self.gate
+
+    async def end(self, how: str) -> None:
+        if how == "completes":
+            assert self.gate.force_complete()
+        elif how == "is withdrawn":
+            assert self.gate.cancel()
+        elif how == "expires":
+            await asyncio.sleep(101)
+        elif how == "is rescheduled to now":
+            assert self.gate.reschedule(0)
+        else:
+            await self.purgatory.aclose(cancel_pending=how == "is closed by withdrawing")
+
+    async def close(self) -> None:
+        await self.purgatory.aclose()
+        await self.elsewhere.aclose()
+
+
+@pytest.mark.parametrize("shape", ["alone", "several", "shared", "several shared"])
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("spoil", SPOILINGS)
+async def test_an_operation_whose_key_has_gone_bad_ends_as_any_other(
+    virtual_time: VirtualTimeLoop,
+    reported: list[dict[str, Any]],
+    spoil: Callable[[Key], None],
+    how: str,
+    shape: str,
+) -> None:
+    scene = Scene(shape)
+    await a_few_turns()
+    spoil(scene.key)
+    await scene.end(how)
+    state = ENDS[how]
+    assert scene.gate.state is state
+    assert scene.gate.ran == HOOKS[state]
+    if state is CANCELLED:
+        with pytest.raises(asyncio.CancelledError):
+            await scene.task
+    else:
+        assert await scene.task == "gate"
+    # Another purgatory of the loop works.
+    there = scene.elsewhere.try_complete_else_watch(Gate(), ["there"])
+    there.opened = True
+    assert scene.elsewhere.check_and_complete("there") == 1
+    if not how.startswith("is closed"):
+        figures = scene.purgatory.statistics()
+        assert (figures.pending, figures.watched) == (2 + len(scene.sharing), 2 + len(scene.sharing))
+        assert len(scene.purgatory.operations()) == figures.pending
+        # It has left its good keys, and the bad key has taken nothing away from the neighbours.
+        assert scene.purgatory.check_and_complete(BESIDE[0]) == 0
+        for key, neighbour in scene.neighbours.items():
+            assert not neighbour.done
+            neighbour.opened = True
+            assert scene.purgatory.check_and_complete(key) == 1
+        for sharing in scene.sharing:
+            assert sharing.force_complete()
+        assert nothing_is_left(scene.purgatory)
+    await scene.close()
+    assert nothing_is_left(scene.purgatory)
+    for context in reported:
+        assert context["message"].startswith("a key of <Gate")
+        assert "<Key" in context["message"]
+    # Only the last watcher of a key looks it up, and it may meet no other key of that hash then.
+    looked_up = shape in ("alone", "several") and not how.startswith("is closed")
+    if looked_up or spoil in (change_hash, raise_in_hash, become_equal_to_another):
+        assert reported
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_an_interrupt_in_a_keys_hash_gets_through_and_the_operation_ends_all_the_same(
+    virtual_time: VirtualTimeLoop, reported: list[dict[str, Any]], how: str
+) -> None:
+    scene = Scene("several")
+    await a_few_turns()
+    scene.key.hashing = raising(Stop())
+    if how == "expires":
+        # The reaper is a task, and this goes through the loop.
+        scene.gate.reschedule(None)
+        with pytest.raises(Stop):
+            scene.gate.run()
+    else:
+        with pytest.raises(Stop):
+            await scene.end(how)
+    state = ENDS[how]
+    assert scene.gate.state is state
+    await asyncio.wait([scene.task])
+    assert scene.gate.ran == HOOKS[state]
+    assert scene.task.cancelled() == (state is CANCELLED)
+    await scene.close()
+    assert nothing_is_left(scene.purgatory)
+    assert reported == []
+
+
+@pytest.mark.parametrize("spoil", SPOILINGS)
+async def test_closing_ends_hundreds_of_operations_with_bad_keys_and_hundreds_of_others(
+    virtual_time: VirtualTimeLoop, reported: list[dict[str, Any]], spoil: Callable[[Key], None]
+) -> None:
+    purgatory = Purgatory()
+    purgatory.start()
+    keys = [Key(f"{number}", number % 10) for number in range(200)]
+    gates = [
+        purgatory.try_complete_else_watch(Gate(60), [keys[number % 200], number, keys[number % 7]])
+        for number in range(400)
+    ]
+    for key in keys[::2]:
+        spoil(key)
+    await asyncio.wait_for(purgatory.aclose(), 1)
+    assert {gate.state for gate in gates} == {EXPIRED}
+    assert {tuple(gate.ran) for gate in gates} == {tuple(HOOKS[EXPIRED])}
+    assert nothing_is_left(purgatory)
+    assert reported != []
+
+
+@pytest.mark.parametrize("spoil", SPOILINGS)
+def test_many_operations_with_bad_keys_leave_nothing_behind(spoil: Callable[[Key], None]) -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    stays = purgatory.try_complete_else_watch(Gate(), ["stays"])
+    purgatory.try_complete_else_watch(Gate(), [Key("neighbour", 7), Key("other", 8)])
+    for _ in range(1_000):
+        key = Key("bad", 7)
+        gate = purgatory.try_complete_else_watch(Gate(5), [key])
+        spoil(key)
+        assert gate.force_complete()
+        assert purgatory.statistics().keys == 3
+        assert len(purgatory._engine.watchers._table) < 20
+    with pytest.raises(ExceptionGroup) as caught:
+        clock.advance(0)
+    assert len(caught.value.exceptions) == 1_000
+    stays.opened = True
+    assert purgatory.check_and_complete("stays") == 1
+
+
+def test_a_key_that_raised_for_a_while_can_be_watched_again() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    for number in range(20):
+        purgatory.try_complete_else_watch(Gate(), [number])
+    key = Key("bad", 7)
+    gate = purgatory.try_complete_else_watch(Gate(), [key])
+    key.hashing = raising(BadKey("hash"))
+    assert gate.force_complete()
+    key.hashing = None
+    assert purgatory.operations(key) == []
+    assert purgatory.statistics().keys == 20
+    again = purgatory.try_complete_else_watch(Gate(), [key])
+    assert purgatory.operations(key) == [again]
+    assert purgatory.statistics().keys == 21
+    again.opened = True
+    assert purgatory.check_and_complete(key) == 1
+    assert purgatory.statistics().keys == 20
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
+
+
+async def test_a_failed_operation_with_a_bad_key_is_reported_and_logged(
+    reported: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Purgatory() as purgatory:
+        key = Key("bad", 7)
+        gate = purgatory.try_complete_else_watch(Gate(completing=raising(ValueError("hook"))), [key])
+        key.hashing = raising(BadKey("hash"))
+        gate.force_complete()
+        await a_few_turns()
+    assert sorted(type(context["exception"]).__name__ for context in reported) == ["BadKey", "ValueError"]
+    assert len([record for record in caplog.records if record.name == "purgatory"]) == 2
+
+
+# Checks
+
+
+@pytest.mark.parametrize("spoil", [raise_in_hash, raise_in_eq])
+def test_a_check_of_a_bad_key_raises_and_the_next_check_works(spoil: Callable[[Key], None]) -> None:
+    purgatory = ManualClock().purgatory()
+    for key in (Key("neighbour", 7), "good"):
+        purgatory.try_complete_else_watch(Gate(), [key])
+    bad = Key("bad", 7)
+    spoil(bad)
+    for call in (purgatory.check_and_complete, purgatory.cancel_for_key, purgatory.operations):
+        with pytest.raises(BadKey):
+            call(bad)
+    for gate in purgatory.operations("good"):
+        assert isinstance(gate, Gate)
+        gate.opened = True
+    assert purgatory.check_and_complete("good") == 1
+
+
+@pytest.mark.parametrize("spoil", [raise_in_hash, raise_in_eq])
+def test_a_bad_key_that_a_hook_checks_raises_or_is_reported_and_the_other_checks_run(
+    spoil: Callable[[Key], None],
+) -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    bad = Key("bad", 7)
+    purgatory.try_complete_else_watch(Gate(), [Key("neighbour", 7)])
+    gates = {name: purgatory.try_complete_else_watch(Gate(), [name]) for name in ("first", "last")}
+
+    def ask() -> None:
+        for key in ("first", bad, "last"):
+            assert purgatory.check_and_complete(key) == 0
+        spoil(bad)
+
+    for gate in gates.values():
+        gate.opened = True
+    purgatory.try_complete_else_watch(Gate(trying=ask), ["outer"])
+    assert {gate.state for gate in gates.values()} == {COMPLETED}
+    with pytest.raises(ExceptionGroup) as caught:
+        clock.advance(0)
+    assert [type(error) for error in caught.value.exceptions] == [BadKey]
+
+
+async def test_signalled_keys_of_one_hash_that_cannot_be_compared_keep_no_other_key_from_its_check(
+    reported: list[dict[str, Any]],
+) -> None:
+    async with Purgatory() as purgatory:
+        gates = [purgatory.try_complete_else_watch(Gate(), [number]) for number in range(10)]
+        bad = [Key("one", 700), Key("other", 700)]
+        one = purgatory.try_complete_else_watch(Gate(), [bad[0]])
+        for gate in [*gates, one]:
+            gate.opened = True
+        for number in range(5):
+            purgatory.check_and_complete_threadsafe(number)
+        for key in bad:
+            purgatory.check_and_complete_threadsafe(key)
+        for number in range(5, 10):
+            purgatory.check_and_complete_threadsafe(number)
+        for key in bad:
+            key.comparing = raising(BadKey("eq"))
+        await a_few_turns()
+        assert {gate.state for gate in gates} == {COMPLETED}
+        # The table finds the very object without a comparison.
+        assert one.state is COMPLETED
+        # Later signals are heard, too.
+        late = purgatory.try_complete_else_watch(Gate(), ["late"])
+        late.opened = True
+        purgatory.check_and_complete_threadsafe("late")
+        await a_few_turns()
+        assert late.done
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_signal_of_a_key_that_cannot_be_compared_raises_and_the_other_signals_are_heard() -> None:
+    async with Purgatory() as purgatory:
+        gate = purgatory.try_complete_else_watch(Gate(), ["good"])
+        gate.opened = True
+        bad = [Key("one", 7), Key("other", 7)]
+        bad[0].comparing = raising(BadKey("eq"))
+        purgatory.check_and_complete_threadsafe(bad[0])
+        with pytest.raises(BadKey):
+            purgatory.check_and_complete_threadsafe(bad[1])
+        purgatory.check_and_complete_threadsafe("good")
+        await a_few_turns()
+        assert gate.state is COMPLETED
+
+
+# User code in the middle of parking: the methods of a key, and finalizers
+
+
+class Meddling:
+    """A purgatory where an operation is parked on a key that another one watches. One act comes in between.
+
+    `newcomer` is being parked, `alone` is the only watcher of the key until then.
+    """
+
+    def __init__(self, act: str, listed: bool) -> None:
+        self.clock = ManualClock()
+        self.purgatory = self.clock.purgatory()
+        self.act = act
+        self.acted = 0
+        self.key = Key("key", 7)
+        self.alone = Gate(50, "alone")
+        self.newcomer = Gate(60, "newcomer")
+        self.third = Gate(70, "third")
+        if listed:
+            before = self.purgatory.try_complete_else_watch(Gate(), [self.key])
+        self.purgatory.try_complete_else_watch(self.alone, [self.key])
+        if listed:
+            before.cancel()
+
+    def perform(self) -> None:
+        if self.acted:
+            return
+        self.acted = 1
+        name, _, act = self.act.partition(" ")
+        gates = {"alone": self.alone, "newcomer": self.newcomer, "third": self.third}
+        gate = gates[name]
+        if act == "is withdrawn":
+            gate.cancel()
+        elif act == "completes":
+            gate.force_complete()
+        elif act == "is rescheduled":
+            gate.reschedule(5)
+        elif act == "is rescheduled to now":
+            gate.reschedule(0)
+        elif act == "is offered":
+            self.purgatory.try_complete_else_watch(gate, [Key("key", 7), "more"])
+        elif act == "is offered and withdrawn":
+            self.purgatory.try_complete_else_watch(gate, [Key("key", 7), "more"])
+            gate.cancel()
+        elif act == "is checked":
+            gate.opened = True
+            self.purgatory.check_and_complete(self.key)
+
+    def park(self, keys: list[object]) -> None:
+        try:
+            self.purgatory.try_complete_else_watch(self.newcomer, keys)
+        except RuntimeError:
+            # It was ended before it was offered: the keys are hashed once before that.
+            assert self.newcomer.done
+            assert self.newcomer.keys == ()
+
+    def check_the_books(self) -> None:
+        # Raises where the exception handler of a loop would have been called.
+        self.clock.advance(0)
+        gates = [self.alone, self.newcomer, self.third]
+        pending = [gate for gate in gates if gate.state is OperationState.PENDING]
+        figures = self.purgatory.statistics()
+        assert figures.pending == len(pending)
+        assert sorted(gate.name for gate in pending) == sorted(map(name_of, self.purgatory.operations()))
+        for gate in gates:
+            assert gate.ran.count("on_complete") == (gate.state is COMPLETED or gate.state is EXPIRED)
+            assert gate.scheduled == (gate in pending)
+        keys = {key for gate in pending for key in gate.keys}
+        assert figures.keys == len(keys)
+        assert figures.watched == sum(len(gate.keys) for gate in pending)
+        for key in keys:
+            watching = [gate.name for gate in pending if key in gate.keys]
+            assert sorted(map(name_of, self.purgatory.operations(key))) == sorted(watching)
+        self.purgatory._engine.watchers._check()
+        self.purgatory.timer.wheel._check()
+        ended = {gate.name: gate.state for gate in gates if gate.done}
+        for gate in gates:
+            gate.opened = True
+        assert self.purgatory.check_and_complete(self.key) == len(pending)
+        self.clock.advance(100)
+        for gate in gates:
+            assert gate.ran.count("on_complete") <= 1
+            assert gate.name not in ended or gate.state is ended[gate.name]
+        assert nothing_is_left(self.purgatory)
+
+
+def name_of(operation: DelayedOperation[Any]) -> str:
+    assert isinstance(operation, Gate)
+    return operation.name
+
+
+ACTS = [
+    "newcomer is withdrawn",
+    "newcomer completes",
+    "newcomer is rescheduled to now",
+    "newcomer is rescheduled",
+    "alone is withdrawn",
+    "alone completes",
+    "alone is rescheduled to now",
+    "alone is rescheduled",
+    "alone is checked",
+    "third is offered",
+    "third is offered and withdrawn",
+]
+
+
+def after(calls: int, act: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls `act` once, at its call with that number, from 0."""
+    numbers: Iterator[int] = iter(range(calls + 1))
+
+    def count() -> None:
+        if next(numbers, -1) == calls:
+            act()
+
+    return count
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["alone", "listed"])
+@pytest.mark.parametrize("method", ["hashing", "comparing"])
+@pytest.mark.parametrize("act", ACTS)
+def test_what_a_method_of_a_key_does_in_the_middle_of_parking_keeps_the_books_right(
+    act: str, method: str, listed: bool
+) -> None:
+    acted = 0
+    for calls in range(6):
+        meddling = Meddling(act, listed)
+        equal = Key("key", 7)
+        setattr(equal, method, after(calls, meddling.perform))
+        meddling.park(["first", equal, "last"] if calls % 2 else [equal])
+        setattr(equal, method, None)
+        acted += meddling.acted
+        meddling.check_the_books()
+    assert acted
+
+
+class Finalized:
+    """Is garbage that only the collector frees. Then it calls a function."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+        self.myself = self
+
+    def __del__(self) -> None:
+        self.act()
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["alone", "listed"])
+@pytest.mark.parametrize("act", ACTS)
+def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(act: str, listed: bool) -> None:
+    threshold = gc.get_threshold()
+    acted = 0
+    for allocations in range(12):
+        meddling = Meddling(act, listed)
+        gc.collect()
+        Finalized(meddling.perform)
+        try:
+            gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+            meddling.park(["first", Key("key", 7), "last"] if allocations % 2 else [Key("key", 7)])
+        finally:
+            gc.set_threshold(*threshold)
+        acted += meddling.acted
+        gc.collect()
+        meddling.check_the_books()
+    assert acted

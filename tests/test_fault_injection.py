@@ -1,0 +1,111 @@
+"""One fault at each point at which the core can meet one. Promise 14 holds afterwards.
+
+The tests find the points: they repeat a scenario, and the fault strikes one point later each time, until the
+scenario gets through. `Scene.check` says what has to hold after each fault.
+
+asyncio loses the wake-up of a task when `call_soon` raises in the middle of `Future.set_result`, as it does
+where memory or stack run out. Nobody can repeat it. Such a task is left out, and everything else is checked.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from purgatory import COMPILED
+from tests.fault_scenarios import IN_ONE_CALL, ON_THE_LOOP, Scenario
+from tests.fault_scene import Scene
+from tests.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, testcapi
+
+ERRORS = (Injected, KeyboardInterrupt, MemoryError, RecursionError)
+
+# At least this many frames are enough for each of the acts.
+DEEPEST = 80
+
+all_scenarios = pytest.mark.parametrize(
+    "scenario", [*IN_ONE_CALL, *ON_THE_LOOP], ids=lambda each: each.__name__
+)
+scenarios_in_one_call = pytest.mark.parametrize("scenario", IN_ONE_CALL, ids=lambda each: each.__name__)
+# Without observers the core skips some calls, but none that it makes are others.
+each_error = pytest.mark.parametrize(
+    ("error", "observed"),
+    [
+        pytest.param(error, observed, marks=() if quick else pytest.mark.slow)
+        for error, observed, quick in [
+            (Injected, True, True),
+            (KeyboardInterrupt, True, True),
+            (MemoryError, True, False),
+            (RecursionError, True, False),
+            *((error, False, False) for error in ERRORS),
+        ]
+    ],
+)
+
+
+@pytest.fixture(autouse=True)
+def _collector_off(untraced: None) -> Iterator[None]:
+    """The collector runs between the tests only. It would allocate memory at points of its own."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def strike(scenario: Scenario, fault: Fault, *, observed: bool) -> None:
+    scene = Scene(fault, observed=observed)
+    scene.run(scenario(scene))
+    scene.check()
+
+
+def strike_each_point(scenario: Scenario, make: Callable[[int], Fault], *, observed: bool) -> int:
+    """Strike point after point, until three in a row do not exist. Returns how many do."""
+    missed = 0
+    for at in itertools.count(1):
+        fault = make(at)
+        try:
+            strike(scenario, fault, observed=observed)
+        except BaseException as error:
+            error.add_note(f"after the fault at point {at} {fault.where}")
+            raise
+        missed = 0 if fault.struck else missed + 1
+        if missed == 3:
+            return at - 3
+    raise AssertionError
+
+
+@all_scenarios
+@each_error
+def test_user_code_and_the_loop_may_raise_at_each_call(
+    scenario: Scenario, error: type[BaseException], observed: bool
+) -> None:
+    strike_each_point(scenario, lambda at: Fault(error("injected"), at), observed=observed)
+
+
+@pytest.mark.skipif(COMPILED, reason="calls of compiled code are not traced")
+@all_scenarios
+@each_error
+def test_each_call_that_the_core_makes_may_raise(
+    scenario: Scenario, error: type[BaseException], observed: bool
+) -> None:
+    assert strike_each_point(scenario, lambda at: TracedFault(error("injected"), at), observed=observed)
+
+
+@pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
+@pytest.mark.skipif(COMPILED, reason="compiled code ends the process when it has no memory for a number")
+@scenarios_in_one_call
+@pytest.mark.parametrize("observed", [True, False])
+def test_each_allocation_may_fail(scenario: Scenario, observed: bool) -> None:
+    assert strike_each_point(scenario, MemoryFault, observed=observed)
+
+
+@scenarios_in_one_call
+@pytest.mark.parametrize("observed", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_there_may_be_room_for_a_few_frames_only(scenario: Scenario, observed: bool) -> None:
+    for room in range(1, DEEPEST):
+        try:
+            strike(scenario, DepthFault(room), observed=observed)
+        except BaseException as error:
+            error.add_note(f"with room for {room} frames")
+            raise
