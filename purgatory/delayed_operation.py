@@ -22,6 +22,9 @@ class DelayedOperation(Operation, Generic[R]):
     condition is tried once, and the operation expires at once if it does not hold. Raises ValueError for NaN
     and TypeError for anything that is not a number.
 
+    Call `__init__` once for each operation: a second call on a pending one is not refused, and its counts are
+    wrong until the purgatory closes. An operation refuses to be copied or pickled.
+
     Names that begin with an underscore belong to the library: `_state`, `_timeout`, `_waiters` and so on.
 
     The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
