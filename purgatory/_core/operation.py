@@ -298,7 +298,7 @@ def end(operation: Operation, state: OperationState, error: BaseException | None
     operation._state = state
     if failure is not None:
         operation._outcome = failure
-    raised = settle(operation)
+    raised = settle(operation) if failure is None else None
     if operation._waiters is not None:
         for _, problem in wake(operation, again=True) or ():
             raised = raised or problem
@@ -370,7 +370,8 @@ def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseExcepti
     failed: list[tuple[object, BaseException]] | None = None
     for waiter in list(waiters) if type(waiters) is dict else (waiters,):
         # A waiter that has not noted its wake-up gets a second call.
-        for last in (False, True):
+        called_again = False
+        while True:
             try:
                 # A task may have been cancelled in this very turn.
                 if not waiter.done():
@@ -380,7 +381,8 @@ def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseExcepti
                 if not waiter.done():
                     if not again and isinstance(error, (MemoryError, RecursionError)):
                         raise
-                    if not last:
+                    if not called_again:
+                        called_again = True
                         continue
                 # The loop of that task is closed, for example.
                 failed = [*(failed or ()), (waiter, error)]

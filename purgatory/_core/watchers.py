@@ -164,7 +164,7 @@ class Watchers:
         except BaseException:
             left: list[object] = list(keys[:alone]) if places is None else places
             if place is not _TWICE and not any(place is each for each in left):
-                left.append(place)
+                left.append(place)  # pragma: no cover  # the tests of failing allocations run untraced
             operation._watched = tuple(left)
             self.unwatch(operation)
             self.repair()
