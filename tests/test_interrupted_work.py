@@ -93,6 +93,13 @@ def test_a_queue_whose_loop_is_closed_keeps_what_is_left_to_do() -> None:
     assert queue.waiting
 
 
+def test_a_queue_whose_loop_is_gone_keeps_what_is_left_to_do() -> None:
+    queue = ActionQueue(None)
+    queue.ask(Owner(), "key")
+    queue.abort()
+    assert queue.waiting
+
+
 def test_an_operation_without_a_timeout_that_its_own_key_withdraws_is_not_parked() -> None:
     purgatory = ManualClock().purgatory()
     gate, key = Gate(None), Key("a")
