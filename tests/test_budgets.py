@@ -14,13 +14,14 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from types import FrameType
-from typing import Any, TypeVarTuple
+from typing import TypeVarTuple
 
 import pytest
 
 from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
 from purgatory._core.watchers import CHUNK_LENGTH
 from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.executed import executed
 
 Ts = TypeVarTuple("Ts")
 
@@ -218,9 +219,9 @@ def test_parking_and_completing_stay_within_their_bytecodes(
     held: Purgatory, keys: tuple[int, ...], park: int, complete: int
 ) -> None:
     operation = Ready()
-    assert bytecodes(lambda: held.try_complete_else_watch(operation, keys)) <= park
+    assert executed("opcode", lambda: held.try_complete_else_watch(operation, keys)) <= park
     operation.ready = True
-    assert bytecodes(lambda: held.check_and_complete(keys[0])) <= complete
+    assert executed("opcode", lambda: held.check_and_complete(keys[0])) <= complete
     assert operation.done
 
 
@@ -228,8 +229,8 @@ def test_parking_and_completing_stay_within_their_bytecodes(
 def test_bytecodes_do_not_grow_with_the_number_of_pending_operations(held: Purgatory) -> None:
     def round_trip(number: int) -> int:
         operation = Ready()
-        parking = bytecodes(lambda: held.try_complete_else_watch(operation, (number, "shared")))
-        return parking + bytecodes(operation.force_complete)
+        parking = executed("opcode", lambda: held.try_complete_else_watch(operation, (number, "shared")))
+        return parking + executed("opcode", operation.force_complete)
 
     held.try_complete_else_watch(Ready(), ("shared",))
     with_one = round_trip(0)
@@ -246,8 +247,8 @@ def test_bytecodes_of_two_operations_with_many_common_keys_grow_linearly() -> No
         watched = tuple(range(keys))
         held.try_complete_else_watch(Ready(), watched)
         operation = Ready()
-        parking = bytecodes(lambda: held.try_complete_else_watch(operation, watched))
-        return parking + bytecodes(operation.force_complete)
+        parking = executed("opcode", lambda: held.try_complete_else_watch(operation, watched))
+        return parking + executed("opcode", operation.force_complete)
 
     assert second(2 * MANY) <= 2.1 * second(MANY)
 
@@ -360,22 +361,3 @@ class calls_of:
         # Only those of this module: the interpreted core has functions of the same names.
         if event == "call" and name in self._names and frame.f_globals["__name__"] == __name__:
             self._seen[name] = self._seen.get(name, 0) + 1
-
-
-def bytecodes(act: Callable[[], object]) -> int:
-    """Return the number of bytecodes that `act` and everything it calls execute."""
-    executed = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal executed
-        frame.f_trace_opcodes = True
-        executed += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return executed

@@ -32,6 +32,7 @@ from purgatory._core.operation import abandon, wake_when_done
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.conftest import LoopFactory
+from tests.executed import executed
 from tests.keys import Key
 from tests.operations import Gate, Stop, a_few_turns, raising
 from tests.purgatories import nothing_is_left
@@ -512,24 +513,6 @@ async def test_no_waiter_of_a_withdrawn_operation_formats_its_keys() -> None:
         assert key.formatted == 0
 
 
-def lines_of(act: Callable[[], object]) -> int:
-    """How many lines of Python `act` runs. Compiled code has none."""
-    lines = 0
-
-    def trace(frame: object, event: str, argument: object) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return lines
-
-
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_cost_of_a_list_of_the_operations_grows_linearly_with_the_keys(shared: bool) -> None:
     def cost(many: int) -> tuple[int, int]:
@@ -540,7 +523,9 @@ def test_the_cost_of_a_list_of_the_operations_grows_linearly_with_the_keys(share
             purgatory.try_complete_else_watch(Gate(), keys)
         for key in keys:
             key.comparing = key.hashing = partial(counted.__setitem__, 0, 1)
-        lines = lines_of(purgatory.operations) + lines_of(lambda: purgatory.watched_keys(10 * many))
+        lines = executed("line", purgatory.operations) + executed(
+            "line", lambda: purgatory.watched_keys(10 * many)
+        )
         return lines, counted[0]
 
     lines, compared = cost(200)

@@ -303,9 +303,10 @@ class Watchers:
             del self._table[first.key]
 
     def repair(self) -> None:
-        """Make a table without the dead entries where these are many. To call after `unwatch` had a problem.
+        """Make a new table without the dead entries. Call it after `unwatch` has returned an exception.
 
-        It looks at all entries, so it comes for every eighth of them that is dead. It looks up none of them.
+        It goes over all entries, so it does nothing until one entry of eight is dead. It looks nothing up in
+        the old table, and a key that cannot be put into the new one gets an `Unreachable` in its place.
         """
         if self._dead * 8 <= len(self._table):
             return
