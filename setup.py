@@ -42,6 +42,8 @@ INITIALIZATION = (
     "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { "
     "PyObject *none = <init>(self, args, kwds); Py_XDECREF(none); return none != NULL ? 0 : -1; }",
 )
+# A `__new__` of the core ignores its arguments, so it is called without a copy of them.
+ALLOCATION = re.compile(r"CPyPy_(\w+_____new__\(\(PyObject\*\)type, args, kwds\))")
 # Python cannot subclass this class, and its tp_new calls __init__.
 NO_INITIALIZATION = "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }"
 
@@ -87,6 +89,8 @@ def mend(code: str) -> str:
     for count, (old, new) in ((classes, DEALLOCATION), (classes, TRAVERSAL), (initialized, INITIALIZATION)):
         code, mended = pattern(old).subn(re.sub(r"<(\w+)>", r"\\g<_\1>", new), code)
         known = known and mended == count > 0
+    code, direct = ALLOCATION.subn(r"CPyDef_\1", code)
+    known = known and direct > 0
     if not known:
         raise RuntimeError(
             "this version of mypy generates other C code than setup.py mends: "

@@ -22,8 +22,8 @@ class DelayedOperation(Operation, Generic[R]):
     condition is tried once, and the operation expires at once if it does not hold. Raises ValueError for NaN
     and TypeError for anything that is not a number.
 
-    Call `__init__` once for each operation: a second call on a pending one is not refused, and its counts are
-    wrong until the purgatory closes. An operation refuses to be copied or pickled.
+    Make an operation for each wait. Calling `__init__` again on one that was offered raises RuntimeError.
+    Copying and pickling raise TypeError.
 
     Names that begin with an underscore belong to the library: `_state`, `_timeout`, `_waiters` and so on.
 

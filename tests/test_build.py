@@ -37,6 +37,11 @@ def test_an_interpreted_core_is_refused_where_a_compiled_one_is_required() -> No
 
 
 GENERATED = """
+static PyObject *Task_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
+{
+    PyObject *self = CPyPy_Task_____new__((PyObject*)type, args, kwds);
+    return self;
+}
 static int Task_init(PyObject *self, PyObject *args, PyObject *kwds)
 {
     return CPyPy_Task_____init__(self, args, kwds) != NULL ? 0 : -1;
@@ -73,6 +78,10 @@ def setup_script() -> dict[str, Any]:
     return runpy.run_path(str(script))
 
 
+def test_a_generated_allocation_copies_no_arguments(setup_script: dict[str, Any]) -> None:
+    assert "= CPyDef_Task_____new__((PyObject*)type, args, kwds);" in setup_script["mend"](GENERATED)
+
+
 def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any]) -> None:
     mended = " ".join(setup_script["mend"](GENERATED).split())
 
@@ -92,6 +101,7 @@ def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any
         ("Py_TYPE(self)->tp_free((PyObject *)self);", "tp->tp_free(self); Py_DECREF(tp);"),
         ("CPy_TRASHCAN_BEGIN(self, Task_dealloc)", "CPy_TRASHCAN_BEGIN(self, Other_dealloc)"),
         ("PyObject_GC_UnTrack(self);", ""),
+        ("(PyObject*)type, args, kwds", "type, args, kwds"),
         ("Py_VISIT(self->_next);", "Py_VISIT(self->_next); Py_VISIT(Py_TYPE(self));"),
         ("Task_traverse(", "Task_walk("),
         ("!= NULL ? 0 : -1", "== NULL ? -1 : 0"),

@@ -24,6 +24,7 @@ from purgatory import (
     OperationState,
     Purgatory,
     PurgatoryClosed,
+    PurgatoryFull,
     Timer,
     TimerTask,
     TimingWheel,
@@ -446,6 +447,79 @@ def test_an_operation_can_be_neither_copied_nor_pickled(copying: Callable[[Any],
         gate.opened = True
         assert purgatory.check_and_complete("a") == 1
     assert nothing_is_left(purgatory)
+
+
+# A second __init__
+
+
+@pytest.mark.parametrize("timeout", [60, None])
+def test_a_pending_operation_refuses_a_second_init_and_goes_on(timeout: float | None) -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    gate = purgatory.try_complete_else_watch(Gate(timeout), ["a", "b"])
+    other = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    with pytest.raises(RuntimeError, match="was offered or scheduled before: make a new operation"):
+        gate.__init__(1.0)  # type: ignore[misc]
+
+    assert (gate.state, gate.timeout, gate.keys) == (PENDING, timeout, ("a", "b"))
+    clock.advance(60)
+    assert other.expired
+    assert gate.expired is (timeout is not None)
+    gate.opened = True
+    assert purgatory.check_and_complete("b") == (timeout is None)
+    assert gate.ran.count("on_complete") == 1
+    assert nothing_is_left(purgatory)
+
+
+def test_an_operation_that_is_being_tried_refuses_a_second_init() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    refused: list[RuntimeError] = []
+
+    def again() -> None:
+        try:
+            gate.__init__(1.0)  # type: ignore[misc]
+        except RuntimeError as error:
+            refused.append(error)
+
+    gate = Gate(60, trying=again)
+    purgatory.try_complete_else_watch(gate, ["a"])
+    assert (len(refused), gate.state, gate.timeout) == (1, PENDING, 60)
+    clock.advance(60)
+    assert gate.expired
+    assert nothing_is_left(purgatory)
+
+
+def test_an_operation_that_is_done_refuses_a_second_init() -> None:
+    purgatory = ManualClock().purgatory()
+    gate = purgatory.try_complete_else_watch(Gate(60, opened=True), ["a"])
+    with pytest.raises(RuntimeError, match="was offered or scheduled before"):
+        gate.__init__(1.0)  # type: ignore[misc]
+    assert gate.result() == "gate"
+
+
+def test_an_operation_that_was_refused_may_be_initialized_again() -> None:
+    purgatory = ManualClock().purgatory(max_pending=1)
+    purgatory.try_complete_else_watch(Gate(), ["a"])
+    gate = Gate(60)
+    with pytest.raises(PurgatoryFull):
+        purgatory.try_complete_else_watch(gate, ["a"])
+    gate.__init__(30)  # type: ignore[misc]
+    assert gate.timeout == 30
+
+
+@pytest.mark.parametrize("make", [TimerTask, lambda: Gate(5)])
+def test_a_scheduled_task_refuses_a_second_init(make: Callable[[], TimerTask]) -> None:
+    wheel = TimingWheel(20)
+    tasks = [make() for _ in range(3)]
+    for task in tasks:
+        wheel.add(task, 500)
+    with pytest.raises(RuntimeError, match="make a new"):
+        tasks[1].__init__()  # type: ignore[misc]
+
+    wheel._check()
+    assert wheel.advance(500) == tasks
+    assert len(wheel) == 0
 
 
 # Costs that grow linearly

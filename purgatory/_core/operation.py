@@ -128,18 +128,34 @@ class Operation(TimerTask):
 
     __slots__ = ("_outcome", "_owner", "_parked", "_state", "_timeout", "_timing", "_waiters", "_watched")
 
+    # Its keys. While it is PENDING, the record that its Watchers keep instead (see there). Set by __new__, so
+    # that __init__ can tell a new operation from one that a purgatory refers to.
+    _watched: Any
+
+    def __new__(cls, *arguments: object, **options: object) -> Operation:
+        # TimerTask.__new__ does this one. This saves the call.
+        operation = object.__new__(cls)
+        operation._bucket = None
+        operation._watched = ()
+        return operation
+
     def __init__(self, timeout: float | None) -> None:
-        # TimerTask.__init__ does these two. This saves the call.
-        self._bucket = None
+        if self._watched or self._bucket is not None:
+            raise RuntimeError(
+                f"{safe_repr(self)} was offered or scheduled before: make a new operation for each wait"
+            )
+        # TimerTask.__init__ does this one. This saves the call.
         self._deadline = inf
         self._state = NEW
         # _seconds does the same with a float. This saves the call.
-        self._timeout = timeout if type(timeout) is float and timeout == timeout else _seconds(timeout)
+        if type(timeout) is float:
+            seconds: float = timeout
+            self._timeout = seconds if seconds == seconds else _seconds(timeout)
+        else:
+            self._timeout = _seconds(timeout)
         self._owner: Owner | None = None
         # The place of this operation in the order in which its purgatory parked operations; 0 before that.
         self._parked = 0
-        # Its keys. While it is PENDING, the record that its Watchers keep instead (see there).
-        self._watched: Any = ()
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
         # The result of on_complete, or a Failure. NO_OUTCOME before it ends.

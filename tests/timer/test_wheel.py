@@ -578,33 +578,3 @@ def test_the_worked_example_in_its_docstring_holds() -> None:
     example = parser.get_doctest(documentation or "", names, "TimingWheel", str(source), 0)
     assert len(example.examples) > 5
     assert doctest.DocTestRunner().run(example).failed == 0
-
-
-# What must not happen: a second __init__
-
-
-@pytest.mark.parametrize("expiration", [5, 21, 500])
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_a_task_whose_init_is_called_again_expires_once_and_keeps_no_other(
-    which: int, expiration: int
-) -> None:
-    wheel = TimingWheel(20)
-    tasks = added(wheel, expiration, expiration, expiration, expiration + 1)
-    TimerTask.__init__(tasks[which])
-
-    assert wheel.advance(expiration, 12) == tasks[:3]
-    wheel._check()
-    assert wheel.advance(expiration + 1) == tasks[3:]
-    assert (len(wheel), wheel.next_expiration()) == (0, None)
-    assert not any(task.scheduled for task in tasks)
-
-
-def test_a_task_whose_init_is_called_again_is_in_no_wheel_by_its_own_account() -> None:
-    wheel = TimingWheel(20)
-    (task,) = added(wheel, 5)
-    TimerTask.__init__(task)
-
-    assert not wheel.remove(task)
-    with pytest.raises(ValueError, match="is not in this timing wheel"):
-        wheel.locate(task)
-    assert wheel.advance(5) == [task]

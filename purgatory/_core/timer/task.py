@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
 
 if TYPE_CHECKING:
@@ -21,8 +22,17 @@ class TimerTask:
 
     __slots__ = ("_bucket", "_deadline", "_expiration", "_next", "_previous")
 
+    # Set by __new__, so that __init__ can tell a new task from one that a wheel refers to.
+    _bucket: Bucket | None
+
+    def __new__(cls, *arguments: object, **options: object) -> TimerTask:
+        task = object.__new__(cls)
+        task._bucket = None
+        return task
+
     def __init__(self) -> None:
-        self._bucket: Bucket | None = None
+        if self._bucket is not None:
+            raise RuntimeError(f"{safe_repr(self)} is scheduled: make a new task instead")
         self._deadline = math.inf
         # These three are set while the task is in a bucket.
         self._expiration: int

@@ -283,8 +283,6 @@ class TimingWheel:
                     break
                 moved += 1
                 lower = self._bucket_for(task._expiration)
-                # A second __init__ makes a task forget its bucket, which would otherwise keep it for ever.
-                task._bucket = bucket
                 self.remove(task)
                 self._add_in_front(task, lower)
         return moved
@@ -294,8 +292,6 @@ class TimingWheel:
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
         if task is not None:
-            # See `sink`.
-            task._bucket = bucket
             self.remove(task)
         return task
 
