@@ -19,7 +19,7 @@ from typing import TypeVarTuple
 import pytest
 
 from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
-from purgatory._core.watchers import CHUNK_LENGTH
+from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.executed import executed
 

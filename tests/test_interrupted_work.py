@@ -14,7 +14,8 @@ from purgatory._core.engine.action_queue import ActionQueue
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.slices import Closing
 from purgatory._core.operation import Owner, end, settle, wake, wake_when_done
-from purgatory._core.watchers import CHUNK_LENGTH, Watchers
+from purgatory._core.watch_list import CHUNK_LENGTH
+from purgatory._core.watchers import Watchers
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory import OperationState
-from purgatory._core.watchers import CHUNK_LENGTH, Chunk, Watchers, keys_at
+from purgatory._core.watch_list import CHUNK_LENGTH, Chunk
+from purgatory._core.watchers import Watchers, keys_at
 from tests.operations import Gate
 
 

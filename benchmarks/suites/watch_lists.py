@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from unittest.mock import patch
 
-import purgatory._core.watchers
+import purgatory._core.watch_list
 from benchmarks.designs.alternative import TIMEOUT, Tally
 from benchmarks.designs.purgatory_waits import CountedWait
 from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, medians, spreads
@@ -42,7 +42,7 @@ def watch_lists(setting: Setting) -> Parts:
 
 def measure(waits: int, keys: int, length: int) -> Sample:
     """Microseconds to park and complete an operation, in both orders; bytes of a pending one."""
-    with patch.object(purgatory._core.watchers, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():
+    with patch.object(purgatory._core.watch_list, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():
         return {
             "in_order_us": run("asyncio", _in_order, waits, keys),
             "in_random_order_us": run("asyncio", _in_random_order, waits, keys),

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from typing import cast
 
 from purgatory._core.operation import FAILED, Failure, Operation, OperationState, Timing
-from purgatory._core.watchers import Chunk, keys_at
+from purgatory._core.watch_list import Chunk
+from purgatory._core.watchers import keys_at
 
 
 def ended(operation: Operation) -> tuple[tuple[Hashable, ...], OperationState, float, float]:

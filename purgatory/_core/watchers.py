@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 
-from purgatory._core.operation import PENDING, Operation
-
-# Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
-# short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.
-CHUNK_LENGTH: Final = 16
-
-
-@final
-class Chunk:
-    """A chunk of one key's watch list, which is an unrolled linked list: up to CHUNK_LENGTH operations.
-
-    The first chunk stands in the table and stays until the list is empty. Another chunk leaves the list when
-    it is empty, but keeps its forward link. So a walk that has reached it finds the rest of the list.
-    """
-
-    __slots__ = ("first", "following", "key", "operations", "previous")
-
-    def __init__(self, key: Hashable, first: Chunk | None) -> None:
-        self.key = key
-        # The first chunk of the list. None for that one itself, because it would keep itself alive.
-        self.first = first
-        self.operations: list[Operation] = []
-        # For the first chunk this is the last chunk, or None while there is only one.
-        self.previous: Chunk | None = None
-        self.following: Chunk | None = None
+from purgatory._core.operation import Operation
+from purgatory._core.watch_list import Chunk, operations_at
 
 
 @final
@@ -115,12 +92,7 @@ class Watchers:
         place = self._table.get(key)
         if not isinstance(place, Chunk):
             return 0 if place is None or (self._dead and not _alive(place)) else 1
-        count = 0
-        chunk: Chunk | None = place
-        while chunk is not None and count < limit:
-            count += len(chunk.operations)
-            chunk = chunk.following
-        return count
+        return place.count(limit)
 
     def operations(self) -> list[Operation]:
         """All operations, each once, in the order of the keys. O(operation-key pairs)."""
@@ -192,23 +164,11 @@ class Watchers:
             self._dead -= 1
             self.watched = watched
             return key
-        chunk = first.previous or first
-        operations = chunk.operations
-        if not operations:
+        if first.previous is None and not first.operations:
             self._dead -= 1
-        elif operations[-1] is operation:
+        chunk = first.append(operation)
+        if chunk is None:
             return _TWICE
-        elif len(operations) >= CHUNK_LENGTH:
-            last = chunk
-            # The key object of the first chunk, so that equal key objects do not each stay alive.
-            chunk = Chunk(first.key, first)
-            chunk.operations.append(operation)
-            chunk.previous = last
-            last.following = chunk
-            first.previous = chunk
-            self.watched = watched
-            return chunk
-        operations.append(operation)
         self.watched = watched
         return chunk
 
@@ -276,31 +236,11 @@ class Watchers:
                 problem = problem or error
 
     def _leave(self, operation: Operation, chunk: Chunk) -> None:
-        operations = chunk.operations
-        # By identity, because a user's class may define any equality.
-        index = 0
-        while operations[index] is not operation:
-            index += 1
-        del operations[index]
-        if operations:
-            return
-        first = chunk.first
-        if first is not None:
-            previous, following = cast(Chunk, chunk.previous), chunk.following
-            previous.following = following
-            if following is not None:
-                following.previous = previous
-            else:
-                # The first chunk links to the last one.
-                first.previous = None if previous is first else previous
-            # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
-            chunk.previous = None
-        else:
-            first = chunk
-        if first.following is None and not first.operations:
-            if self._table[first.key] is not first:
-                raise KeyError(first.key)
-            del self._table[first.key]
+        emptied = chunk.remove(operation)
+        if emptied is not None:
+            if self._table[emptied.key] is not emptied:
+                raise KeyError(emptied.key)
+            del self._table[emptied.key]
 
     def repair(self) -> None:
         """Make a new table without the dead entries. Call it after `unwatch` has returned an exception.
@@ -348,7 +288,7 @@ class Watchers:
             numbers = [operation._parked for operation in watchers]
             assert numbers == sorted(numbers), "the watchers of a key are in the order of parking"
             if isinstance(place, Chunk):
-                _check_list(place)
+                place._check()
         assert watched == self.watched, "the count of operation-key pairs is right"
 
 
@@ -369,53 +309,7 @@ def _alive(place: object) -> bool:
 
 def _stays(place: object) -> bool:
     """Whether operations of an entry have not left, once those are removed that could not be found."""
-    if not isinstance(place, Chunk):
-        return cast(Operation, place)._parked > 0
-    first = place
-    chunk: Chunk | None = first
-    while chunk is not None:
-        chunk.operations = [each for each in chunk.operations if each._parked]
-        following = chunk.following
-        if chunk is not first and not chunk.operations:
-            previous = cast(Chunk, chunk.previous)
-            previous.following = following
-            if following is not None:
-                following.previous = previous
-            else:
-                first.previous = None if previous is first else previous
-        chunk = following
-    return bool(first.operations) or first.following is not None
-
-
-def _check_list(first: Chunk) -> None:
-    last = first
-    while last.following is not None:
-        following = last.following
-        assert 0 < len(following.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
-        assert following.previous is last, "the links agree in both directions"
-        assert following.first is first, "every chunk knows the first one"
-        last = following
-    assert first.first is None
-    assert first.previous is (None if last is first else last), "the first chunk links to the last"
-    assert first.operations or first.following is not None, "an empty list leaves the table"
-
-
-def operations_at(place: Any, limit: int | None = None, pending_only: bool = False) -> list[Operation]:
-    """The operations of one entry of the table, in order, the first `limit` of them.
-
-    Some of those of a dead entry are done. `pending_only` leaves them out.
-    """
-    found: list[Operation] = []
-    if isinstance(place, Chunk):
-        chunk: Chunk | None = place
-        while chunk is not None and (limit is None or len(found) < limit):
-            found += chunk.operations
-            chunk = chunk.following
-        if limit is not None:
-            del found[limit:]
-    elif place is not None:
-        found.append(place)
-    return [each for each in found if each._state is PENDING] if pending_only else found
+    return place.prune() if isinstance(place, Chunk) else cast(Operation, place)._parked > 0
 
 
 # The answer of `_place` for a key that was named before.

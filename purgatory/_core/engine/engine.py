@@ -36,7 +36,8 @@ from purgatory._core.operation import (
 )
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer
-from purgatory._core.watchers import Chunk, Watchers, hashable_keys, keys_at
+from purgatory._core.watch_list import Chunk
+from purgatory._core.watchers import Watchers, hashable_keys, keys_at
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
 
 if TYPE_CHECKING:

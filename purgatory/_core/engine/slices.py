@@ -9,7 +9,7 @@ from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
 from purgatory._core.operation import CANCELLED, Operation, OperationState, end
-from purgatory._core.watchers import Chunk, operations_at
+from purgatory._core.watch_list import Chunk, operations_at
 
 
 @final

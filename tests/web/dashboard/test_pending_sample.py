@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._core.watchers import CHUNK_LENGTH
+from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard import pending_sample
 from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, SHOWN_KEYS, HotKey, sample_pending

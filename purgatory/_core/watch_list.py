@@ -1,0 +1,135 @@
+"""Layer 3: the watch list of one key that several operations watch, as an unrolled linked list."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final, cast, final
+
+from purgatory._core.operation import PENDING, Operation
+
+# Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
+# short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.
+CHUNK_LENGTH: Final = 16
+
+
+@final
+class Chunk:
+    """A chunk of one key's watch list: up to CHUNK_LENGTH operations, in the order in which they came.
+
+    The first chunk stands for the list, and stays until the list is empty. Another chunk leaves the list when
+    it is empty, but keeps its forward link. So a walk that has reached it finds the rest of the list.
+    """
+
+    __slots__ = ("first", "following", "key", "operations", "previous")
+
+    def __init__(self, key: Hashable, first: Chunk | None) -> None:
+        self.key = key
+        # The first chunk of the list. None for that one itself, because it would keep itself alive.
+        self.first = first
+        self.operations: list[Operation] = []
+        # For the first chunk this is the last chunk, or None while there is only one.
+        self.previous: Chunk | None = None
+        self.following: Chunk | None = None
+
+    def append(self, operation: Operation) -> Chunk | None:
+        """Append `operation` to the list whose first chunk this is. None when it is the last one already.
+
+        Returns the chunk that it is in. When this raises, the list is as it was.
+        """
+        last = self.previous or self
+        operations = last.operations
+        if operations and operations[-1] is operation:
+            return None
+        if len(operations) < CHUNK_LENGTH:
+            operations.append(operation)
+            return last
+        # The key object of the first chunk, so that equal key objects do not each stay alive.
+        chunk = Chunk(self.key, self)
+        chunk.operations.append(operation)
+        chunk.previous = last
+        last.following = chunk
+        self.previous = chunk
+        return chunk
+
+    def remove(self, operation: Operation) -> Chunk | None:
+        """Remove `operation` from this chunk. Returns the first chunk of the list when the list is empty now.
+
+        Raises IndexError when the operation is not in this chunk.
+        """
+        operations = self.operations
+        # By identity, because a user's class may define any equality.
+        index = 0
+        while operations[index] is not operation:
+            index += 1
+        del operations[index]
+        if operations:
+            return None
+        first = self.first
+        if first is None:
+            first = self
+        else:
+            self._leave(first)
+        return None if first.operations or first.following is not None else first
+
+    def _leave(self, first: Chunk) -> None:
+        previous, following = cast(Chunk, self.previous), self.following
+        previous.following = following
+        if following is not None:
+            following.previous = previous
+        else:
+            # The first chunk links to the last one.
+            first.previous = None if previous is first else previous
+        # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
+        self.previous = None
+
+    def prune(self) -> bool:
+        """Remove all that are parked no more from the list whose first chunk this is. Whether any remain."""
+        chunk: Chunk | None = self
+        while chunk is not None:
+            chunk.operations = [each for each in chunk.operations if each._parked]
+            following = chunk.following
+            if chunk is not self and not chunk.operations:
+                chunk._leave(self)
+            chunk = following
+        return bool(self.operations) or self.following is not None
+
+    def count(self, limit: int) -> int:
+        """How many operations the list has from here on. Counting stops at `limit` or a little above it."""
+        count = 0
+        chunk: Chunk | None = self
+        while chunk is not None and count < limit:
+            count += len(chunk.operations)
+            chunk = chunk.following
+        return count
+
+    def _check(self) -> None:
+        """Raise AssertionError where an invariant of the list does not hold. For tests."""
+        last = self
+        while last.following is not None:
+            following = last.following
+            assert 0 < len(following.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
+            assert following.previous is last, "the links agree in both directions"
+            assert following.first is self, "every chunk knows the first one"
+            last = following
+        assert self.first is None
+        assert self.previous is (None if last is self else last), "the first chunk links to the last"
+        assert self.operations or self.following is not None, "an empty list leaves the table"
+
+
+def operations_at(place: Any, limit: int | None = None, pending_only: bool = False) -> list[Operation]:
+    """The operations at one place of the table, in order, the first `limit` of them.
+
+    The place is the only operation of a key, or the first chunk of its list, or None. Some operations of a
+    dead entry are done. `pending_only` leaves them out.
+    """
+    found: list[Operation] = []
+    if isinstance(place, Chunk):
+        chunk: Chunk | None = place
+        while chunk is not None and (limit is None or len(found) < limit):
+            found += chunk.operations
+            chunk = chunk.following
+        if limit is not None:
+            del found[limit:]
+    elif place is not None:
+        found.append(place)
+    return [each for each in found if each._state is PENDING] if pending_only else found
