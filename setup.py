@@ -42,6 +42,16 @@ INITIALIZATION = (
     "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { "
     "PyObject *none = <init>(self, args, kwds); Py_XDECREF(none); return none != NULL ? 0 : -1; }",
 )
+# On Python 3.11 and 3.12, `object.__new__` has the instances of a class without `__slots__` share the names
+# of their fields. `tp_alloc` alone does not, so that each gets a dictionary of its own, 296 bytes more.
+# `object.__new__` refuses a class with abstract methods, too.
+INSTANCE = (
+    "<object> *self; self = (<object> *)type->tp_alloc(type, 0); if (self == NULL) return NULL; "
+    "if (type != <class>) { self->vtable = <vtable>_shadow;",
+    "<object> *self; self = (<object> *)(type != <class> ? "
+    "PyBaseObject_Type.tp_new(type, __mypyc_empty_tuple__, NULL) : type->tp_alloc(type, 0)); "
+    "if (self == NULL) return NULL; if (type != <class>) { self->vtable = <vtable>_shadow;",
+)
 # A `__new__` of the core ignores its arguments, so it is called without a copy of them.
 ALLOCATION = re.compile(r"CPyPy_(\w+_____new__\(\(PyObject\*\)type, args, kwds\))")
 # Python cannot subclass this class, and its tp_new calls __init__.
@@ -85,8 +95,14 @@ def mend(code: str) -> str:
     """
     classes = code.count(".tp_dealloc = ")
     initialized = code.count(".tp_init = ") - len(pattern(NO_INITIALIZATION).findall(code))
+    subclassed = code.count("_vtable_shadow;")
     known = "Py_VISIT(Py_TYPE(" not in code
-    for count, (old, new) in ((classes, DEALLOCATION), (classes, TRAVERSAL), (initialized, INITIALIZATION)):
+    for count, (old, new) in (
+        (classes, DEALLOCATION),
+        (classes, TRAVERSAL),
+        (initialized, INITIALIZATION),
+        (subclassed, INSTANCE),
+    ):
         code, mended = pattern(old).subn(re.sub(r"<(\w+)>", r"\\g<_\1>", new), code)
         known = known and mended == count > 0
     code, direct = ALLOCATION.subn(r"CPyDef_\1", code)

@@ -42,6 +42,20 @@ static PyObject *Task_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
     PyObject *self = CPyPy_Task_____new__((PyObject*)type, args, kwds);
     return self;
 }
+PyObject *Task_setup(PyObject *cpy_r_type)
+{
+    PyTypeObject *type = (PyTypeObject*)cpy_r_type;
+    TaskObject *self;
+    self = (TaskObject *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    if (type != CPyType_Task) {
+        self->vtable = Task_vtable_shadow;
+    } else {
+        self->vtable = Task_vtable;
+    }
+    return (PyObject *)self;
+}
 static int Task_init(PyObject *self, PyObject *args, PyObject *kwds)
 {
     return CPyPy_Task_____init__(self, args, kwds) != NULL ? 0 : -1;
@@ -82,6 +96,18 @@ def test_a_generated_allocation_copies_no_arguments(setup_script: dict[str, Any]
     assert "= CPyDef_Task_____new__((PyObject*)type, args, kwds);" in setup_script["mend"](GENERATED)
 
 
+def test_the_instances_of_subclasses_in_python_are_allocated_as_python_does(
+    setup_script: dict[str, Any],
+) -> None:
+    mended = " ".join(setup_script["mend"](GENERATED).split())
+
+    assert (
+        "self = (TaskObject *)(type != CPyType_Task "
+        "? PyBaseObject_Type.tp_new(type, __mypyc_empty_tuple__, NULL) : type->tp_alloc(type, 0)); "
+        "if (self == NULL) return NULL; if (type != CPyType_Task) { self->vtable = Task_vtable_shadow; }"
+    ) in mended
+
+
 def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any]) -> None:
     mended = " ".join(setup_script["mend"](GENERATED).split())
 
@@ -104,6 +130,7 @@ def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any
         ("(PyObject*)type, args, kwds", "type, args, kwds"),
         ("Py_VISIT(self->_next);", "Py_VISIT(self->_next); Py_VISIT(Py_TYPE(self));"),
         ("Task_traverse(", "Task_walk("),
+        ("if (type != CPyType_Task)", "if (type == CPyType_Task)"),
         ("!= NULL ? 0 : -1", "== NULL ? -1 : 0"),
         ("return 0;\n}\nstatic int Task_traverse", "return -1;\n}\nstatic int Task_traverse"),
         (GENERATED, ""),

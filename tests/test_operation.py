@@ -610,6 +610,11 @@ def test_an_operation_of_any_ordinary_class_can_wait(kind: type[Any]) -> None:
     assert {operation.result() for operation in [*operations[10:20], last]} == {1}
 
 
+def test_a_class_with_an_abstract_method_is_refused() -> None:
+    with pytest.raises(TypeError, match="Can't instantiate abstract class Abstract"):
+        Abstract(None)  # type: ignore[abstract]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_operation_of_any_ordinary_class_can_be_awaited_and_can_fail(
     purgatory: Purgatory, kind: type[Any]

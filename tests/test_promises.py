@@ -579,6 +579,30 @@ def test_promise_05_heartbeats_arm_no_timer() -> None:
     on_counting_loop(main)
 
 
+@pytest.mark.usefixtures("virtual_time")
+async def test_promise_05_heartbeats_wake_about_once_for_each_timeout() -> None:
+    async with Purgatory() as purgatory:
+        session = purgatory.try_complete_else_watch(Gate(30), ["session"])
+        for _ in range(3_600):
+            await asyncio.sleep(1)
+            assert session.reschedule(30)
+        assert purgatory.statistics().wakeups <= 3_600 / 30 * 1.5
+        began = asyncio.get_running_loop().time()
+        await session
+        assert 30 <= asyncio.get_running_loop().time() - began < 30.001
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_promise_05_a_rescheduled_operation_that_is_withdrawn_costs_no_wakeup() -> None:
+    async with Purgatory() as purgatory:
+        session = purgatory.try_complete_else_watch(Gate(1), ["session"])
+        session.reschedule(2)
+        session.cancel()
+        assert not purgatory.timer.armed
+        await asyncio.sleep(3)
+        assert purgatory.statistics().wakeups == 0
+
+
 # 6. Order
 
 
@@ -619,6 +643,35 @@ async def test_promise_06_expiry_by_deadline_then_by_insertion(wheel_size: int) 
         await asyncio.gather(*gates)
     assert len(expired) == 400
     assert expired == sorted(expired)
+
+
+@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.parametrize("wheel_size", [2, 3, 20, 64])
+async def test_promise_06_after_a_reschedule_by_tick(wheel_size: int) -> None:
+    rng = random.Random(wheel_size)
+    loop = asyncio.get_running_loop()
+    expired: list[tuple[int, int]] = []
+    gates: list[Gate] = []
+
+    def note(gate: Gate, number: int) -> None:
+        assert gate.deadline is not None
+        expired.append((int(gate.deadline), number))
+        assert loop.time() == gate.deadline
+
+    async with Purgatory(tick=1.0, wheel_size=wheel_size) as purgatory:
+        for number in range(400):
+            gate = Gate(rng.choice([1, 2, 5, 20, 21, 40, 90]))
+            gate.expiring = partial(note, gate, number)
+            gates.append(purgatory.try_complete_else_watch(gate, [number % 3]))
+            if rng.random() < 0.2:
+                # Every third one is rescheduled, to an earlier or a later tick.
+                rng.choice(gates[::3]).reschedule(rng.choice([1, 2, 20, 90]))
+                await asyncio.sleep(rng.choice([1, 3, 7]))
+        await asyncio.gather(*gates)
+    assert len(expired) == 400
+    assert [tick for tick, _ in expired] == sorted(tick for tick, _ in expired)
+    never_rescheduled = [(tick, number) for tick, number in expired if number % 3]
+    assert never_rescheduled == sorted(never_rescheduled)
 
 
 # 7. One bad operation harms only itself

@@ -271,6 +271,8 @@ class ModelOperation:
         # While it is pending: its deadline in ticks, and its place among the operations due at that tick.
         self.due = (math.inf, 0)
         self.deadline: float | None = None
+        # Then it has no place any more.
+        self.rescheduled = False
 
     @property
     def done(self) -> bool:
@@ -278,7 +280,8 @@ class ModelOperation:
 
 
 class Model:
-    def __init__(self) -> None:
+    def __init__(self, real_log: list[tuple[object, ...]]) -> None:
+        self.real_log = real_log
         self.now = 0.0
         self.operations: list[ModelOperation] = []
         self.log: list[tuple[object, ...]] = []
@@ -446,6 +449,7 @@ class Model:
             if timeout is not None and timeout <= 0:
                 self.end(operation, EXPIRED)
             else:
+                operation.rescheduled = True
                 self.place(operation)
         return True
 
@@ -467,6 +471,16 @@ class Model:
         self.cancel(number)
         return self.offer(plan)
 
+    def first(self, due: list[ModelOperation]) -> ModelOperation:
+        """The operation that expires first. Where it may be a rescheduled one, the real log says which."""
+        tick = min(operation.due[0] for operation in due)
+        due = [operation for operation in due if operation.due[0] == tick]
+        number, _ = self.real_log[len(self.log)]
+        for operation in due:
+            if operation.rescheduled and operation.number == number:
+                return operation
+        return min((op for op in due if not op.rescheduled), key=lambda operation: operation.due)
+
     def advance(self, seconds: float) -> list[str]:
         until = self.now + seconds
         for where, keys in list(self.signals.items()):
@@ -478,7 +492,7 @@ class Model:
             self.now = min(operation.due[0] for operation in due)
             for where in (0, 1):
                 while due := [op for op in self.pending(where) if op.due[0] <= self.now]:
-                    self.end(min(due, key=lambda operation: operation.due), EXPIRED)
+                    self.end(self.first(due), EXPIRED)
         self.now = until
         reports, self.reports = self.reports, []
         return sorted(reports)
@@ -536,7 +550,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.real = Real()
-        self.model = Model()
+        self.model = Model(self.real.log)
         # Whether a key has ever gone bad, and whether one cannot be compared now.
         self.spoiled = False
         self.incomparable: set[str] = set()

@@ -407,10 +407,69 @@ def test_a_task_that_is_always_rescheduled_never_runs_and_rarely_wakes_the_timer
         clock.advance_to(float(beat), timer)
         assert timer.reschedule(session, 10.0)
     assert session.ran_at == []
-    # One for its slot, and one for each slot on the way down; the deadline is never reached.
-    assert timer.wakeups <= 999 / 10 * timer.wheel.levels + 1
+    # About one for each timeout: when a slot starts, the task goes on to that of its present deadline.
+    assert timer.wakeups <= 999 / 10 * 1.5
     clock.advance_to(1010.0, timer)
     assert session.ran_at == [1009.0]
+
+
+def test_a_later_deadline_costs_one_wakeup_when_the_old_slot_starts() -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 0.010)
+    for delay in (0.012, 0.020):
+        assert timer.reschedule(task, delay)
+    assert (len(clock.handles), timer.next_wakeup, timer.wheel.locate(task)) == (1, 0.010, (0, 10))
+    clock.advance_to(0.015, timer)
+    assert (task.ran_at, timer.wakeups, timer.next_wakeup) == ([], 1, 0.020)
+    clock.advance_to(1.0, timer)
+    assert (task.ran_at, timer.wakeups, timer.armed) == ([0.020], 2, False)
+
+
+def test_an_earlier_deadline_moves_a_postponed_task_at_once() -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 0.010)
+    assert timer.reschedule(task, 0.020)
+    assert timer.reschedule(task, 0.005)
+    assert (task.deadline, timer.next_wakeup) == (0.005, 0.005)
+    clock.advance_to(1.0, timer)
+    assert (task.ran_at, timer.wakeups) == ([0.005], 1)
+
+
+def test_a_postponed_task_that_is_removed_before_its_old_slot_starts_costs_no_wakeup() -> None:
+    clock = Clock()
+    timer = started(clock)
+    (task,) = scheduled(timer, clock, 0.010)
+    assert timer.reschedule(task, 0.020)
+    assert timer.remove(task)
+    assert not timer.armed
+    clock.advance_to(1.0, timer)
+    assert (task.ran_at, timer.wakeups) == ([], 0)
+
+
+def test_moving_postponed_tasks_on_also_happens_in_slices() -> None:
+    class Working(Clock):
+        def time(self) -> float:
+            self.now += 0.0001
+            return self.now
+
+    clock = Working()
+    timer = started(clock, slice_seconds=0.005)
+    tasks = scheduled(timer, clock, *[10.0] * 500)
+    clock.now = 9.999
+    # The first look moves the slot of the higher level down.
+    while timer.run_due():
+        pass
+    for task in tasks:
+        assert timer.reschedule(task, 10.0)
+    clock.now = 10.1
+    assert timer.run_due()
+    assert 0 < sum(timer.wheel.locate(task)[0] == 0 for task in tasks) < 500
+    while timer.run_due():
+        pass
+    assert len(timer) == 500
+    assert not any(task.ran_at for task in tasks)
 
 
 def test_a_removed_task_does_not_run_and_cannot_be_removed_again() -> None:

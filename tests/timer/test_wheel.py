@@ -351,6 +351,62 @@ def test_limit_zero_advances_until_a_task_would_have_to_move() -> None:
     assert wheel.advance(1000) == [task]
 
 
+# Giving a task another expiration
+
+
+def test_a_task_with_a_later_expiration_stays_in_its_slot_until_that_starts() -> None:
+    wheel = TimingWheel(20)
+    low, high = added(wheel, 5, 450)
+    assert wheel.move(low, 30)
+    assert wheel.move(high, 460)
+    assert (wheel.locate(low), wheel.locate(high), wheel.next_expiration()) == ((0, 5), (2, 1), 5)
+    assert wheel.advance(5) == []
+    assert (wheel.locate(low), wheel.next_expiration()) == ((1, 1), 20)
+    assert wheel.advance(29) == []
+    assert wheel.advance(30) == [low]
+    assert wheel.advance(459) == []
+    assert wheel.advance(460) == [high]
+
+
+def test_a_task_with_a_later_expiration_can_move_to_a_higher_level_that_has_yet_to_be_added() -> None:
+    wheel = TimingWheel(2)
+    near, far = added(wheel, 1, 2)
+    assert wheel.move(near, 10**6)
+    assert wheel.move(far, 10**6)
+    assert wheel.advance(10**6 - 1) == []
+    assert set(wheel.advance(10**6)) == {near, far}
+
+
+def test_a_task_with_an_earlier_expiration_moves_at_once() -> None:
+    wheel = TimingWheel(20)
+    (task,) = added(wheel, 30)
+    assert wheel.move(task, 50)
+    assert wheel.move(task, 7)
+    assert (wheel.locate(task), wheel.next_expiration()) == ((0, 7), 7)
+    assert wheel.advance(7) == [task]
+
+
+def test_moving_a_postponed_task_on_counts_for_the_limit_of_an_advance() -> None:
+    wheel = TimingWheel(20)
+    first, second, third = added(wheel, 5, 5, 5)
+    assert wheel.move(first, 6)
+    assert wheel.advance(9, 1) == []
+    assert (wheel.now, wheel.locate(first)) == (5, (0, 6))
+    assert wheel.advance(9, 2) == [second, third]
+    assert wheel.advance(9, 1) == [first]
+
+
+def test_postponed_tasks_do_not_change_the_order_of_the_others() -> None:
+    wheel = TimingWheel(20)
+    tasks = added(wheel, *[45] * 4, *[2, 30, 41] * 2, 45)
+    for task in tasks[4:10]:
+        assert wheel.move(task, 45)
+    tasks += added(wheel, 45)
+    due = wheel.advance(45)
+    assert len(due) == 12
+    assert [task for task in due if str(task) == "45"] == [*tasks[:4], *tasks[10:]]
+
+
 def test_limit_zero_returns_no_due_task() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 5)
@@ -554,7 +610,7 @@ def test_the_check_of_its_invariants_finds_a_wrong_count_and_a_task_in_a_wrong_s
     wheel = TimingWheel(20)
     (task,) = added(wheel, 5)
     wheel._check()
-    task._expiration = 6
+    task._expiration = 4
     with pytest.raises(AssertionError, match="the slot of its expiration"):
         wheel._check()
     task._expiration = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -48,6 +48,8 @@ class WheelMachine(RuleBasedStateMachine):
         self.wheel = TimingWheel(2)
         self.stored: dict[Task, tuple[int, int]] = {}
         self.removed: list[Task] = []
+        # Those that got a later expiration. They may stand in earlier slots, and have no order within a tick.
+        self.postponed: set[Task] = set()
         self.adds = 0
         # The target of a call of `advance` that its limit has stopped.
         self.unreached: int | None = None
@@ -82,12 +84,28 @@ class WheelMachine(RuleBasedStateMachine):
         del self.stored[task]
         self.removed.append(task)
 
+    @precondition(lambda self: self.stored)
+    @rule(choice=CHOICES, index=st.integers(0, 50))
+    def give_another_expiration(self, choice: Choice, index: int) -> None:
+        task = list(self.stored)[index % len(self.stored)]
+        place, before = self.wheel.locate(task), self.stored.pop(task)[0]
+        expiration = self._instant(choice)
+        stored = self.wheel.move(task, expiration)
+        if expiration >= before:
+            assert stored
+            assert self.wheel.locate(task) == place
+            self.stored[task] = (expiration, self.adds)
+            self.postponed.add(task)
+        elif stored:
+            self._stored(task, expiration)
+        else:
+            assert expiration <= self.wheel.now
+            self.removed.append(task)
+
     @rule(choice=CHOICES)
     def advance(self, choice: Choice) -> None:
         now = max(self.wheel.now, self._instant(choice))
-        due = self._due(now)
-        assert self.wheel.advance(now) == due
-        self._forget(due)
+        self._forget(self._advance(now), self._due(now))
         assert self.wheel.now == now
         self.unreached = None
 
@@ -106,9 +124,7 @@ class WheelMachine(RuleBasedStateMachine):
     def jump_to_the_next_expiration(self) -> None:
         now = self.wheel.next_expiration()
         assert now is not None
-        due = self._due(now)
-        assert self.wheel.advance(now) == due
-        self._forget(due)
+        self._forget(self._advance(now), self._due(now))
         assert self.wheel.now == now
         self.unreached = None
 
@@ -127,11 +143,13 @@ class WheelMachine(RuleBasedStateMachine):
     @invariant()
     def every_task_is_where_its_expiration_belongs(self) -> None:
         for task, (expiration, _) in self.stored.items():
-            level, slot = self.wheel.locate(task)
+            level, _ = self.wheel.locate(task)
             assert level < self.wheel.levels
             width = self.size**level
-            position = expiration // width
-            assert slot == position % self.size
+            position = self._position(task)
+            assert position == expiration // width or (
+                task in self.postponed and position < expiration // width
+            )
             # The slot lies in the window that starts with the slot of the present. That slot itself is empty,
             # unless a limit has stopped the advance there.
             ahead = position - self.wheel.now // width
@@ -140,10 +158,7 @@ class WheelMachine(RuleBasedStateMachine):
 
     @invariant()
     def next_expiration_is_the_start_of_the_next_occupied_slot(self) -> None:
-        starts = [
-            expiration - expiration % self.size ** self.wheel.locate(task)[0]
-            for task, (expiration, _) in self.stored.items()
-        ]
+        starts = [self._position(task) * self.size ** self.wheel.locate(task)[0] for task in self.stored]
         next_expiration = self.wheel.next_expiration()
         assert next_expiration == min(starts, default=None)
         if next_expiration is not None:
@@ -166,37 +181,56 @@ class WheelMachine(RuleBasedStateMachine):
         stored = self.wheel.add(task, expiration)
         assert stored is (expiration > self.wheel.now)
         if stored:
-            self.stored[task] = (expiration, self.adds)
-            self.adds += 1
-            level = 0
-            while expiration // self.size**level - self.wheel.now // self.size**level >= self.size:
-                level += 1
-            # It is the lowest level whose window reaches the expiration.
-            assert self.wheel.locate(task)[0] == level
+            self._stored(task, expiration)
         else:
             assert not task.scheduled
+
+    def _stored(self, task: Task, expiration: int) -> None:
+        self.stored[task] = (expiration, self.adds)
+        self.postponed.discard(task)
+        self.adds += 1
+        level = 0
+        while expiration // self.size**level - self.wheel.now // self.size**level >= self.size:
+            level += 1
+        # It is the lowest level whose window reaches the expiration.
+        assert self.wheel.locate(task)[0] == level
+
+    def _position(self, task: Task) -> int:
+        """The number of the slot of `task`, counted from tick 0 in slots of its level."""
+        level, slot = self.wheel.locate(task)
+        first: int = self.wheel.now // self.size**level
+        return first + (slot - first) % self.size
+
+    def _advance(self, now: int, limit: int | None = None) -> list[Task]:
+        return cast(list[Task], self.wheel.advance(now, limit))
 
     def _due(self, now: int) -> list[Task]:
         return sorted(
             (task for task in self.stored if self.stored[task][0] <= now), key=self.stored.__getitem__
         )
 
-    def _forget(self, tasks: list[Task]) -> None:
-        for task in tasks:
+    def _forget(self, returned: list[Task], due: list[Task]) -> None:
+        """Check that `returned` are `due`, but for the order of postponed ones within a tick."""
+        assert len(set(returned)) == len(returned)
+        assert [self.stored[task][0] for task in returned] == [self.stored[task][0] for task in due]
+        kept = [task for task in returned if task not in self.postponed]
+        order = sorted(self.stored, key=self.stored.__getitem__)
+        assert kept == [task for task in order if task not in self.postponed][: len(kept)]
+        for task in returned:
             assert not task.scheduled
             del self.stored[task]
 
     def _advance_in_part(self, now: int, limit: int) -> None:
         due = self._due(now)
-        levels = {task: self.wheel.locate(task)[0] for task in self.stored}
-        returned = self.wheel.advance(now, limit)
+        before = {task: self.wheel.locate(task) for task in self.stored}
+        returned = self._advance(now, limit)
         count = len(returned)
-        assert returned == due[:count]
-        self._forget(due[:count])
+        self._forget(returned, due[:count])
 
-        sunk = {task: levels[task] - self.wheel.locate(task)[0] for task in self.stored}
-        assert all(down >= 0 for down in sunk.values())
-        assert count + sum(down > 0 for down in sunk.values()) <= limit
+        after = {task: self.wheel.locate(task) for task in self.stored}
+        moved = [task for task in after if after[task] != before[task]]
+        assert count + len(moved) <= limit
+        assert all(after[task][0] < before[task][0] or task in self.postponed for task in moved)
 
         next_expiration = self.wheel.next_expiration()
         if self.wheel.now == now and (next_expiration is None or next_expiration > now):
@@ -204,7 +238,14 @@ class WheelMachine(RuleBasedStateMachine):
             self.unreached = None
         else:
             # It stopped because of the limit, and not one move earlier. (One move may span several levels.)
-            assert limit <= sum(levels[task] + 1 for task in due[:count]) + sum(sunk.values())
+            down = [
+                self.wheel.levels + 1 if task in self.postponed else before[task][0] - after[task][0]
+                for task in moved
+            ]
+            out = [
+                self.wheel.levels + 1 if task in self.postponed else before[task][0] + 1 for task in returned
+            ]
+            assert limit <= sum(down) + sum(out)
             self.unreached = now
 
 

@@ -214,7 +214,8 @@ class Timer:
             if wheel.sink(BATCH) < BATCH:
                 task = wheel.pop()
                 while task is not None:
-                    self._run(task)
+                    if task._bucket is None:
+                        self._run(task)
                     if self.clock() >= until:
                         return True
                     task = wheel.pop()

@@ -7,13 +7,17 @@ to the next. The wheel knows no clock and no event loop: its caller says what ti
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from purgatory._core.timer.task import TimerTask
 
 # Compiled, this is the fastest of 16 to 1024, 3 to 8 % ahead of 64. Interpreted, 256 and more are 10 % ahead
 # of it. See the benchmark of wheel sizes.
 DEFAULT_WHEEL_SIZE = 32
+
+
+# Compiled, 1 << 62 would be an object.
+UNLIMITED: Final = 1 << 61
 
 
 @final
@@ -165,12 +169,20 @@ class TimingWheel:
         return True
 
     def move(self, task: TimerTask, expiration: int) -> bool:
-        """Give `task` another expiration, as `add` does. When this raises, the task is where it was."""
+        """Give `task` another expiration, as `add` does. When this raises, the task is where it was.
+
+        With a later expiration, too, the task stays where it is, so that this costs next to nothing. When its
+        slot starts, `sink` or `pop` moves it on.
+        """
+        bucket = task._bucket
+        if bucket is not None and bucket.wheel is self and expiration >= task._expiration:
+            task._expiration = expiration
+            return True
         if expiration > self._now and (self._latest_bucket is None or expiration != self._latest_expiration):
             # Make the bucket first, because that can fail for lack of memory.
             self._latest_bucket = self._bucket_for(expiration)
             self._latest_expiration = expiration
-        if task._bucket is not None and not self.remove(task):
+        if bucket is not None and not self.remove(task):
             raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
         return self.add(task, expiration)
 
@@ -200,6 +212,7 @@ class TimingWheel:
     def next_expiration(self) -> int | None:
         """The tick at which the next occupied slot starts. No task is due before it. None when empty.
 
+        A task that was given a later expiration occupies its old slot until that starts.
         It is `now` or earlier only after an `advance` that its limit stopped.
         """
         if not self._tasks:
@@ -238,7 +251,7 @@ class TimingWheel:
             raise ValueError(f"time cannot go back from tick {self._now} to {now}")
         if limit is not None and limit < 0:
             raise ValueError(f"limit must not be negative, got {limit}")
-        budget = self._tasks * (len(self._levels) + 1) if limit is None else limit
+        budget = UNLIMITED if limit is None else limit
         due: list[TimerTask] = []
         while self.reach(now):
             budget -= self.sink(budget)
@@ -247,7 +260,8 @@ class TimingWheel:
                 if task is None:
                     break
                 budget -= 1
-                due.append(task)
+                if task._bucket is None:
+                    due.append(task)
             if budget == 0:
                 break
         return due
@@ -282,20 +296,28 @@ class TimingWheel:
                 if task is None:
                     break
                 moved += 1
-                lower = self._bucket_for(task._expiration)
-                self.remove(task)
-                self._add_in_front(task, lower)
+                self._move_to_its_slot(task)
         return moved
 
     def pop(self) -> TimerTask | None:
-        """Remove and return the first task due now, or None. Call it when `sink` has nothing left to move."""
+        """Take out the first task of the slot of level 0 that starts now. Returns it, or None.
+
+        It is due. Or it has got a later expiration meanwhile, and is in the slot of that now. Call this when
+        `sink` has nothing left to move.
+        """
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
         if task is not None:
-            self.remove(task)
+            if task._expiration > self._now:
+                self._move_to_its_slot(task)
+            else:
+                self.remove(task)
         return task
 
-    def _add_in_front(self, task: TimerTask, bucket: Bucket) -> None:
+    def _move_to_its_slot(self, task: TimerTask) -> None:
+        """Move `task`, whose slot starts now, in front of the tasks in the slot of its expiration."""
+        bucket = self._bucket_for(task._expiration)
+        self.remove(task)
         tasks = self._tasks + 1
         first = bucket.first
         if first is None:
@@ -356,8 +378,8 @@ class TimingWheel:
                     assert task._bucket is bucket
                     assert task._previous is previous, "the links agree in both directions"
                     position = task._expiration // level.width
-                    assert position % self._size == slot, "a task is in the slot of its expiration"
-                    assert 0 <= position - first < self._size, "a task is within its level's window"
+                    start = first + (slot - first) % self._size
+                    assert position >= start, "a task is in the slot of its expiration, or in an earlier one"
                     tasks += 1
                     previous, task = task, task._next
                 assert bucket.last is previous

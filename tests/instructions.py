@@ -1,0 +1,59 @@
+"""A program that test_instructions.py runs under valgrind: ``python -m tests.instructions ACT TIMES``."""
+
+from __future__ import annotations
+
+import sys
+
+from purgatory import DelayedOperation, Purgatory
+from purgatory.testing import ManualClock
+
+
+class Ready(DelayedOperation[None]):
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        super().__init__(30.0)
+        self.ready = False
+
+    def try_complete(self) -> bool:
+        return self.ready and self.force_complete()
+
+    def on_complete(self) -> None:
+        pass
+
+
+def round_trips(held: Purgatory, keys: tuple[str, ...], times: int) -> None:
+    for _ in range(times):
+        operation = held.try_complete_else_watch(Ready(), keys)
+        operation.ready = True
+        held.check_and_complete("a")
+
+
+def one_key(held: Purgatory, times: int) -> None:
+    round_trips(held, ("a",), times)
+
+
+def three_keys(held: Purgatory, times: int) -> None:
+    round_trips(held, ("a", "b", "c"), times)
+
+
+def shared_key(held: Purgatory, times: int) -> None:
+    held.try_complete_else_watch(Ready(), ("a",))
+    for _ in range(times):
+        held.try_complete_else_watch(Ready(), ("a",)).force_complete()
+
+
+def heartbeats(held: Purgatory, times: int) -> None:
+    operation = held.try_complete_else_watch(Ready(), ("a",))
+    for _ in range(times):
+        operation.reschedule(30.0)
+
+
+ACTS = {act.__name__: act for act in (one_key, three_keys, shared_key, heartbeats)}
+
+
+if __name__ == "__main__":
+    purgatory = ManualClock().purgatory()
+    # It keeps the timer armed.
+    purgatory.try_complete_else_watch(Ready(), ("nobody else's",))
+    ACTS[sys.argv[1]](purgatory, int(sys.argv[2]))

@@ -1,0 +1,51 @@
+"""The budget of an operation in instructions of the processor, which valgrind counts.
+
+They tell of work inside one call, which the counts of test_budgets.py do not see. They are the same under any
+load, but not for any interpreter. Each budget is 3 % above the present count, on CPython 3.11.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from purgatory import COMPILED
+from tests.instructions import ACTS
+
+BUDGETS = {"one_key": 10_104, "three_keys": 11_920, "shared_key": 8_978, "heartbeats": 1_552}
+FEW, MANY = 500, 2_500
+
+
+def instructions(act: str, times: int) -> int:
+    callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    finished = subprocess.run(
+        [*callgrind, sys.executable, "-m", "tests.instructions", act, str(times)],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    collected = re.search(r"Collected : (\d+)", finished.stderr)
+    assert collected, finished.stderr
+    return int(collected[1])
+
+
+def test_there_is_a_budget_for_each_act() -> None:
+    assert BUDGETS.keys() == ACTS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not COMPILED or sys.version_info[:2] != (3, 11), reason="the budgets are of another build"
+)
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
+@pytest.mark.parametrize("act", BUDGETS)
+def test_each_act_stays_within_its_instructions(act: str) -> None:
+    counted = (instructions(act, MANY) - instructions(act, FEW)) / (MANY - FEW)
+    # Much less means that the program has counted something else.
+    assert 0.8 * BUDGETS[act] <= counted <= BUDGETS[act]
