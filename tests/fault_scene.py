@@ -50,6 +50,7 @@ class Op(DelayedOperation[str]):
         self.opened = opened
         self.trying: Act | None = None
         self.completing: Act | None = None
+        self.given: str | None = None
         self.completions = 0
         self.expirations = 0
 
@@ -64,7 +65,17 @@ class Op(DelayedOperation[str]):
         self.fault.reach()
         if self.completing is not None:
             self.completing()
-        return "done"
+        return "done" if self.given is None else "gives way"
+
+    def give(self) -> None:
+        """Complete with a value, which is not the one that `on_complete` returns."""
+        self.given = "done"
+        try:
+            self.complete("done")
+        finally:
+            # The fault came first, so it ends in another way. No call here, because the fault may strike it.
+            if self._state is PENDING:
+                self.given = None
 
     def on_expiration(self) -> None:
         self.expirations += 1

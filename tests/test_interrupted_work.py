@@ -13,7 +13,7 @@ from purgatory import COMPILED, OperationState, Purgatory, PurgatoryFull, Timer
 from purgatory._core.engine.action_queue import ActionQueue
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.slices import Closing
-from purgatory._core.operation import Owner, end, settle, wake, wake_when_done
+from purgatory._core.operation import Owner, settle, wake, wake_when_done
 from purgatory._core.watchers import CHUNK_LENGTH, Watchers
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
@@ -230,7 +230,7 @@ async def test_closing_again_ends_what_the_first_time_has_left() -> None:
 
 def test_an_operation_of_no_purgatory_fails_with_the_error_it_is_given() -> None:
     gate, error = Gate(), ValueError("why")
-    assert end(gate, OperationState.FAILED, error)
+    assert gate.fail(error)
     assert gate.exception() is error
     assert gate.ran == []
 

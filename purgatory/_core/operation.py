@@ -74,6 +74,16 @@ class Failure:
         self.seen = False
 
 
+@final
+class Given:
+    """What the call that ends an operation brings along: the value of `complete`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
 class Waiter(Protocol):
     """Is woken by the end of an operation: an asyncio.Future, or an object with these two methods."""
 
@@ -87,7 +97,7 @@ class Waiter(Protocol):
 class Owner:
     """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
 
-    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         """Decide `operation`, forget it everywhere, settle it, and account for it.
 
         When this raises before that is done, a second call goes on.
@@ -158,7 +168,7 @@ class Operation(TimerTask):
         self._parked = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
-        # The result of on_complete, or a Failure. NO_OUTCOME before it ends.
+        # The result, or a Failure. NO_OUTCOME before it ends. A Given from then on until it is settled.
         self._outcome: object = NO_OUTCOME
         # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
@@ -191,6 +201,22 @@ class Operation(TimerTask):
         complete each other needs no stack, however long it is.
         """
         return end(self, COMPLETED)
+
+    def complete(self, value: Any) -> bool:
+        """Complete the operation with `value` as its result. True for the one call that completes it.
+
+        `on_complete` runs first, as in `force_complete`, and its value gives way to `value`.
+        """
+        return end(self, COMPLETED, Given(value))
+
+    @final
+    def fail(self, error: Exception) -> bool:
+        """End the operation with `error`, which waiters raise. True for the one call that ends it.
+
+        No hook runs, and the state is FAILED. An error that nobody awaits is reported, as those of hooks are.
+        Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
+        """
+        return end(self, FAILED, Failure(_checked(error)))
 
     @final
     def cancel(self) -> bool:
@@ -249,14 +275,14 @@ class Operation(TimerTask):
             return keys
 
     def result(self) -> Any:
-        """The return value of `on_complete`.
+        """The value that `complete` was given, else the return value of `on_complete`.
 
         Raises the exception of a FAILED operation, CancelledError when the operation was withdrawn, and
         asyncio.InvalidStateError while there is no result yet.
         """
         outcome = self._outcome
-        if outcome is NO_OUTCOME or isinstance(outcome, Failure):
-            # Without an outcome, `exception` raises.
+        if outcome is NO_OUTCOME or isinstance(outcome, (Failure, Given)):
+            # Without an outcome that is settled, `exception` raises.
             exception = cast(BaseException, self.exception())
             raise exception.with_traceback(cast(Failure, outcome).traceback)
         return outcome
@@ -267,7 +293,7 @@ class Operation(TimerTask):
             # Without its keys, of which there may be thousands, and as many waiters.
             raise asyncio.CancelledError(f"{type(self).__name__} was withdrawn")
         outcome = self._outcome
-        if outcome is NO_OUTCOME:
+        if outcome is NO_OUTCOME or isinstance(outcome, Given):
             raise asyncio.InvalidStateError(f"{safe_repr(self)} has no result yet")
         if isinstance(outcome, Failure):
             outcome.seen = True
@@ -296,25 +322,30 @@ def _seconds(timeout: Any) -> float:
     return seconds
 
 
-def end(operation: Operation, state: OperationState, error: BaseException | None = None) -> bool:
+def _checked(error: Any) -> Exception:
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
+    return error
+
+
+def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:
     """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
-    With an `error` no hook runs, and the error is the outcome. The state is decided first. Then the engine
-    forgets the operation, and only then do hooks run. So a hook always meets an operation that is done and
-    an engine whose books are right.
+    With a Failure as the `outcome` no hook runs. The state is decided first. Then the engine forgets the
+    operation, and only then do hooks run. So a hook always meets an operation that is done and an engine
+    whose books are right.
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False
-    failure = None if error is None else Failure(error)
     owner = operation._owner
     if owner is not None:
-        owner.end(operation, state, failure)
+        owner.end(operation, state, outcome)
         return True
     operation._state = state
-    if failure is not None:
-        operation._outcome = failure
-    raised = settle(operation) if failure is None else None
+    if outcome is not None:
+        operation._outcome = outcome
+    raised = settle(operation)
     if operation._waiters is not None:
         for _, problem in wake(operation, again=True) or ():
             raised = raised or problem
@@ -333,8 +364,10 @@ def settle(operation: Operation) -> BaseException | None:
     if state is COMPLETED or state is EXPIRED:
         # Any: an override may return what it likes, on both builds.
         hooks: Any = operation
+        given = operation._outcome
         try:
-            operation._outcome = hooks.on_complete()
+            result = hooks.on_complete()
+            operation._outcome = given.value if isinstance(given, Given) else result
             if state is EXPIRED:
                 hooks.on_expiration()
         except BaseException as failure:
@@ -342,7 +375,7 @@ def settle(operation: Operation) -> BaseException | None:
             operation._outcome = NO_OUTCOME
             raised = failure
             operation._outcome = Failure(failure)
-    elif state is FAILED:
+    elif state is FAILED and operation._outcome is NO_OUTCOME:
         # There was no memory to note what the hook had raised.
         operation._outcome = Failure(MemoryError("a hook raised an exception that nobody had memory for"))
     return raised
@@ -352,7 +385,8 @@ def settled(operation: Operation) -> bool:
     """Whether the operation has ended, and all its hooks have run. Tasks that await it wait for that."""
     if operation._owner is not None:
         return False
-    return operation._outcome is not NO_OUTCOME or operation._state is CANCELLED
+    outcome = operation._outcome
+    return (outcome is not NO_OUTCOME and not isinstance(outcome, Given)) or operation._state is CANCELLED
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:

@@ -26,6 +26,7 @@ from purgatory._core.operation import (
     NO_OUTCOME,
     PENDING,
     Failure,
+    Given,
     Operation,
     OperationState,
     Owner,
@@ -221,7 +222,7 @@ class Engine(Owner):
         except Exception as error:
             actions.level = level
             # The call that offered it has returned already.
-            end(operation, FAILED, error)
+            end(operation, FAILED, Failure(error))
         actions.level = level
 
     # Checking
@@ -324,22 +325,22 @@ class Engine(Owner):
 
     def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
-        if not end(operation, FAILED, error) and isinstance(error, Exception):
+        if not end(operation, FAILED, Failure(error)) and isinstance(error, Exception):
             self._reporter.report(f"{safe_repr(operation)} was done when its try_complete() raised", error)
         return not isinstance(error, Exception)
 
     # Ending
 
-    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         actions = self.actions
         level = actions.level
         current = actions.current
         if current is not operation and (current is not None or level == WRITING):
-            self._end_later(operation, state, failure)
+            self._end_later(operation, state, outcome)
             return
         operation._state = state
-        if failure is not None:
-            operation._outcome = failure
+        if outcome is not None:
+            operation._outcome = outcome
         actions.current = operation
         raised: BaseException | None = None
         # Each step is left behind once it is done. When one raises, the queue calls this again to go on.
@@ -348,7 +349,7 @@ class Engine(Owner):
                 actions.level = WRITING
                 self._forget(operation)
             actions.level = SETTLING
-            if operation._outcome is NO_OUTCOME:
+            if operation._outcome is NO_OUTCOME or isinstance(operation._outcome, Given):
                 raised = settle(operation)
             if operation._waiters is not None:
                 self._wake(operation, again=current is operation and actions.again)
@@ -369,14 +370,16 @@ class Engine(Owner):
         if actions.waiting and level < SETTLING:
             actions.go_on(level)
 
-    def _end_later(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def _end_later(
+        self, operation: Operation, state: OperationState, outcome: Failure | Given | None
+    ) -> None:
         """Decide `operation` now. The call that is settling or writing, or the loop, does the rest."""
         actions = self.actions
         level = actions.level
         actions.defer(operation)
         operation._state = state
-        if failure is not None:
-            operation._outcome = failure
+        if outcome is not None:
+            operation._outcome = outcome
         if level == SETTLING and operation._parked:
             actions.level = WRITING
             try:

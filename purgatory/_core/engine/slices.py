@@ -8,7 +8,7 @@ from typing import cast, final
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import CANCELLED, Operation, OperationState, end
+from purgatory._core.operation import CANCELLED, Failure, Operation, OperationState, end
 from purgatory._core.watchers import Chunk, operations_at
 
 
@@ -146,7 +146,7 @@ class Closing:
             if operation.done:
                 return
             try:
-                end(operation, state, failure)
+                end(operation, state, None if failure is None else Failure(failure))
             except BaseException as error:
                 # It goes up when every operation has ended.
                 if self._error is None:
