@@ -6,7 +6,13 @@ from purgatory._core import operation as _operation
 from purgatory._core.operation import OperationState
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.errors import (
+    OperationWithdrawn,
+    PurgatoryClosed,
+    PurgatoryError,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+)
 from purgatory.purgatory import Purgatory
 from purgatory.statistics import PurgatoryStatistics
 
@@ -25,6 +31,7 @@ __all__ = [
     "COMPILED",
     "DelayedOperation",
     "OperationState",
+    "OperationWithdrawn",
     "Purgatory",
     "PurgatoryClosed",
     "PurgatoryError",

@@ -76,6 +76,12 @@ def expiring_with_waiters(scene: Scene) -> Act:
     return scene.park("a", "b", waiters=2).run
 
 
+def expiring_with_an_error(scene: Scene) -> Act:
+    operation = scene.park("a", "b", waiters=2)
+    operation.late = TimeoutError()
+    return operation.run
+
+
 def withdrawing(scene: Scene) -> Act:
     return scene.park("a").cancel
 

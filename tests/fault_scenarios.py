@@ -187,6 +187,7 @@ IN_ONE_CALL = (
     endings.failing,
     endings.failing_with_waiters,
     endings.expiring_with_waiters,
+    endings.expiring_with_an_error,
     endings.withdrawing,
     endings.withdrawing_with_waiters_on_three_keys,
     endings.withdrawing_all_of_a_key,

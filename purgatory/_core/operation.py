@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
 from purgatory._mypyc import mypyc_attr
+from purgatory.errors import OperationWithdrawn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -63,7 +64,7 @@ class Timing:
 
 @final
 class Failure:
-    """The outcome of a FAILED operation, and whether anyone has seen it."""
+    """The outcome of a FAILED operation, or of one that expired with TimeoutError; whether it was seen."""
 
     __slots__ = ("exception", "seen", "traceback")
 
@@ -76,7 +77,7 @@ class Failure:
 
 @final
 class Given:
-    """What the call that ends an operation brings along: the value of `complete`."""
+    """What the call that ends an operation brings along: the value of `complete`, or who withdraws it."""
 
     __slots__ = ("value",)
 
@@ -168,7 +169,8 @@ class Operation(TimerTask):
         self._parked = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
-        # The result, or a Failure. NO_OUTCOME before it ends. A Given from then on until it is settled.
+        # The result, or a Failure. NO_OUTCOME before it ends. A Given from then on until it is settled, and
+        # in an operation that was withdrawn by other than `cancel`.
         self._outcome: object = NO_OUTCOME
         # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
@@ -190,7 +192,11 @@ class Operation(TimerTask):
         return None
 
     def on_expiration(self) -> None:
-        """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait."""
+        """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
+
+        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and counts as
+        expired. Nobody has to see the error.
+        """
 
     @final
     def force_complete(self) -> bool:
@@ -220,7 +226,7 @@ class Operation(TimerTask):
 
     @final
     def cancel(self) -> bool:
-        """Withdraw the operation: no hook runs, and waiters get CancelledError. False when it is done."""
+        """Withdraw the operation: no hook runs, and waiters get OperationWithdrawn. False when it is done."""
         return end(self, CANCELLED)
 
     @final
@@ -277,8 +283,8 @@ class Operation(TimerTask):
     def result(self) -> Any:
         """The value that `complete` was given, else the return value of `on_complete`.
 
-        Raises the exception of a FAILED operation, CancelledError when the operation was withdrawn, and
-        asyncio.InvalidStateError while there is no result yet.
+        Raises the exception of a FAILED operation, the TimeoutError of `on_expiration`, OperationWithdrawn
+        when the operation was withdrawn, and asyncio.InvalidStateError while there is no result yet.
         """
         outcome = self._outcome
         if outcome is NO_OUTCOME or isinstance(outcome, (Failure, Given)):
@@ -288,11 +294,15 @@ class Operation(TimerTask):
         return outcome
 
     def exception(self) -> BaseException | None:
-        """The exception of a FAILED operation, else None. Without an outcome it raises as `result` does."""
+        """The exception that `result` raises, or None when it gives a result.
+
+        Raises OperationWithdrawn and asyncio.InvalidStateError as `result` does.
+        """
+        outcome = self._outcome
         if self._state is CANCELLED:
             # Without its keys, of which there may be thousands, and as many waiters.
-            raise asyncio.CancelledError(f"{type(self).__name__} was withdrawn")
-        outcome = self._outcome
+            cause = outcome.value if isinstance(outcome, Given) else "by cancel()"
+            raise OperationWithdrawn(f"{type(self).__name__} was withdrawn {cause}")
         if outcome is NO_OUTCOME or isinstance(outcome, Given):
             raise asyncio.InvalidStateError(f"{safe_repr(self)} has no result yet")
         if isinstance(outcome, Failure):
@@ -305,6 +315,8 @@ class Operation(TimerTask):
 
 
 NO_OUTCOME: Final = object()
+BY_KEY: Final = Given("by cancel_for_key()")
+BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
 
 
 def _seconds(timeout: Any) -> float:
@@ -345,7 +357,11 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
     operation._state = state
     if outcome is not None:
         operation._outcome = outcome
-    raised = settle(operation)
+    raised: BaseException | None = None
+    if outcome is None:
+        raised = settle(operation)
+    elif isinstance(outcome, Given):
+        raised = settle_given(operation, outcome)
     if operation._waiters is not None:
         for _, problem in wake(operation, again=True) or ():
             raised = raised or problem
@@ -364,21 +380,32 @@ def settle(operation: Operation) -> BaseException | None:
     if state is COMPLETED or state is EXPIRED:
         # Any: an override may return what it likes, on both builds.
         hooks: Any = operation
-        given = operation._outcome
         try:
-            result = hooks.on_complete()
-            operation._outcome = given.value if isinstance(given, Given) else result
+            operation._outcome = hooks.on_complete()
             if state is EXPIRED:
-                hooks.on_expiration()
+                try:
+                    hooks.on_expiration()
+                except TimeoutError as timeout:
+                    operation._outcome = Failure(timeout)
         except BaseException as failure:
             operation._state = FAILED
             operation._outcome = NO_OUTCOME
             raised = failure
             operation._outcome = Failure(failure)
-    elif state is FAILED and operation._outcome is NO_OUTCOME:
+    elif state is FAILED:
         # There was no memory to note what the hook had raised.
         operation._outcome = Failure(MemoryError("a hook raised an exception that nobody had memory for"))
     return raised
+
+
+def settle_given(operation: Operation, given: Given) -> BaseException | None:
+    """Do the same for an operation whose outcome is `given`: its value replaces that of `on_complete`."""
+    try:
+        return settle(operation)
+    finally:
+        # Otherwise an exception came before `on_complete` ran, or it has raised.
+        if operation._outcome is not given and operation._state is COMPLETED:
+            operation._outcome = given.value
 
 
 def settled(operation: Operation) -> bool:
@@ -408,7 +435,7 @@ def abandon(operation: Operation, waiter: Waiter) -> None:
         if waiters:
             return
     operation._waiters = None
-    operation.cancel()
+    end(operation, CANCELLED, BY_WAITER)
 
 
 def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:

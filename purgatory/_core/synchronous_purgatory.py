@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.engine import Engine
-from purgatory._core.operation import Operation
+from purgatory._core.operation import BY_KEY, CANCELLED, Operation, end
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
 from purgatory.statistics import PurgatoryStatistics
@@ -88,8 +88,12 @@ class SynchronousPurgatory:
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
-        """Withdraw every operation that watches `key` from all its keys. Returns them, in order."""
-        withdrawn = [operation for operation in self._engine.watchers.watching(key) if operation.cancel()]
+        """Withdraw every operation that watches `key` from all its keys. Returns them, in order.
+
+        No hook runs. The tasks that await them get OperationWithdrawn.
+        """
+        watching = self._engine.watchers.watching(key)
+        withdrawn = [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
         return cast("list[DelayedOperation[Any]]", withdrawn)
 
     @final

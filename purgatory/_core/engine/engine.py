@@ -33,6 +33,7 @@ from purgatory._core.operation import (
     Timing,
     end,
     settle,
+    settle_given,
     wake,
 )
 from purgatory._core.safe_repr import safe_repr
@@ -349,8 +350,10 @@ class Engine(Owner):
                 actions.level = WRITING
                 self._forget(operation)
             actions.level = SETTLING
-            if operation._outcome is NO_OUTCOME or isinstance(operation._outcome, Given):
+            if operation._outcome is NO_OUTCOME:
                 raised = settle(operation)
+            elif isinstance(operation._outcome, Given):
+                raised = settle_given(operation, operation._outcome)
             if operation._waiters is not None:
                 self._wake(operation, again=current is operation and actions.again)
             else:
