@@ -14,6 +14,7 @@ from purgatory.errors import (
     PurgatoryNotOpen,
 )
 from purgatory.purgatory import Purgatory
+from purgatory.ready_made import DelayedQuorum, DelayedValue
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
@@ -30,6 +31,8 @@ if not COMPILED and _os.environ.get("PURGATORY_REQUIRE_COMPILED", "") not in (""
 __all__ = [
     "COMPILED",
     "DelayedOperation",
+    "DelayedQuorum",
+    "DelayedValue",
     "OperationState",
     "OperationWithdrawn",
     "Purgatory",

@@ -18,6 +18,8 @@ from purgatory import OperationWithdrawn, PurgatoryClosed, PurgatoryError, Purga
 EXPORTED = {
     "COMPILED",
     "DelayedOperation",
+    "DelayedQuorum",
+    "DelayedValue",
     "OperationState",
     "OperationWithdrawn",
     "Purgatory",

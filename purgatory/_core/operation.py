@@ -120,6 +120,10 @@ class Owner:
         """
         raise NotImplementedError
 
+    def is_closing(self) -> bool:
+        """Whether it is closing or closed."""
+        raise NotImplementedError
+
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches."""
         raise NotImplementedError

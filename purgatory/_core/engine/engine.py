@@ -443,6 +443,9 @@ class Engine(Owner):
         if actions.waiting and level < SETTLING:
             actions.go_on(level)
 
+    def is_closing(self) -> bool:
+        return self.closing
+
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         return keys_at(operation._watched)
 
