@@ -128,8 +128,8 @@ class Owner:
         """The keys that the pending `operation` watches."""
         raise NotImplementedError
 
-    def run_check(self, key: Hashable) -> int:
-        """Try the operations that watch `key`. Returns how many completed."""
+    def run_check(self, key: Hashable, limit: int) -> int:
+        """Try the operations that watch `key`, until `limit` have completed. Returns how many have."""
         raise NotImplementedError
 
 
@@ -319,6 +319,8 @@ class Operation(TimerTask):
 
 
 NO_OUTCOME: Final = object()
+# The limit of a check without a limit: no count reaches it.
+NO_LIMIT: Final = -1
 BY_KEY: Final = Given("by cancel_for_key()")
 BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
 

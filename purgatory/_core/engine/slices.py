@@ -8,7 +8,7 @@ from typing import cast, final
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import CANCELLED, Failure, Given, Operation, OperationState, end
+from purgatory._core.operation import CANCELLED, NO_LIMIT, Failure, Given, Operation, OperationState, end
 from purgatory._core.watchers import Chunk, operations_at
 
 
@@ -69,7 +69,9 @@ class Sweep:
         clock = engine.timer.clock
         until = clock() + engine.slice_seconds
         while self._chunk is not None and clock() < until:
-            self._after, tried, completed = engine.try_chunk(self._chunk, self._after, self._newest, until)
+            self._after, tried, completed = engine.try_chunk(
+                self._chunk, self._after, self._newest, until, NO_LIMIT
+            )
             self._tried += tried
             self.completed += completed
             if not self._after:
