@@ -6,8 +6,15 @@ from purgatory._core import operation as _operation
 from purgatory._core.operation import OperationState
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.errors import (
+    OperationWithdrawn,
+    PurgatoryClosed,
+    PurgatoryError,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+)
 from purgatory.purgatory import Purgatory
+from purgatory.ready_made import DelayedQuorum, DelayedValue
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
@@ -24,7 +31,10 @@ if not COMPILED and _os.environ.get("PURGATORY_REQUIRE_COMPILED", "") not in (""
 __all__ = [
     "COMPILED",
     "DelayedOperation",
+    "DelayedQuorum",
+    "DelayedValue",
     "OperationState",
+    "OperationWithdrawn",
     "Purgatory",
     "PurgatoryClosed",
     "PurgatoryError",

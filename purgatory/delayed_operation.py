@@ -37,10 +37,14 @@ class DelayedOperation(Operation, Generic[R]):
     if TYPE_CHECKING:
 
         def on_complete(self) -> R: ...
+        def complete(self, value: R) -> bool: ...
         def result(self) -> R: ...
 
     def __await__(self) -> Generator[Any, None, R]:
-        """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation."""
+        """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
+
+        Raises OperationWithdrawn when somebody else withdraws it.
+        """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.

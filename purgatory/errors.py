@@ -18,5 +18,13 @@ class PurgatoryNotOpen(PurgatoryClosed):
     """
 
 
+class OperationWithdrawn(PurgatoryError):
+    """Raised when an awaited operation was withdrawn: by `cancel`, by `cancel_for_key` or by closing.
+
+    It is no CancelledError, which would look as if the task that awaits had been cancelled itself. A task
+    that is cancelled gets its own CancelledError.
+    """
+
+
 class PurgatoryFull(PurgatoryError):
     """Raised when `max_pending` operations wait already. The refused operation can be offered again later."""

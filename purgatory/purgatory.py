@@ -97,8 +97,9 @@ class Purgatory(SynchronousPurgatory):
     async def aclose(self, *, cancel_pending: bool = False) -> None:
         """Take no more operations, and end those that are pending: expire them, or withdraw them.
 
-        Returns when all of them are done and the reaper has ended. A second call waits for that, too. When
-        the calling task is cancelled meanwhile, the rest ends in one go.
+        The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all of them are done
+        and the reaper has ended. A second call waits for that, too. When the calling task is cancelled
+        meanwhile, the rest ends in one go.
         """
         await self._lifecycle.aclose(CANCELLED if cancel_pending else EXPIRED)
 

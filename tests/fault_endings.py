@@ -44,6 +44,22 @@ def completing_the_last_of_a_shared_key(scene: Scene) -> Act:
     return second.force_complete
 
 
+def completing_with_a_value(scene: Scene) -> Act:
+    return scene.park("a", "b", waiters=2).give
+
+
+def a_chain_of_values_and_errors(scene: Scene) -> Act:
+    first, second, third = (scene.park("a", name, waiters=1) for name in "bcd")
+    first.completing = second.give
+    second.completing = lambda: third.fail(Bad())
+    return first.give
+
+
+def failing_from_outside(scene: Scene) -> Act:
+    operation = scene.park("a", "b", waiters=2)
+    return lambda: operation.fail(Bad())
+
+
 def failing(scene: Scene) -> Act:
     operation = scene.park("a", "b")
     operation.completing = raise_bad
@@ -58,6 +74,12 @@ def failing_with_waiters(scene: Scene) -> Act:
 
 def expiring_with_waiters(scene: Scene) -> Act:
     return scene.park("a", "b", waiters=2).run
+
+
+def expiring_with_an_error(scene: Scene) -> Act:
+    operation = scene.park("a", "b", waiters=2)
+    operation.late = TimeoutError()
+    return operation.run
 
 
 def withdrawing(scene: Scene) -> Act:

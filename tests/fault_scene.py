@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed, PurgatoryFull
+from purgatory import (
+    DelayedOperation,
+    OperationState,
+    OperationWithdrawn,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+)
 from purgatory.observer import Timing
 from tests.faults import Fault, FaultyLoop, lost
 
@@ -50,6 +57,8 @@ class Op(DelayedOperation[str]):
         self.opened = opened
         self.trying: Act | None = None
         self.completing: Act | None = None
+        self.late: TimeoutError | None = None
+        self.given: str | None = None
         self.completions = 0
         self.expirations = 0
 
@@ -64,11 +73,23 @@ class Op(DelayedOperation[str]):
         self.fault.reach()
         if self.completing is not None:
             self.completing()
-        return "done"
+        return "done" if self.given is None else "gives way"
+
+    def give(self) -> None:
+        """Complete with a value, which is not the one that `on_complete` returns."""
+        self.given = "done"
+        try:
+            self.complete("done")
+        finally:
+            # The fault came first, so it ends in another way. No call here, because the fault may strike it.
+            if self._state is PENDING:
+                self.given = None
 
     def on_expiration(self) -> None:
         self.expirations += 1
         self.fault.reach()
+        if self.late is not None:
+            raise self.late
 
 
 class Witness:
@@ -248,7 +269,10 @@ class Scene:
         if state is COMPLETED or state is EXPIRED:
             assert operation.completions == 1
             assert operation.expirations == (state is EXPIRED)
-            assert operation.result() == "done"
+            if state is EXPIRED and operation.late is not None:
+                assert operation.exception() is operation.late
+            else:
+                assert operation.result() == "done"
         elif state is FAILED:
             assert operation.completions <= 1
             error = operation.exception()
@@ -261,8 +285,11 @@ class Scene:
             if not lost(task):
                 assert task.done() is operation.done
                 if operation.state is CANCELLED:
-                    assert task.cancelled() or self.fault.caused(task.exception())
-                elif operation.state is FAILED:
+                    error = None if task.cancelled() else task.exception()
+                    assert (
+                        task.cancelled() or isinstance(error, OperationWithdrawn) or self.fault.caused(error)
+                    )
+                elif operation.state is FAILED or (operation.state is EXPIRED and operation.late is not None):
                     assert task.exception() is operation.exception()
                 elif operation.done:
                     assert task.result() == "done"

@@ -184,4 +184,4 @@ def test_a_queue_does_not_keep_its_loop_alive() -> None:
 
 def test_a_checker_has_to_be_subclassed() -> None:
     with pytest.raises(NotImplementedError):
-        Owner().run_check("key")
+        Owner().run_check("key", 1)

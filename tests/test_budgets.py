@@ -200,7 +200,7 @@ async def test_an_awaiting_task_stays_within_its_number_of_objects(
         assert purgatory.statistics().pending == MANY
         made = len(gc.get_objects()) - before
         purgatory.cancel_for_key("key")
-        await asyncio.wait(tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)
     # Asyncio makes five: the task, its weak reference, its context, its wake-up method and the coroutine.
     # Ours are the operation, the iterator of `await`, its future, and two for each chunk.
     assert made <= (5 + 3 + 2 / CHUNK_LENGTH) * MANY + 50

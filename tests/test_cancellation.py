@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from purgatory import OperationState, Purgatory
+from purgatory import OperationState, OperationWithdrawn, Purgatory
 from tests.operations import Gate, Stop, a_few_turns, raising
 
 
@@ -27,6 +27,8 @@ class Waiter:
         except asyncio.CancelledError:
             self.events.append("cancelled")
             raise
+        except OperationWithdrawn:
+            self.events.append("withdrawn")
         except Exception as error:
             self.events.append(repr(error))
 
@@ -209,13 +211,13 @@ async def test_waiters_that_are_not_cancelled_in_the_turn_of_completion_get_the_
     assert nothing_is_left(purgatory)
 
 
-async def test_awaiting_an_operation_that_its_last_waiter_withdrew_raises_cancelled_error(
+async def test_awaiting_an_operation_that_its_last_waiter_withdrew_says_so(
     purgatory: Purgatory,
 ) -> None:
     gate, waiter = await waiting(purgatory)
     waiter.task.cancel()
     await waiter.end()
-    with pytest.raises(asyncio.CancelledError, match="withdrawn"):
+    with pytest.raises(OperationWithdrawn, match="because the last task that awaited it was cancelled"):
         await gate
 
 
@@ -378,7 +380,7 @@ async def test_a_hook_may_cancel_the_scope_of_a_task_group(purgatory: Purgatory)
 
 @pytest.mark.parametrize(
     ("cancel_pending", "outcome"),
-    [(False, ["result"]), (True, ["cancelled"])],
+    [(False, ["result"]), (True, ["withdrawn"])],
     ids=["expiring", "withdrawing"],
 )
 async def test_closing_ends_every_waiter(cancel_pending: bool, outcome: list[str]) -> None:
@@ -543,5 +545,51 @@ async def test_a_hook_of_an_awaited_operation_may_end_another_awaited_one(
     assert await first_waiter.end() == ["result"]
     assert second.done
     assert await second_waiter.end() == (
-        ["cancelled"] if second.state is OperationState.CANCELLED else ["result"]
+        ["withdrawn"] if second.state is OperationState.CANCELLED else ["result"]
     )
+
+
+# Withdrawal by others
+
+
+async def test_a_task_group_ends_loudly_when_others_withdraw_what_its_tasks_await(
+    purgatory: Purgatory,
+) -> None:
+    async def wait(gate: Gate) -> None:
+        await gate
+
+    async def withdraw() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wait(gate))
+            siblings.append(group.create_task(wait(other)))
+            await asyncio.sleep(0)
+            purgatory.cancel_for_key("a")
+
+    siblings: list[asyncio.Task[None]] = []
+    gate, other = (purgatory.try_complete_else_watch(Gate(60), [key]) for key in "ab")
+    with pytest.raises(ExceptionGroup) as caught:
+        await withdraw()
+    assert [type(error) for error in caught.value.exceptions] == [OperationWithdrawn]
+    assert siblings[0].cancelled()
+
+
+async def test_a_task_that_is_cancelled_in_the_turn_of_the_withdrawal_is_cancelled(
+    purgatory: Purgatory,
+) -> None:
+    gate, waiter = await waiting(purgatory)
+    other = Waiter(gate)
+    await asyncio.sleep(0)
+    gate.cancel()
+    waiter.task.cancel()
+    assert await waiter.end() == ["cancelled"]
+    assert await other.end() == ["withdrawn"]
+
+
+async def test_the_error_of_a_closed_purgatory_names_it() -> None:
+    purgatory = Purgatory("polls")
+    purgatory.start()
+    gate, waiter = await waiting(purgatory)
+    await purgatory.aclose(cancel_pending=True)
+    assert await waiter.end() == ["withdrawn"]
+    with pytest.raises(OperationWithdrawn, match="Gate was withdrawn by closing purgatory 'polls'"):
+        gate.result()

@@ -13,12 +13,15 @@ from collections.abc import Iterator
 import pytest
 
 import purgatory
-from purgatory import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory import OperationWithdrawn, PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
 
 EXPORTED = {
     "COMPILED",
     "DelayedOperation",
+    "DelayedQuorum",
+    "DelayedValue",
     "OperationState",
+    "OperationWithdrawn",
     "Purgatory",
     "PurgatoryClosed",
     "PurgatoryError",
@@ -72,7 +75,9 @@ def test_a_full_purgatory_is_not_taken_for_a_closed_one() -> None:
     assert not issubclass(PurgatoryFull, PurgatoryClosed)
 
 
-@pytest.mark.parametrize("error", [PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, PurgatoryError])
+@pytest.mark.parametrize(
+    "error", [OperationWithdrawn, PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, PurgatoryError]
+)
 def test_errors_can_be_pickled(error: type[PurgatoryError]) -> None:
     copy = pickle.loads(pickle.dumps(error("why")))
     assert type(copy) is error

@@ -13,7 +13,7 @@ from purgatory import COMPILED, OperationState, Purgatory, PurgatoryFull, Timer
 from purgatory._core.engine.action_queue import ActionQueue
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.slices import Closing
-from purgatory._core.operation import Owner, end, settle, wake, wake_when_done
+from purgatory._core.operation import NO_LIMIT, Owner, settle, wake, wake_when_done
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory._core.watchers import Watchers
 from purgatory.testing import ManualClock
@@ -88,7 +88,7 @@ def test_a_queue_with_nothing_left_to_do_does_nothing() -> None:
 def test_a_queue_whose_loop_is_closed_keeps_what_is_left_to_do() -> None:
     loop = asyncio.new_event_loop()
     queue = ActionQueue(loop)
-    queue.ask(Owner(), "key")
+    queue.ask(Owner(), "key", NO_LIMIT)
     loop.close()
     queue.abort()
     assert queue.waiting
@@ -96,7 +96,7 @@ def test_a_queue_whose_loop_is_closed_keeps_what_is_left_to_do() -> None:
 
 def test_a_queue_whose_loop_is_gone_keeps_what_is_left_to_do() -> None:
     queue = ActionQueue(None)
-    queue.ask(Owner(), "key")
+    queue.ask(Owner(), "key", NO_LIMIT)
     queue.abort()
     assert queue.waiting
 
@@ -231,7 +231,7 @@ async def test_closing_again_ends_what_the_first_time_has_left() -> None:
 
 def test_an_operation_of_no_purgatory_fails_with_the_error_it_is_given() -> None:
     gate, error = Gate(), ValueError("why")
-    assert end(gate, OperationState.FAILED, error)
+    assert gate.fail(error)
     assert gate.exception() is error
     assert gate.ran == []
 

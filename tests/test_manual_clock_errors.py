@@ -59,9 +59,8 @@ def test_a_step_raises_earlier_failures_that_nobody_has_seen() -> None:
 def test_a_cancelled_error_of_a_hook_is_among_the_errors() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
-    withdrawn = purgatory.try_complete_else_watch(Gate(None), ["key"])
-    withdrawn.cancel()
-    reading = purgatory.try_complete_else_watch(Gate(1.0, completing=withdrawn.result), ["key"])
+    cancelled = asyncio.CancelledError()
+    reading = purgatory.try_complete_else_watch(Gate(1.0, completing=raising(cancelled)), ["key"])
     with pytest.raises(BaseExceptionGroup) as caught:
         clock.advance(2.0)
     assert caught.group_contains(asyncio.CancelledError)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory import DelayedOperation, OperationState, OperationWithdrawn, Purgatory
 from purgatory._core.operation import Owner
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
@@ -285,12 +285,12 @@ def test_any_value_that_on_complete_returns_is_the_result(value: object) -> None
     assert operation.exception() is None
 
 
-def test_the_outcome_of_a_withdrawn_operation_is_cancelled_error() -> None:
+def test_the_outcome_of_a_withdrawn_operation_is_an_error_of_its_own() -> None:
     gate = Gate()
     gate.cancel()
-    with pytest.raises(asyncio.CancelledError, match="withdrawn"):
+    with pytest.raises(OperationWithdrawn, match=r"Gate was withdrawn by cancel\(\)"):
         gate.result()
-    with pytest.raises(asyncio.CancelledError, match="withdrawn"):
+    with pytest.raises(OperationWithdrawn, match=r"Gate was withdrawn by cancel\(\)"):
         gate.exception()
 
 
@@ -363,11 +363,11 @@ async def test_an_operation_can_be_awaited_before_it_is_offered(purgatory: Purga
     assert await waiting == "early bird"
 
 
-async def test_withdrawing_raises_cancelled_error_in_the_waiters(purgatory: Purgatory) -> None:
+async def test_withdrawing_does_not_look_like_a_cancellation_of_the_waiters(purgatory: Purgatory) -> None:
     async def wait() -> str:
         try:
             return await gate
-        except asyncio.CancelledError:
+        except OperationWithdrawn:
             return "withdrawn"
 
     gate = purgatory.try_complete_else_watch(Gate(60), ["a"])

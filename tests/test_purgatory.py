@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryStatistics
+from purgatory import (
+    OperationState,
+    OperationWithdrawn,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryStatistics,
+)
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 
@@ -441,7 +448,9 @@ async def test_cancel_for_key_wakes_the_waiters(purgatory: Purgatory) -> None:
     await asyncio.sleep(0)
     assert len(purgatory.cancel_for_key("b")) == 3
     await asyncio.wait(waits)
-    assert all(task.cancelled() for task in waits)
+    errors = [task.exception() for task in waits]
+    assert [str(error) for error in errors] == ["Gate was withdrawn by cancel_for_key()"] * 3
+    assert {type(error) for error in errors} == {OperationWithdrawn}
 
 
 # Inspecting
@@ -765,7 +774,7 @@ async def test_wait_until_can_be_cancelled(purgatory: Purgatory) -> None:
     assert purgatory.statistics().keys == 0
 
 
-@pytest.mark.parametrize(("cancel_pending", "error"), [(False, TimeoutError), (True, asyncio.CancelledError)])
+@pytest.mark.parametrize(("cancel_pending", "error"), [(False, TimeoutError), (True, OperationWithdrawn)])
 async def test_wait_until_ends_when_the_purgatory_closes(
     cancel_pending: bool, error: type[BaseException]
 ) -> None:

@@ -200,8 +200,6 @@ async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
 async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_silently(
     reported: list[dict[str, Any]], structured: bool
 ) -> None:
-    withdrawn = Gate()
-    withdrawn.cancel()
     purgatory = Purgatory()
     running: asyncio.Task[None] | None = None
     if structured:
@@ -209,8 +207,9 @@ async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_s
         await asyncio.sleep(0)
     else:
         purgatory.start()
-    # Reading the result of a cancelled operation is enough to raise CancelledError.
-    bad = purgatory.try_complete_else_watch(Gate(0.001, expiring=withdrawn.result), ["a"])
+    # Reading the result of a cancelled task is enough to raise CancelledError.
+    expiring = raising(asyncio.CancelledError())
+    bad = purgatory.try_complete_else_watch(Gate(0.001, expiring=expiring), ["a"])
     other = purgatory.try_complete_else_watch(Gate(0.02, "unharmed"), ["b"])
     try:
         outcome = await other

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from purgatory import OperationState, Purgatory
+from purgatory import OperationState, OperationWithdrawn, Purgatory
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
 from purgatory.observer import Observer
@@ -57,10 +57,10 @@ async def test_the_exception_of_a_failed_operation_is_reported_to_the_loop(
     ]
 
 
-async def test_awaiting_a_withdrawn_operation_raises_cancelled_error(purgatory: Purgatory) -> None:
+async def test_awaiting_a_withdrawn_operation_names_its_class(purgatory: Purgatory) -> None:
     gate = purgatory.try_complete_else_watch(Nameless(), ["key"])
     gate.cancel()
-    with pytest.raises(asyncio.CancelledError, match="Nameless"):
+    with pytest.raises(OperationWithdrawn, match="Nameless"):
         await gate
     with pytest.raises(asyncio.InvalidStateError, match="Nameless"):
         Nameless().exception()

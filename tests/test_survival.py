@@ -22,6 +22,7 @@ import pytest
 from purgatory import (
     DelayedOperation,
     OperationState,
+    OperationWithdrawn,
     Purgatory,
     PurgatoryClosed,
     PurgatoryFull,
@@ -582,7 +583,7 @@ async def test_no_waiter_of_a_withdrawn_operation_formats_its_keys() -> None:
         await a_few_turns()
         gate.cancel()
         for task in tasks:
-            with pytest.raises(asyncio.CancelledError, match="Gate was withdrawn"):
+            with pytest.raises(OperationWithdrawn, match="Gate was withdrawn"):
                 await task
         assert key.formatted == 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
 from purgatory._mypyc import mypyc_attr
+from purgatory.errors import OperationWithdrawn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -63,7 +64,7 @@ class Timing:
 
 @final
 class Failure:
-    """The outcome of a FAILED operation, and whether anyone has seen it."""
+    """The outcome of a FAILED operation, or of one that expired with TimeoutError; whether it was seen."""
 
     __slots__ = ("exception", "seen", "traceback")
 
@@ -72,6 +73,16 @@ class Failure:
         # Every waiter raises the exception with this traceback. Otherwise each would add its own frames.
         self.traceback: TracebackType | None = exception.__traceback__
         self.seen = False
+
+
+@final
+class Given:
+    """What the call that ends an operation brings along: the value of `complete`, or who withdraws it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
 
 
 class Waiter(Protocol):
@@ -87,7 +98,7 @@ class Waiter(Protocol):
 class Owner:
     """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
 
-    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         """Decide `operation`, forget it everywhere, settle it, and account for it.
 
         When this raises before that is done, a second call goes on.
@@ -109,12 +120,16 @@ class Owner:
         """
         raise NotImplementedError
 
+    def is_closing(self) -> bool:
+        """Whether it is closing or closed."""
+        raise NotImplementedError
+
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches."""
         raise NotImplementedError
 
-    def run_check(self, key: Hashable) -> int:
-        """Try the operations that watch `key`. Returns how many completed."""
+    def run_check(self, key: Hashable, limit: int) -> int:
+        """Try the operations that watch `key`, until `limit` have completed. Returns how many have."""
         raise NotImplementedError
 
 
@@ -158,7 +173,8 @@ class Operation(TimerTask):
         self._parked = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
-        # The result of on_complete, or a Failure. NO_OUTCOME before it ends.
+        # The result, or a Failure. NO_OUTCOME before it ends. A Given from then on until it is settled, and
+        # in an operation that was withdrawn by other than `cancel`.
         self._outcome: object = NO_OUTCOME
         # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
@@ -180,7 +196,11 @@ class Operation(TimerTask):
         return None
 
     def on_expiration(self) -> None:
-        """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait."""
+        """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
+
+        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and counts as
+        expired. Nobody has to see the error.
+        """
 
     @final
     def force_complete(self) -> bool:
@@ -192,9 +212,25 @@ class Operation(TimerTask):
         """
         return end(self, COMPLETED)
 
+    def complete(self, value: Any) -> bool:
+        """Complete the operation with `value` as its result. True for the one call that completes it.
+
+        `on_complete` runs first, as in `force_complete`, and its value gives way to `value`.
+        """
+        return end(self, COMPLETED, Given(value))
+
+    @final
+    def fail(self, error: Exception) -> bool:
+        """End the operation with `error`, which waiters raise. True for the one call that ends it.
+
+        No hook runs, and the state is FAILED. An error that nobody awaits is reported, as those of hooks are.
+        Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
+        """
+        return end(self, FAILED, Failure(_checked(error)))
+
     @final
     def cancel(self) -> bool:
-        """Withdraw the operation: no hook runs, and waiters get CancelledError. False when it is done."""
+        """Withdraw the operation: no hook runs, and waiters get OperationWithdrawn. False when it is done."""
         return end(self, CANCELLED)
 
     @final
@@ -250,25 +286,29 @@ class Operation(TimerTask):
             return keys
 
     def result(self) -> Any:
-        """The return value of `on_complete`.
+        """The value that `complete` was given, else the return value of `on_complete`.
 
-        Raises the exception of a FAILED operation, CancelledError when the operation was withdrawn, and
-        asyncio.InvalidStateError while there is no result yet.
+        Raises the exception of a FAILED operation, the TimeoutError of `on_expiration`, OperationWithdrawn
+        when the operation was withdrawn, and asyncio.InvalidStateError while there is no result yet.
         """
         outcome = self._outcome
-        if outcome is NO_OUTCOME or isinstance(outcome, Failure):
-            # Without an outcome, `exception` raises.
+        if outcome is NO_OUTCOME or isinstance(outcome, (Failure, Given)):
+            # Without an outcome that is settled, `exception` raises.
             exception = cast(BaseException, self.exception())
             raise exception.with_traceback(cast(Failure, outcome).traceback)
         return outcome
 
     def exception(self) -> BaseException | None:
-        """The exception of a FAILED operation, else None. Without an outcome it raises as `result` does."""
+        """The exception that `result` raises, or None when it gives a result.
+
+        Raises OperationWithdrawn and asyncio.InvalidStateError as `result` does.
+        """
+        outcome = self._outcome
         if self._state is CANCELLED:
             # Without its keys, of which there may be thousands, and as many waiters.
-            raise asyncio.CancelledError(f"{type(self).__name__} was withdrawn")
-        outcome = self._outcome
-        if outcome is NO_OUTCOME:
+            cause = outcome.value if isinstance(outcome, Given) else "by cancel()"
+            raise OperationWithdrawn(f"{type(self).__name__} was withdrawn {cause}")
+        if outcome is NO_OUTCOME or isinstance(outcome, Given):
             raise asyncio.InvalidStateError(f"{safe_repr(self)} has no result yet")
         if isinstance(outcome, Failure):
             outcome.seen = True
@@ -280,6 +320,10 @@ class Operation(TimerTask):
 
 
 NO_OUTCOME: Final = object()
+# The limit of a check without a limit: no count reaches it.
+NO_LIMIT: Final = -1
+BY_KEY: Final = Given("by cancel_for_key()")
+BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
 
 
 def _seconds(timeout: Any) -> float:
@@ -302,25 +346,34 @@ def _seconds(timeout: Any) -> float:
     return seconds
 
 
-def end(operation: Operation, state: OperationState, error: BaseException | None = None) -> bool:
+def _checked(error: Any) -> Exception:
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
+    return error
+
+
+def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:
     """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
-    With an `error` no hook runs, and the error is the outcome. The state is decided first. Then the engine
-    forgets the operation, and only then do hooks run. So a hook always meets an operation that is done and
-    an engine whose books are right.
+    With a Failure as the `outcome` no hook runs. The state is decided first. Then the engine forgets the
+    operation, and only then do hooks run. So a hook always meets an operation that is done and an engine
+    whose books are right.
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False
-    failure = None if error is None else Failure(error)
     owner = operation._owner
     if owner is not None:
-        owner.end(operation, state, failure)
+        owner.end(operation, state, outcome)
         return True
     operation._state = state
-    if failure is not None:
-        operation._outcome = failure
-    raised = settle(operation) if failure is None else None
+    if outcome is not None:
+        operation._outcome = outcome
+    raised: BaseException | None = None
+    if outcome is None:
+        raised = settle(operation)
+    elif isinstance(outcome, Given):
+        raised = settle_given(operation, outcome)
     if operation._waiters is not None:
         for _, problem in wake(operation, again=True) or ():
             raised = raised or problem
@@ -342,7 +395,10 @@ def settle(operation: Operation) -> BaseException | None:
         try:
             operation._outcome = hooks.on_complete()
             if state is EXPIRED:
-                hooks.on_expiration()
+                try:
+                    hooks.on_expiration()
+                except TimeoutError as timeout:
+                    operation._outcome = Failure(timeout)
         except BaseException as failure:
             operation._state = FAILED
             operation._outcome = NO_OUTCOME
@@ -354,11 +410,22 @@ def settle(operation: Operation) -> BaseException | None:
     return raised
 
 
+def settle_given(operation: Operation, given: Given) -> BaseException | None:
+    """Do the same for an operation whose outcome is `given`: its value replaces that of `on_complete`."""
+    try:
+        return settle(operation)
+    finally:
+        # Otherwise an exception came before `on_complete` ran, or it has raised.
+        if operation._outcome is not given and operation._state is COMPLETED:
+            operation._outcome = given.value
+
+
 def settled(operation: Operation) -> bool:
     """Whether the operation has ended, and all its hooks have run. Tasks that await it wait for that."""
     if operation._owner is not None:
         return False
-    return operation._outcome is not NO_OUTCOME or operation._state is CANCELLED
+    outcome = operation._outcome
+    return (outcome is not NO_OUTCOME and not isinstance(outcome, Given)) or operation._state is CANCELLED
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:
@@ -380,7 +447,7 @@ def abandon(operation: Operation, waiter: Waiter) -> None:
         if waiters:
             return
     operation._waiters = None
-    operation.cancel()
+    end(operation, CANCELLED, BY_WAITER)
 
 
 def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.engine import Engine
-from purgatory._core.operation import Operation
+from purgatory._core.operation import BY_KEY, CANCELLED, NO_LIMIT, Operation, end
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
 from purgatory.statistics import PurgatoryStatistics
@@ -63,20 +63,30 @@ class SynchronousPurgatory:
         return self._engine.offer(operation, keys)
 
     @final
-    def check_and_complete(self, key: Hashable) -> int:
+    def check_and_complete(self, key: Hashable, limit: int | None = None) -> int:
         """Try the operations that watch `key`, in order. Returns how many this call completed.
+
+        With a `limit` it completes at most as many, first come first served, and then tries no further: hand
+        over a permit with ``limit=1``. The number returned may exceed the limit, because it includes the
+        checks that hooks have asked for. An operation knows in its `on_complete` that it was completed.
+        Raises ValueError for a limit below 1.
 
         Within a hook the check is left to the outermost call, and this one returns 0. The outermost call runs
         it when the hooks under way are over, and counts what it completed. The cost is one try for each
         operation on the key. A key without watchers costs one look-up.
         """
-        return self._engine.check(key)
+        if limit is None:
+            return self._engine.check(key, NO_LIMIT)
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1, or None for no limit, not {limit}")
+        return self._engine.check(key, limit)
 
     @final
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
         """Have the loop check `key` soon. From any thread, the loop's own included.
 
-        However many calls come before the loop wakes, it wakes once and checks each distinct key once.
+        However many calls come before the loop wakes, it wakes once and checks each distinct key once. So
+        there is no limit. For that, use ``loop.call_soon_threadsafe(purgatory.check_and_complete, key, 1)``.
         Raises RuntimeError before the purgatory is open. After closing, nothing waits and nothing happens.
         """
         engine = self._engine
@@ -88,8 +98,12 @@ class SynchronousPurgatory:
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
-        """Withdraw every operation that watches `key` from all its keys. Returns them, in order."""
-        withdrawn = [operation for operation in self._engine.watchers.watching(key) if operation.cancel()]
+        """Withdraw every operation that watches `key` from all its keys. Returns them, in order.
+
+        No hook runs. The tasks that await them get OperationWithdrawn.
+        """
+        watching = self._engine.watchers.watching(key)
+        withdrawn = [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
         return cast("list[DelayedOperation[Any]]", withdrawn)
 
     @final

@@ -11,7 +11,13 @@ from starlette.exceptions import HTTPException
 from purgatory._core.operation import OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryFull, PurgatoryNotOpen
+from purgatory.errors import (
+    OperationWithdrawn,
+    PurgatoryClosed,
+    PurgatoryError,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+)
 from purgatory.purgatory import Purgatory
 from purgatory.web.interruption import Interruption
 
@@ -36,7 +42,7 @@ class ClientDisconnected(PurgatoryError):
     """Raised when the client disconnected before its operation was done, so that no response can be sent."""
 
 
-class PollWithdrawn(PurgatoryError):
+class PollWithdrawn(OperationWithdrawn):
     """Raised when a poll's operation was withdrawn by something other than its client's disconnection."""
 
 

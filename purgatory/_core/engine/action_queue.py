@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import Final, final
 
-from purgatory._core.operation import NEW, PENDING, Operation, Owner
+from purgatory._core.operation import NEW, NO_LIMIT, PENDING, Operation, Owner
 from purgatory._core.safe_repr import safe_repr
 
 # What the engines of one loop are doing. A call that goes up a level goes back to the one it found.
@@ -29,11 +29,12 @@ WRITING: Final = 3
 class Check:
     """A check of one key that somebody has asked for."""
 
-    __slots__ = ("key", "owner", "started")
+    __slots__ = ("key", "limit", "owner", "started")
 
-    def __init__(self, owner: Owner, key: Hashable) -> None:
+    def __init__(self, owner: Owner, key: Hashable, limit: int) -> None:
         self.owner = owner
         self.key = key
+        self.limit = limit
         self.started = False
 
 
@@ -44,7 +45,8 @@ class ActionQueue:
     Without the queue, a hook that checks a key would run other operations' hooks on its own stack. A chain of
     operations that complete each other would need a stack as deep as the chain is long. Kafka's overflowed
     at about 900, hence its action queue (KAFKA-17509, KAFKA-17703). A check that is asked for twice before
-    it starts runs once, because both see the same.
+    it starts runs once, because both see the same. One with a limit is never merged with another: two permits
+    that are handed over one by one are two.
 
     Every exception that no operation keeps, such as a KeyboardInterrupt or a MemoryError of the engine
     itself, gets through at once. What is left to do then, the loop does in its next turn.
@@ -69,11 +71,15 @@ class ActionQueue:
         # Whether anything waits to be dealt with.
         self.waiting = False
 
-    def ask(self, owner: Owner, key: Hashable) -> None:
+    def ask(self, owner: Owner, key: Hashable, limit: int) -> None:
         """Have `owner` check `key` as soon as the outermost call gets to it."""
+        if limit != NO_LIMIT:
+            self._checks.append(Check(owner, key, limit))
+            self.waiting = True
+            return
         asked = self._asked.get((owner, key))
         if asked is None or asked.started:
-            check = Check(owner, key)
+            check = Check(owner, key, NO_LIMIT)
             self._asked[owner, key] = check
             self._checks.append(check)
             self.waiting = True
@@ -82,10 +88,10 @@ class ActionQueue:
         """Do the same for each of `keys`. One that cannot be compared does not stop the others."""
         for key in keys:
             try:
-                self.ask(owner, key)
+                self.ask(owner, key, NO_LIMIT)
             except Exception:
                 # The check is going to raise the same, which is then reported.
-                self._checks.append(Check(owner, key))
+                self._checks.append(Check(owner, key, NO_LIMIT))
                 self.waiting = True
 
     def defer(self, operation: Operation) -> None:
@@ -154,7 +160,7 @@ class ActionQueue:
                 if not self._checks:
                     self._asked.clear()
                 try:
-                    completed += check.owner.run_check(check.key)
+                    completed += check.owner.run_check(check.key, check.limit)
                 except Exception as error:
                     # The key was good when it was asked for, and now it raises. Others go on.
                     check.owner.report(f"the check of {safe_repr(check.key)} failed", error)

@@ -23,15 +23,18 @@ from purgatory._core.operation import (
     EXPIRED,
     FAILED,
     NEW,
+    NO_LIMIT,
     NO_OUTCOME,
     PENDING,
     Failure,
+    Given,
     Operation,
     OperationState,
     Owner,
     Timing,
     end,
     settle,
+    settle_given,
     wake,
 )
 from purgatory._core.safe_repr import safe_repr
@@ -222,17 +225,17 @@ class Engine(Owner):
         except Exception as error:
             actions.level = level
             # The call that offered it has returned already.
-            end(operation, FAILED, error)
+            end(operation, FAILED, Failure(error))
         actions.level = level
 
     # Checking
 
-    def check(self, key: Hashable) -> int:
-        """Try the operations that watch `key`, and run the checks that their hooks ask for."""
+    def check(self, key: Hashable, limit: int = NO_LIMIT) -> int:
+        """Try the operations that watch `key`, until `limit` have completed, and run what hooks ask for."""
         actions = self.actions
         if actions.level:
             # Ask even if the key has no watchers now: the operation that is being tried may watch it soon.
-            actions.ask(self, key)
+            actions.ask(self, key, limit)
             return 0
         place = self.watchers.on(key)
         if place is None:
@@ -241,7 +244,7 @@ class Engine(Owner):
             return 0
         actions.level = TRYING
         try:
-            completed = self._pass(key, place)
+            completed = self._pass(key, place, limit)
         except BaseException:
             actions.level = IDLE
             actions.waiting = True
@@ -252,25 +255,25 @@ class Engine(Owner):
             return completed + actions.go_on(IDLE)
         return completed
 
-    def run_check(self, key: Hashable) -> int:
-        return self._pass(key, self.watchers.on(key))
+    def run_check(self, key: Hashable, limit: int) -> int:
+        return self._pass(key, self.watchers.on(key), limit)
 
     def _check_signalled(self) -> None:
         actions = self.actions
         actions.ask_for_each(self, cast(Signals, self.signals).take())
         actions.resume()
 
-    def _pass(self, key: Hashable, place: Any) -> int:
-        """Try all operations that watch `key`, from the first one at `place`. Returns how many completed.
+    def _pass(self, key: Hashable, place: Any, limit: int) -> int:
+        """Try the operations that watch `key`, from the first one at `place`, until `limit` have completed.
 
-        An operation that is parked during the pass does not belong to it.
+        Returns how many have. An operation that is parked during the pass does not belong to it.
         """
         newest = self.accounting.parked
         tried = completed = 0
         if isinstance(place, Chunk):
             chunk: Chunk | None = place
-            while chunk is not None:
-                _, tries, completions = self.try_chunk(chunk, 0, newest, inf)
+            while chunk is not None and completed != limit:
+                _, tries, completions = self.try_chunk(chunk, 0, newest, inf, limit - completed)
                 tried += tries
                 completed += completions
                 chunk = chunk.following
@@ -278,16 +281,18 @@ class Engine(Owner):
             operation: Operation = place
             if operation._state is PENDING:
                 tried = 1
-                completed = 1 if self._try(operation, key) else 0
+                completed = 1 if self._try(operation) else 0
         if self.accounting.observed:
             self.accounting.checked(key, tried, completed)
         return completed
 
-    def try_chunk(self, chunk: Chunk, after: int, newest: int, until: float) -> tuple[int, int, int]:
+    def try_chunk(
+        self, chunk: Chunk, after: int, newest: int, until: float, limit: int
+    ) -> tuple[int, int, int]:
         """Try the operations of `chunk` with numbers above `after`, up to `newest`, until the time `until`.
 
-        Returns the number of the operation at which the time ran out, else 0; how many were tried; and how
-        many of these completed.
+        It stops when `limit` have completed. A negative limit is none. Returns the number of the operation at
+        which the time ran out, else 0; how many were tried; and how many of these completed.
         """
         tried = completed = 0
         # A copy, because operations that end leave the chunk.
@@ -299,14 +304,26 @@ class Engine(Owner):
             state: OperationState = operation._state
             if number > after and state is PENDING:
                 tried += 1
-                if self._try(operation, chunk.key):
+                try:
+                    done = self._try(operation)
+                except BaseException:
+                    if operation._state is COMPLETED:
+                        completed += 1
+                    if completed != limit:
+                        # The operations behind it are still to be checked.
+                        left = NO_LIMIT if limit < 0 else limit - completed
+                        self.actions.ask(self, chunk.key, left)
+                    raise
+                if done:
                     completed += 1
+                    if completed == limit:
+                        break
                 if until != inf and self.timer.clock() >= until:
                     return number, tried, completed
         return 0, tried, completed
 
-    def _try(self, operation: Operation, key: Hashable) -> bool:
-        """Try one operation that watches `key`. Returns whether it is completed now."""
+    def _try(self, operation: Operation) -> bool:
+        """Try one operation of the key that is checked. Returns whether it is completed now."""
         if self.accounting.observed:
             try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
                 operation._timing.tries += 1
@@ -318,29 +335,27 @@ class Engine(Owner):
             hooks.try_complete()
         except BaseException as error:
             if self._try_failed(operation, error):
-                # The operations behind it are still to be checked.
-                self.actions.ask(self, key)
                 raise
         return operation._state is COMPLETED
 
     def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
-        if not end(operation, FAILED, error) and isinstance(error, Exception):
+        if not end(operation, FAILED, Failure(error)) and isinstance(error, Exception):
             self._reporter.report(f"{safe_repr(operation)} was done when its try_complete() raised", error)
         return not isinstance(error, Exception)
 
     # Ending
 
-    def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         actions = self.actions
         level = actions.level
         current = actions.current
         if current is not operation and (current is not None or level == WRITING):
-            self._end_later(operation, state, failure)
+            self._end_later(operation, state, outcome)
             return
         operation._state = state
-        if failure is not None:
-            operation._outcome = failure
+        if outcome is not None:
+            operation._outcome = outcome
         actions.current = operation
         raised: BaseException | None = None
         # Each step is left behind once it is done. When one raises, the queue calls this again to go on.
@@ -351,6 +366,8 @@ class Engine(Owner):
             actions.level = SETTLING
             if operation._outcome is NO_OUTCOME:
                 raised = settle(operation)
+            elif isinstance(operation._outcome, Given):
+                raised = settle_given(operation, operation._outcome)
             if operation._waiters is not None:
                 self._wake(operation, again=current is operation and actions.again)
             else:
@@ -370,14 +387,16 @@ class Engine(Owner):
         if actions.waiting and level < SETTLING:
             actions.go_on(level)
 
-    def _end_later(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
+    def _end_later(
+        self, operation: Operation, state: OperationState, outcome: Failure | Given | None
+    ) -> None:
         """Decide `operation` now. The call that is settling or writing, or the loop, does the rest."""
         actions = self.actions
         level = actions.level
         actions.defer(operation)
         operation._state = state
-        if failure is not None:
-            operation._outcome = failure
+        if outcome is not None:
+            operation._outcome = outcome
         if level == SETTLING and operation._parked:
             actions.level = WRITING
             try:
@@ -437,6 +456,9 @@ class Engine(Owner):
             end(operation, EXPIRED)
         if actions.waiting and level < SETTLING:
             actions.go_on(level)
+
+    def is_closing(self) -> bool:
+        return self.closing
 
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         return keys_at(operation._watched)

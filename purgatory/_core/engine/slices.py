@@ -8,7 +8,7 @@ from typing import cast, final
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import CANCELLED, Operation, OperationState, end
+from purgatory._core.operation import CANCELLED, NO_LIMIT, Failure, Given, Operation, OperationState, end
 from purgatory._core.watch_list import Chunk, operations_at
 
 
@@ -69,7 +69,9 @@ class Sweep:
         clock = engine.timer.clock
         until = clock() + engine.slice_seconds
         while self._chunk is not None and clock() < until:
-            self._after, tried, completed = engine.try_chunk(self._chunk, self._after, self._newest, until)
+            self._after, tried, completed = engine.try_chunk(
+                self._chunk, self._after, self._newest, until, NO_LIMIT
+            )
             self._tried += tried
             self.completed += completed
             if not self._after:
@@ -95,13 +97,14 @@ class Closing:
     It goes once over the entries of the watch lists, and looks up no key, because a key may raise.
     """
 
-    __slots__ = ("_engine", "_error", "_failure", "_operations", "_places", "_state")
+    __slots__ = ("_engine", "_error", "_failure", "_operations", "_places", "_state", "_withdrawal")
 
     def __init__(self, engine: Engine, state: OperationState, failure: BaseException | None = None) -> None:
         self._engine = engine
         self._state = state
         # The outcome that all operations get, in place of what their hooks would return.
         self._failure = failure
+        self._withdrawal = Given(f"by closing purgatory {engine.name!r}")
         # What is left to do: the keys, and the operations of the current key, each in reverse order.
         self._places: list[object] | None = None
         self._operations: list[Operation] = []
@@ -146,7 +149,10 @@ class Closing:
             if operation.done:
                 return
             try:
-                end(operation, state, failure)
+                if state is CANCELLED:
+                    end(operation, state, self._withdrawal)
+                else:
+                    end(operation, state, None if failure is None else Failure(failure))
             except BaseException as error:
                 # It goes up when every operation has ended.
                 if self._error is None:

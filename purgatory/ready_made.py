@@ -1,0 +1,49 @@
+"""Operations that need no class of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from purgatory._core.ready_made import Quorum, Value
+from purgatory.delayed_operation import DelayedOperation
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Hashable)
+
+
+class DelayedValue(Value, DelayedOperation[T]):
+    """Waits for a value that somebody hands over: ``DelayedValue[str](timeout=5)``.
+
+    It ends by `complete(value)`, which awaiting gives, or by `fail(error)`. A check of its key does nothing:
+    the key is for `Purgatory.operations` and `Purgatory.cancel_for_key`. When the timeout, or closing, ends
+    the wait, awaiting raises TimeoutError, and the operation counts as expired. Use it for a response that
+    belongs to a request, for the result of a job, and for a value that one task loads for many.
+
+    Offer it before the value can come, because an operation that is done cannot be offered.
+    """
+
+    __slots__ = ()
+
+
+class DelayedQuorum(Quorum, DelayedOperation[tuple[M, ...]]):
+    """Waits until `needed` of the `members` have acknowledged: ``DelayedQuorum(2, replicas, timeout=5)``.
+
+    Each `acknowledge(member)` counts one. The result is a tuple of those that have acknowledged, in the order
+    in which they did. When the timeout, or closing, ends the wait, awaiting raises TimeoutError, which names
+    those that are missing. A check of its key does nothing more than `acknowledge`.
+
+    A member that is named twice counts once. Raises ValueError when `needed` is below 1 or above the number
+    of members.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, needed: int, members: Iterable[M], timeout: float | None) -> None: ...
+        @property
+        def acknowledged(self) -> tuple[M, ...]: ...
+        @property
+        def missing(self) -> tuple[M, ...]: ...
+        def on_complete(self) -> tuple[M, ...]: ...

@@ -1,0 +1,61 @@
+"""In which `contextvars` context hooks run, and how an operation keeps that of its caller."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+
+from purgatory import DelayedOperation, Purgatory
+
+user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+
+class Told(DelayedOperation[str]):
+    """Its result is the user of the context in which its hooks run."""
+
+    opened = False
+
+    def try_complete(self) -> bool:
+        return self.opened and self.force_complete()
+
+    def on_complete(self) -> str:
+        return user.get()
+
+
+class Keeping(Told):
+    """The recipe: it keeps the context in which it was made."""
+
+    def __init__(self, timeout: float | None) -> None:
+        super().__init__(timeout)
+        self.context = contextvars.copy_context()
+
+    def on_complete(self) -> str:
+        return self.context.run(user.get)
+
+
+async def wait_as(name: str, purgatory: Purgatory, operation: DelayedOperation[str]) -> str:
+    user.set(name)
+    return await purgatory.try_complete_else_watch(operation, ["a"])
+
+
+async def test_hooks_run_in_the_context_of_who_checks(purgatory: Purgatory) -> None:
+    operation = Told(60)
+    wait = asyncio.create_task(wait_as("ada", purgatory, operation))
+    await asyncio.sleep(0)
+    operation.opened = True
+    user.set("grace")
+    purgatory.check_and_complete("a")
+    assert await wait == "grace"
+
+
+async def test_hooks_of_an_expiry_run_in_the_context_of_the_reaper(purgatory: Purgatory) -> None:
+    assert await asyncio.create_task(wait_as("ada", purgatory, Told(0.001))) == "nobody"
+
+
+async def test_an_operation_may_keep_the_context_in_which_it_was_made(purgatory: Purgatory) -> None:
+    async def wait(name: str) -> str:
+        user.set(name)
+        return await purgatory.try_complete_else_watch(Keeping(0.001), ["a"])
+
+    waits = [asyncio.create_task(wait(name)) for name in ("ada", "grace")]
+    assert await asyncio.gather(*waits) == ["ada", "grace"]

@@ -1,0 +1,173 @@
+"""The operations that need no class of the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from purgatory import DelayedOperation, DelayedQuorum, DelayedValue, OperationState, Purgatory
+from purgatory._core.operation import Owner
+from purgatory.testing import ManualClock
+
+PENDING, COMPLETED, EXPIRED = OperationState.PENDING, OperationState.COMPLETED, OperationState.EXPIRED
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def held(clock: ManualClock) -> Purgatory:
+    return clock.purgatory()
+
+
+# DelayedValue
+
+
+async def test_awaiting_a_value_gives_what_somebody_hands_over(purgatory: Purgatory) -> None:
+    value = purgatory.try_complete_else_watch(DelayedValue[str](60), ["job 7"])
+    assert isinstance(value, DelayedOperation)
+    wait = asyncio.ensure_future(value)
+    await asyncio.sleep(0)
+    assert value.complete("done")
+    assert await wait == "done"
+
+
+async def test_awaiting_a_value_raises_the_error_that_somebody_gives(purgatory: Purgatory) -> None:
+    value = purgatory.try_complete_else_watch(DelayedValue[str](60), ["job 7"])
+    assert value.fail(OSError("gone"))
+    with pytest.raises(OSError, match="gone"):
+        await value
+
+
+def test_a_check_of_its_key_does_nothing(held: Purgatory) -> None:
+    value = held.try_complete_else_watch(DelayedValue[str](60), ["job 7"])
+    assert held.check_and_complete("job 7") == 0
+    assert value.state is PENDING
+
+
+def test_a_value_that_does_not_come_is_a_timeout_error_that_names_keys_and_timeout(
+    clock: ManualClock, held: Purgatory
+) -> None:
+    value = held.try_complete_else_watch(DelayedValue[str](2), ["job 7", 8])
+    clock.advance(3)
+    assert value.state is EXPIRED
+    with pytest.raises(TimeoutError, match=r"^no value came for 'job 7', 8 within 2.0 seconds$"):
+        value.result()
+    assert (held.statistics().expired, held.statistics().failed) == (1, 0)
+
+
+async def test_a_value_of_a_closed_purgatory_says_that_it_was_closed() -> None:
+    async with Purgatory() as purgatory:
+        value = purgatory.try_complete_else_watch(DelayedValue[str](60), ["job 7"])
+    with pytest.raises(TimeoutError, match=r"^no value came for 'job 7' before the purgatory was closed$"):
+        await value
+
+
+def test_a_value_may_wait_without_a_purgatory() -> None:
+    value = DelayedValue[str](5)
+    value.run()
+    with pytest.raises(TimeoutError, match=r"within 5.0 seconds"):
+        value.result()
+
+
+def test_a_value_is_freed_without_the_collector(held: Purgatory) -> None:
+    class Value(DelayedValue[str]):
+        """It has no slots, so that it takes a weak reference."""
+
+    gc.disable()
+    try:
+        value = held.try_complete_else_watch(Value(60), ["job 7"])
+        value.complete("done")
+        gone = weakref.ref(value)
+        del value
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_class_may_derive_from_the_ready_made_ones(held: Purgatory) -> None:
+    class Response(DelayedValue[str]):
+        def __init__(self, request: int) -> None:
+            super().__init__(60)
+            self.request = request
+
+        def on_complete(self) -> str:
+            answered.append(self.request)
+            return ""
+
+    answered: list[int] = []
+    response = held.try_complete_else_watch(Response(7), ["a"])
+    response.complete("yes")
+    assert (response.result(), answered) == ("yes", [7])
+
+
+# DelayedQuorum
+
+
+def quorum(held: Purgatory, needed: int, timeout: float | None = 60) -> DelayedQuorum[str]:
+    return held.try_complete_else_watch(DelayedQuorum(needed, ["a", "b", "c"], timeout), ["write 1"])
+
+
+async def test_awaiting_a_quorum_gives_those_that_acknowledged_in_order(purgatory: Purgatory) -> None:
+    write = quorum(purgatory, 2)
+    wait = asyncio.ensure_future(write)
+    await asyncio.sleep(0)
+    assert not write.acknowledge("c")
+    assert (write.acknowledged, write.missing, write.done) == (("c",), ("a", "b"), False)
+    assert write.acknowledge("a")
+    assert await wait == ("c", "a")
+
+
+def test_what_comes_after_the_end_is_noted_and_changes_no_result(held: Purgatory) -> None:
+    write = quorum(held, 1)
+    assert write.acknowledge("b")
+    assert not write.acknowledge("a")
+    assert (write.result(), write.acknowledged, write.missing) == (("b",), ("b", "a"), ("c",))
+
+
+def test_who_acknowledges_twice_counts_once(held: Purgatory) -> None:
+    write = quorum(held, 2)
+    assert not write.acknowledge("b")
+    assert not write.acknowledge("b")
+    assert write.state is PENDING
+
+
+def test_what_comes_before_the_offer_counts(held: Purgatory) -> None:
+    write = DelayedQuorum(1, ["a", "b"], 60)
+    assert not write.acknowledge("a")
+    held.try_complete_else_watch(write, ["write 1"])
+    assert (write.state, write.result()) == (COMPLETED, ("a",))
+
+
+def test_a_quorum_that_is_not_reached_names_who_is_missing(clock: ManualClock, held: Purgatory) -> None:
+    write = quorum(held, 3, timeout=0.5)
+    write.acknowledge("b")
+    clock.advance(1)
+    assert write.state is EXPIRED
+    message = r"^1 of the 3 members needed acknowledged within 0.5 seconds; missing: 'a', 'c'$"
+    with pytest.raises(TimeoutError, match=message):
+        write.result()
+    assert (held.statistics().expired, held.statistics().failed) == (1, 0)
+
+
+@pytest.mark.parametrize("needed", [-1, 0, 3])
+def test_a_number_that_no_members_can_reach_is_refused(needed: int) -> None:
+    with pytest.raises(ValueError, match=f"needed must be from 1 to the 2 members, not {needed}"):
+        DelayedQuorum(needed, ["a", "b", "a"], 60)
+
+
+def test_who_is_no_member_cannot_acknowledge(held: Purgatory) -> None:
+    write = quorum(held, 1)
+    with pytest.raises(ValueError, match="'d' is no member"):
+        write.acknowledge("d")
+    assert write.state is PENDING
+
+
+def test_an_owner_says_whether_it_closes() -> None:
+    with pytest.raises(NotImplementedError):
+        Owner().is_closing()
