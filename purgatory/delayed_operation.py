@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from purgatory._core.operation import Operation, abandon, settled, wake_when_done
+from purgatory._core.operation import Operation, abandon, settled, wait_for
 
 R = TypeVar("R")
 
@@ -40,12 +39,15 @@ class DelayedOperation(Operation, Generic[R]):
         def result(self) -> R: ...
 
     def __await__(self) -> Generator[Any, None, R]:
-        """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation."""
+        """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
+
+        Raises RuntimeError for an operation that was not offered yet, and in another event loop than that of
+        its purgatory. Otherwise the task would wait forever.
+        """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            wake_when_done(self, waiter)
+            waiter = wait_for(self)
             # `yield from waiter` does the same, but makes an iterator.
             waiter._asyncio_future_blocking = True
             try:

@@ -350,19 +350,6 @@ async def test_many_tasks_can_await_one_operation(purgatory: Purgatory) -> None:
     assert await asyncio.gather(*waits) == ["shared"] * 10
 
 
-async def test_an_operation_can_be_awaited_before_it_is_offered(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        return await gate
-
-    gate = Gate(60, "early bird")
-    waiting = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    purgatory.try_complete_else_watch(gate, ["a"])
-    gate.opened = True
-    purgatory.check_and_complete("a")
-    assert await waiting == "early bird"
-
-
 async def test_withdrawing_raises_cancelled_error_in_the_waiters(purgatory: Purgatory) -> None:
     async def wait() -> str:
         try:

@@ -87,6 +87,11 @@ class Waiter(Protocol):
 class Owner:
     """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
 
+    __slots__ = ("loop",)
+
+    # None until the engine is open.
+    loop: asyncio.AbstractEventLoop | None
+
     def end(self, operation: Operation, state: OperationState, failure: Failure | None) -> None:
         """Decide `operation`, forget it everywhere, settle it, and account for it.
 
@@ -353,6 +358,30 @@ def settled(operation: Operation) -> bool:
     if operation._owner is not None:
         return False
     return operation._outcome is not NO_OUTCOME or operation._state is CANCELLED
+
+
+def wait_for(operation: Operation) -> asyncio.Future[None]:
+    """A future of the running loop, which is done when `operation`, which is not settled yet, has ended.
+
+    Raises RuntimeError where nobody would ever wake that loop.
+    """
+    loop = asyncio.get_running_loop()
+    owner = operation._owner
+    if owner is None:
+        if operation._state is NEW:
+            raise RuntimeError(
+                f"{safe_repr(operation)} would never end: offer it before you await it, as in "
+                "`await purgatory.try_complete_else_watch(operation, keys)`"
+            )
+    # A ManualClock of the tests is no event loop. Any task may await the operations of its purgatories.
+    elif owner.loop is not loop and isinstance(owner.loop, asyncio.AbstractEventLoop):
+        raise RuntimeError(
+            f"{safe_repr(operation)} belongs to the purgatory of another event loop: "
+            "await it there, or use a purgatory for each loop"
+        )
+    waiter = loop.create_future()
+    wake_when_done(operation, waiter)
+    return waiter
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:

@@ -79,6 +79,7 @@ class Engine(Owner):
     ) -> None:
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
+        self.loop = None
         self.name = name
         self.timer = timer
         self.watchers = Watchers()
@@ -102,6 +103,7 @@ class Engine(Owner):
         if self.open:
             raise RuntimeError(f"purgatory {self.name!r} is open already")
         self.timer.start(loop)
+        self.loop = loop
         self._reporter.open_on(loop)
         self.actions = action_queue_of(loop)
         self.signals = Signals(loop, self._check_signalled)
