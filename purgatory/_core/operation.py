@@ -280,10 +280,18 @@ class Operation(TimerTask):
         return None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
+        timeout = None if self._timeout == inf else f"{self._timeout} s"
+        return f"<{type(self).__name__} {self._state.value} timeout={timeout} keys={list(self.keys)}>"
 
 
 NO_OUTCOME: Final = object()
+
+HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
+
+# The names that no subclass and no instance may use for anything else.
+PROTECTED_NAMES: Final = frozenset(
+    name for kind in (Operation, TimerTask) for name in vars(kind) if name[:2] != "__" and name not in HOOKS
+)
 
 
 def _seconds(timeout: Any) -> float:
