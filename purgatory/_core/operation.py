@@ -6,10 +6,11 @@ import asyncio
 import enum
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast, final
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
+from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 
 if TYPE_CHECKING:
@@ -228,20 +229,36 @@ class Operation(TimerTask):
         """The state. It is decided before the hooks run, so hooks see how the operation ended."""
         return self._state
 
+    @state.setter
+    def state(self, value: object) -> NoReturn:
+        raise protected(self, "state")
+
     @property
     def done(self) -> bool:
         """Whether the operation has ended, in any final state."""
         return self._state is not NEW and self._state is not PENDING
+
+    @done.setter
+    def done(self, value: object) -> NoReturn:
+        raise protected(self, "done")
 
     @property
     def expired(self) -> bool:
         """Whether the timeout, or closing, ended the operation."""
         return self._state is EXPIRED
 
+    @expired.setter
+    def expired(self, value: object) -> NoReturn:
+        raise protected(self, "expired")
+
     @property
     def timeout(self) -> float | None:
         """The latest timeout in seconds. None when the operation never expires."""
         return None if self._timeout == inf else self._timeout
+
+    @timeout.setter
+    def timeout(self, value: object) -> NoReturn:
+        raise protected(self, "timeout")
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -252,6 +269,10 @@ class Operation(TimerTask):
         except Exception:
             # A key raises by now. Reports are to name the keys all the same.
             return keys
+
+    @keys.setter
+    def keys(self, value: object) -> NoReturn:
+        raise protected(self, "keys")
 
     def result(self) -> Any:
         """The return value of `on_complete`.
