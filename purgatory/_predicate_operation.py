@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
 
 T = TypeVar("T")
@@ -21,8 +23,18 @@ class PredicateOperation(DelayedOperation[T]):
         self._value: T | None = None
 
     def try_complete(self) -> bool:
-        self._value = self._predicate()
-        return self.force_complete() if self._value else False
+        self._value = value = self._predicate()
+        if not value:
+            return False
+        if value is not True and inspect.isawaitable(value):
+            if inspect.iscoroutine(value):
+                # Otherwise it would warn that nobody has awaited it.
+                value.close()
+            raise TypeError(
+                f"{safe_repr(self._predicate)} returned an awaitable: wait_until needs a plain function, "
+                "which returns the value itself"
+            )
+        return self.force_complete()
 
     def on_complete(self) -> T:
         return cast(T, self._value)

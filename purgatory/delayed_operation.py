@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from purgatory._core.operation import Operation, abandon, settled, wake_when_done
+from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation, abandon, settled, wait_for
 
 R = TypeVar("R")
 
@@ -25,7 +25,9 @@ class DelayedOperation(Operation, Generic[R]):
     Make an operation for each wait. Calling `__init__` again on one that was offered raises RuntimeError.
     Copying and pickling raise TypeError.
 
-    Names that begin with an underscore belong to the library: `_state`, `_timeout`, `_waiters` and so on.
+    The names of its methods and properties, but for the hooks, belong to the library, and so do `_state`,
+    `_timeout`, `_waiters` and so on. A subclass that overrides one is refused with TypeError, and so is an
+    `async def` hook.
 
     The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
     once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
@@ -33,6 +35,23 @@ class DelayedOperation(Operation, Generic[R]):
     """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for kind in cls.__mro__:
+            if kind is DelayedOperation:
+                # What comes behind it does not override it.
+                break
+            for name in sorted(PROTECTED_NAMES.intersection(vars(kind))):
+                raise TypeError(
+                    f"{kind.__name__}.{name} overrides a name that belongs to the library: rename it"
+                )
+        for hook in HOOKS:
+            if inspect.iscoroutinefunction(getattr(cls, hook)):
+                raise TypeError(
+                    f"{cls.__name__}.{hook} must not be `async def`: the purgatory does not wait in a hook. "
+                    "Write `def`, and create a task where something has to be awaited"
+                )
 
     if TYPE_CHECKING:
 
@@ -43,13 +62,14 @@ class DelayedOperation(Operation, Generic[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
 
-        Raises OperationWithdrawn when somebody else withdraws it.
+        Raises OperationWithdrawn when somebody else withdraws it, and RuntimeError for an operation that was
+        not offered yet, and in another event loop than that of its purgatory. Otherwise the task would wait
+        forever.
         """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            wake_when_done(self, waiter)
+            waiter = wait_for(self)
             # `yield from waiter` does the same, but makes an iterator.
             waiter._asyncio_future_blocking = True
             try:
@@ -58,4 +78,6 @@ class DelayedOperation(Operation, Generic[R]):
                 if not self.done:
                     abandon(self, waiter)
                 raise
-        return self.result()
+        # A subclass may have a field of this name.
+        outcome: R = Operation.result(self)
+        return outcome

@@ -12,9 +12,9 @@ class PurgatoryClosed(PurgatoryError):
 
 
 class PurgatoryNotOpen(PurgatoryClosed):
-    """Raised when an operation is offered to a purgatory that was never started.
+    """Raised when a purgatory that was never started is offered an operation, or is asked to check a key.
 
-    Offering it again fails until somebody starts the purgatory.
+    Doing it again fails until somebody starts the purgatory.
     """
 
 

@@ -35,7 +35,8 @@ class Purgatory(SynchronousPurgatory):
     Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
     after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. While
     `max_pending` operations wait, a further one is refused. Bulk work (expiring, `sweep`, closing) yields to
-    the loop every `slice_seconds`. The purgatory tells its `observers` what happens.
+    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. `debug` looks for more
+    mistakes, at some cost (see the page on debugging). None means: when the event loop is in debug mode.
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
@@ -53,6 +54,7 @@ class Purgatory(SynchronousPurgatory):
         max_pending: int | None = None,
         slice_seconds: float = 0.005,
         observers: Iterable[Observer] = (),
+        debug: bool | None = None,
     ) -> None:
         super().__init__(
             name,
@@ -61,6 +63,7 @@ class Purgatory(SynchronousPurgatory):
             max_pending=max_pending,
             slice_seconds=slice_seconds,
             observers=observers,
+            debug=debug,
         )
         self._lifecycle = Lifecycle(self._engine)
 

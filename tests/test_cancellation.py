@@ -221,19 +221,6 @@ async def test_awaiting_an_operation_that_its_last_waiter_withdrew_says_so(
         await gate
 
 
-async def test_an_operation_that_was_never_offered_is_withdrawn_with_its_last_waiter(
-    purgatory: Purgatory,
-) -> None:
-    gate = Gate(60)
-    waiter = Waiter(gate)
-    await asyncio.sleep(0)
-    waiter.task.cancel()
-    assert await waiter.end() == ["cancelled"]
-    assert gate.state is OperationState.CANCELLED
-    with pytest.raises(RuntimeError, match="offered before"):
-        purgatory.try_complete_else_watch(gate, ["a"])
-
-
 # Timeouts around the await
 
 

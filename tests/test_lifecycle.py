@@ -541,3 +541,63 @@ async def test_closing_drops_and_reports_an_operation_whose_class_has_overwritte
     assert purgatory.operations() == []
     assert purgatory.statistics().pending == 0
     assert [context["message"] for context in reported] == ["purgatory 'purgatory' drops what it cannot end"]
+
+
+# What a hook may do while the purgatory closes
+
+
+async def test_while_closing_a_hook_that_offers_gets_the_error_and_fails_its_operation(
+    purgatory: Purgatory, reported: list[dict[str, Any]]
+) -> None:
+    refused = Gate()
+    handing_over = purgatory.try_complete_else_watch(
+        Gate(completing=lambda: purgatory.try_complete_else_watch(refused, ["b"])), ["a"]
+    )
+    catching = purgatory.try_complete_else_watch(Gate(completing=lambda: caught(refused)), ["a"])
+
+    def caught(gate: Gate) -> None:
+        with pytest.raises(PurgatoryClosed):
+            purgatory.try_complete_else_watch(gate, ["b"])
+
+    await purgatory.aclose()
+    assert handing_over.state is OperationState.FAILED
+    await a_few_turns()
+    assert [type(context["exception"]) for context in reported] == [PurgatoryClosed]
+    assert catching.state is OperationState.EXPIRED
+    assert refused.state is OperationState.NEW
+    assert nothing_is_left(purgatory)
+
+
+async def test_while_closing_a_check_of_a_hook_completes_whose_condition_holds(purgatory: Purgatory) -> None:
+    def hand_over() -> None:
+        following.opened = True
+        assert purgatory.check_and_complete("following") == 0
+
+    first = purgatory.try_complete_else_watch(Gate(completing=hand_over), ["first"])
+    following = purgatory.try_complete_else_watch(Gate(), ["following"])
+    waiting = purgatory.try_complete_else_watch(Gate(), ["following"])
+    await purgatory.aclose()
+    assert first.expired
+    assert following.state is OperationState.COMPLETED
+    assert waiting.expired
+    assert nothing_is_left(purgatory)
+
+
+async def test_while_closing_a_hook_may_end_other_operations_and_cannot_keep_them(
+    purgatory: Purgatory,
+) -> None:
+    def end_others() -> None:
+        assert completed.force_complete()
+        assert withdrawn.cancel()
+        assert renewed.reschedule(3600)
+
+    first = purgatory.try_complete_else_watch(Gate(completing=end_others), ["a"])
+    completed, withdrawn, renewed = (
+        purgatory.try_complete_else_watch(Gate(60), [key]) for key in ("a", "b", "c")
+    )
+    await purgatory.aclose()
+    assert first.expired
+    assert completed.state is OperationState.COMPLETED
+    assert withdrawn.state is OperationState.CANCELLED
+    assert renewed.expired
+    assert nothing_is_left(purgatory)

@@ -1014,6 +1014,23 @@ async def test_promise_11_an_exception_leaves_the_block_as_it_is_and_withdraws_w
     assert gate.ran == ["try_complete"]
 
 
+async def test_promise_11_a_lease_that_closing_ends_is_not_handed_over_and_nobody_hangs() -> None:
+    def hand_over() -> None:
+        following.opened = True
+        purgatory.check_and_complete("free")
+
+    def take() -> None:
+        with pytest.raises(PurgatoryClosed):
+            purgatory.try_complete_else_watch(Gate(60), ["lease"])
+
+    async with Purgatory() as purgatory:
+        held = purgatory.try_complete_else_watch(Gate(60, completing=hand_over), ["lease"])
+        following = purgatory.try_complete_else_watch(Gate(60, "next", completing=take), ["free"])
+        behind = purgatory.try_complete_else_watch(Gate(60, "last"), ["free"])
+    assert (await held, await following, await behind) == ("gate", "next", "last")
+    assert (held.expired, following.expired, behind.expired) == (True, False, True)
+
+
 # 12. Back-pressure
 
 

@@ -55,10 +55,6 @@ async def test_a_sweep_completes_the_operations_whose_condition_holds_and_counts
     assert await purgatory.sweep("nobody watches") == 0
 
 
-async def test_a_sweep_does_nothing_before_the_purgatory_is_open() -> None:
-    assert await Purgatory().sweep("key") == 0
-
-
 async def test_an_unhashable_key_cannot_be_swept(purgatory: Purgatory) -> None:
     with pytest.raises(TypeError):
         await purgatory.sweep([])  # type: ignore[arg-type]

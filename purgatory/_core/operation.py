@@ -6,10 +6,11 @@ import asyncio
 import enum
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast, final
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
+from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
 
@@ -97,6 +98,11 @@ class Waiter(Protocol):
 
 class Owner:
     """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
+
+    __slots__ = ("loop",)
+
+    # None until the engine is open.
+    loop: asyncio.AbstractEventLoop | None
 
     def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         """Decide `operation`, forget it everywhere, settle it, and account for it.
@@ -260,20 +266,36 @@ class Operation(TimerTask):
         """The state. It is decided before the hooks run, so hooks see how the operation ended."""
         return self._state
 
+    @state.setter
+    def state(self, value: object) -> NoReturn:
+        raise protected(self, "state")
+
     @property
     def done(self) -> bool:
         """Whether the operation has ended, in any final state."""
         return self._state is not NEW and self._state is not PENDING
+
+    @done.setter
+    def done(self, value: object) -> NoReturn:
+        raise protected(self, "done")
 
     @property
     def expired(self) -> bool:
         """Whether the timeout, or closing, ended the operation."""
         return self._state is EXPIRED
 
+    @expired.setter
+    def expired(self, value: object) -> NoReturn:
+        raise protected(self, "expired")
+
     @property
     def timeout(self) -> float | None:
         """The latest timeout in seconds. None when the operation never expires."""
         return None if self._timeout == inf else self._timeout
+
+    @timeout.setter
+    def timeout(self, value: object) -> NoReturn:
+        raise protected(self, "timeout")
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -284,6 +306,10 @@ class Operation(TimerTask):
         except Exception:
             # A key raises by now. Reports are to name the keys all the same.
             return keys
+
+    @keys.setter
+    def keys(self, value: object) -> NoReturn:
+        raise protected(self, "keys")
 
     def result(self) -> Any:
         """The value that `complete` was given, else the return value of `on_complete`.
@@ -316,7 +342,8 @@ class Operation(TimerTask):
         return None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._state.value} timeout={self.timeout} keys={list(self.keys)}>"
+        timeout = None if self._timeout == inf else f"{self._timeout} s"
+        return f"<{type(self).__name__} {self._state.value} timeout={timeout} keys={list(self.keys)}>"
 
 
 NO_OUTCOME: Final = object()
@@ -324,6 +351,13 @@ NO_OUTCOME: Final = object()
 NO_LIMIT: Final = -1
 BY_KEY: Final = Given("by cancel_for_key()")
 BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
+
+HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
+
+# The names that no subclass and no instance may use for anything else.
+PROTECTED_NAMES: Final = frozenset(
+    name for kind in (Operation, TimerTask) for name in vars(kind) if name[:2] != "__" and name not in HOOKS
+)
 
 
 def _seconds(timeout: Any) -> float:
@@ -426,6 +460,30 @@ def settled(operation: Operation) -> bool:
         return False
     outcome = operation._outcome
     return (outcome is not NO_OUTCOME and not isinstance(outcome, Given)) or operation._state is CANCELLED
+
+
+def wait_for(operation: Operation) -> asyncio.Future[None]:
+    """A future of the running loop, which is done when `operation`, which is not settled yet, has ended.
+
+    Raises RuntimeError where nobody would ever wake that loop.
+    """
+    loop = asyncio.get_running_loop()
+    owner = operation._owner
+    if owner is None:
+        if operation._state is NEW:
+            raise RuntimeError(
+                f"{safe_repr(operation)} would never end: offer it before you await it, as in "
+                "`await purgatory.try_complete_else_watch(operation, keys)`"
+            )
+    # A ManualClock of the tests is no event loop. Any task may await the operations of its purgatories.
+    elif owner.loop is not loop and isinstance(owner.loop, asyncio.AbstractEventLoop):
+        raise RuntimeError(
+            f"{safe_repr(operation)} belongs to the purgatory of another event loop: "
+            "await it there, or use a purgatory for each loop"
+        )
+    waiter = loop.create_future()
+    wake_when_done(operation, waiter)
+    return waiter
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:

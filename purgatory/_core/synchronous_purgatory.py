@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.engine import Engine
-from purgatory._core.operation import BY_KEY, CANCELLED, NO_LIMIT, Operation, end
+from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
 from purgatory.statistics import PurgatoryStatistics
@@ -36,10 +36,11 @@ class SynchronousPurgatory:
         max_pending: int | None = None,
         slice_seconds: float = 0.005,
         observers: Iterable[Observer] = (),
+        debug: bool | None = None,
     ) -> None:
         self.name = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
-        self._engine = Engine(name, self.timer, max_pending, slice_seconds, tuple(observers))
+        self._engine = Engine(name, self.timer, max_pending, slice_seconds, tuple(observers), debug)
 
     def __repr__(self) -> str:
         engine = self._engine
@@ -55,10 +56,11 @@ class SynchronousPurgatory:
         watching. So a change of the condition that is followed by a check of a key is never missed. A key
         named twice is watched once. The cost is O(keys), however many operations are pending.
 
-        Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes or a key is not
-        hashable, RuntimeError when the operation was offered before, PurgatoryNotOpen or PurgatoryClosed
-        when the purgatory is not open, and PurgatoryFull when the operation has to wait and `max_pending`
-        operations wait already. In all these cases the purgatory keeps nothing of the operation.
+        Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes, a key is not
+        hashable or the class has no `try_complete`, RuntimeError when the operation was offered before,
+        PurgatoryNotOpen or PurgatoryClosed when the purgatory is not open, and PurgatoryFull when the
+        operation has to wait and `max_pending` operations wait already. In all these cases the purgatory
+        keeps nothing of the operation.
         """
         return self._engine.offer(operation, keys)
 
@@ -74,6 +76,9 @@ class SynchronousPurgatory:
         Within a hook the check is left to the outermost call, and this one returns 0. The outermost call runs
         it when the hooks under way are over, and counts what it completed. The cost is one try for each
         operation on the key. A key without watchers costs one look-up.
+
+        Raises PurgatoryNotOpen before the purgatory is open. After closing it returns 0, because signals
+        come at any time.
         """
         if limit is None:
             return self._engine.check(key, NO_LIMIT)
@@ -87,13 +92,14 @@ class SynchronousPurgatory:
 
         However many calls come before the loop wakes, it wakes once and checks each distinct key once. So
         there is no limit. For that, use ``loop.call_soon_threadsafe(purgatory.check_and_complete, key, 1)``.
-        Raises RuntimeError before the purgatory is open. After closing, nothing waits and nothing happens.
+        Raises PurgatoryNotOpen before the purgatory is open. After closing, nothing waits and nothing
+        happens.
         """
         engine = self._engine
         if engine.closing:
             return
         if engine.signals is None:
-            raise RuntimeError(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+            raise engine.not_open()
         engine.signals.signal(key)
 
     @final
@@ -102,9 +108,7 @@ class SynchronousPurgatory:
 
         No hook runs. The tasks that await them get OperationWithdrawn.
         """
-        watching = self._engine.watchers.watching(key)
-        withdrawn = [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
-        return cast("list[DelayedOperation[Any]]", withdrawn)
+        return cast("list[DelayedOperation[Any]]", self._engine.withdraw(key))
 
     @final
     def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:

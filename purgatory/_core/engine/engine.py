@@ -17,8 +17,11 @@ from purgatory._core.engine.action_queue import (
     action_queue_of,
 )
 from purgatory._core.engine.failures import FailureReporter
+from purgatory._core.engine.mistakes import Debugger, failed_by, has_no_condition
 from purgatory._core.engine.signals import Signals
 from purgatory._core.operation import (
+    BY_KEY,
+    CANCELLED,
     COMPLETED,
     EXPIRED,
     FAILED,
@@ -60,6 +63,8 @@ class Engine(Owner):
     """
 
     __slots__ = (
+        "_debug",
+        "_debugger",
         "_max_pending",
         "_reporter",
         "accounting",
@@ -80,9 +85,11 @@ class Engine(Owner):
         max_pending: int | None,
         slice_seconds: float,
         observers: tuple[Observer, ...],
+        debug: bool | None,
     ) -> None:
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
+        self.loop = None
         self.name = name
         self.timer = timer
         self.watchers = Watchers()
@@ -90,6 +97,10 @@ class Engine(Owner):
         self._max_pending = max_pending
         self._reporter = FailureReporter(name)
         self.accounting = Accounting(name, timer, self._reporter, observers)
+        # None means: as the loop does.
+        self._debug = debug
+        # Only in debug mode there is one.
+        self._debugger: Debugger | None = None
         # The queue of the loop, once the engine is open.
         self.actions = ActionQueue(None)
         # None until the engine is open.
@@ -106,9 +117,14 @@ class Engine(Owner):
         if self.open:
             raise RuntimeError(f"purgatory {self.name!r} is open already")
         self.timer.start(loop)
+        self.loop = loop
         self._reporter.open_on(loop)
         self.actions = action_queue_of(loop)
         self.signals = Signals(loop, self._check_signalled)
+        if loop.get_debug() if self._debug is None else self._debug:
+            self._debugger = Debugger(loop, self._reporter)
+            # The debugger wants to know how often each operation was tried.
+            self.accounting.observed = True
         self.open = True
 
     # Offering
@@ -117,7 +133,7 @@ class Engine(Owner):
         """Try `operation` once. If its condition does not hold, park it on `keys` until its timeout."""
         given = hashable_keys(keys)
         if not self.open:
-            raise self._not_open()
+            raise self.not_open()
         try:
             if operation._state is not NEW or operation._owner is not None:
                 offered = safe_repr(operation)
@@ -125,27 +141,37 @@ class Engine(Owner):
         except AttributeError:
             made = type(operation).__name__
             raise TypeError(f"{made}.__init__ must call super().__init__(timeout)") from None
+        # Any: an override may return what it likes, on both builds. The state tells what happened.
+        hooks: Any = operation
         if self.accounting.observed:
             timing = Timing()
             timing.offered = self.timer.clock()
             timing.tries = 1
             operation._timing = timing
+            debugger = self._debugger
+            if debugger is not None:
+                debugger.check_thread()
+                debugger.check_fields(operation)
+                hooks = debugger.trying(operation)
         operation._owner = self
         operation._watched = given
         actions = self.actions
         level = actions.level
         if level == IDLE:
             actions.level = TRYING
-        # Any: the return value of an override does not matter, because the state tells what happened.
-        hooks: Any = operation
         try:
             try:
-                hooks.try_complete()
+                tried: Any = hooks.try_complete()
             except BaseException as error:
+                if isinstance(error, NotImplementedError) and has_no_condition(operation):
+                    made = type(operation).__name__
+                    raise TypeError(f"{made} must override try_complete(), which is its condition") from None
                 if self._try_failed(operation, error):
                     raise
             if operation._state is NEW:
-                if level == WRITING:
+                if tried is not False and failed_by(operation, tried):
+                    pass
+                elif level == WRITING:
                     actions.defer(operation)
                 else:
                     self._park(operation, given)
@@ -172,7 +198,7 @@ class Engine(Owner):
             actions.go_on(level)
         return operation
 
-    def _not_open(self) -> PurgatoryClosed:
+    def not_open(self) -> PurgatoryClosed:
         if self.closing:
             return PurgatoryClosed(f"purgatory {self.name!r} has been closed")
         return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
@@ -232,6 +258,8 @@ class Engine(Owner):
 
     def check(self, key: Hashable, limit: int = NO_LIMIT) -> int:
         """Try the operations that watch `key`, until `limit` have completed, and run what hooks ask for."""
+        if self._debugger is not None:
+            self._debugger.check_thread()
         actions = self.actions
         if actions.level:
             # Ask even if the key has no watchers now: the operation that is being tried may watch it soon.
@@ -239,6 +267,8 @@ class Engine(Owner):
             return 0
         place = self.watchers.on(key)
         if place is None:
+            if self.signals is None and not self.closing:
+                raise self.not_open()
             if self.accounting.observed:
                 self.accounting.checked(key, 0, 0)
             return 0
@@ -324,19 +354,26 @@ class Engine(Owner):
 
     def _try(self, operation: Operation) -> bool:
         """Try one operation of the key that is checked. Returns whether it is completed now."""
+        hooks: Any = operation
         if self.accounting.observed:
+            if self._debugger is not None:
+                hooks = self._debugger.trying(operation)
             try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
                 operation._timing.tries += 1
             except AttributeError:
                 # It was offered before the first observer came.
                 pass
-        hooks: Any = operation
         try:
-            hooks.try_complete()
+            tried: Any = hooks.try_complete()
         except BaseException as error:
             if self._try_failed(operation, error):
                 raise
-        return operation._state is COMPLETED
+            return operation._state is COMPLETED
+        if operation._state is COMPLETED:
+            return True
+        if tried is not False and operation._state is PENDING:
+            failed_by(operation, tried)
+        return False
 
     def _try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
@@ -347,6 +384,9 @@ class Engine(Owner):
     # Ending
 
     def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
+        debugger = self._debugger
+        if debugger is not None:
+            debugger.check_thread()
         actions = self.actions
         level = actions.level
         current = actions.current
@@ -365,9 +405,13 @@ class Engine(Owner):
                 self._forget(operation)
             actions.level = SETTLING
             if operation._outcome is NO_OUTCOME:
-                raised = settle(operation)
+                raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
             elif isinstance(operation._outcome, Given):
-                raised = settle_given(operation, operation._outcome)
+                given = operation._outcome
+                if debugger is None:
+                    raised = settle_given(operation, given)
+                else:
+                    raised = debugger.settle(operation, self.closing, given)
             if operation._waiters is not None:
                 self._wake(operation, again=current is operation and actions.again)
             else:
@@ -430,6 +474,8 @@ class Engine(Owner):
                 self._reporter.report(f"{safe_repr(waiter)} could not be woken", error)
 
     def reschedule(self, operation: Operation, seconds: float) -> None:
+        if self._debugger is not None:
+            self._debugger.check_thread()
         actions = self.actions
         level = actions.level
         if level == WRITING:
@@ -459,6 +505,13 @@ class Engine(Owner):
 
     def is_closing(self) -> bool:
         return self.closing
+
+    def withdraw(self, key: Hashable) -> list[Operation]:
+        """Withdraw the operations that watch `key`, in order. Returns them."""
+        if self._debugger is not None:
+            self._debugger.check_thread()
+        watching = self.watchers.watching(key)
+        return [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
 
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         return keys_at(operation._watched)

@@ -49,6 +49,10 @@ class FailureReporter:
         # Later, because a filter of the log may raise, and the engine may be in the middle of its work.
         self._soon(self._log, logging.ERROR, message, error, operation)
 
+    def warn(self, message: str, operation: Operation) -> None:
+        """Log what debug mode has found."""
+        self._soon(self._log, logging.WARNING, message, None, operation)
+
     def _soon(self, callback: Callable[..., None], *arguments: object) -> None:
         try:
             cast(asyncio.AbstractEventLoop, self._loop).call_soon(callback, *arguments)
@@ -67,7 +71,9 @@ class FailureReporter:
         else:
             self.report(f"{safe_repr(operation)} failed and nobody awaited it", failure.exception, operation)
 
-    def _log(self, level: int, message: str, error: BaseException, operation: Operation | None) -> None:
+    def _log(
+        self, level: int, message: str, error: BaseException | None, operation: Operation | None
+    ) -> None:
         _logger.log(
             level,
             "purgatory %r: %s",

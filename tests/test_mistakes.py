@@ -1,0 +1,433 @@
+"""Mistakes of the program that uses the library: each ends in an error that names the cause and the mend."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any, NoReturn
+
+import pytest
+import pytest_asyncio
+
+from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryFull, PurgatoryNotOpen
+from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.operations import Gate, a_few_turns, raising
+from tests.purgatories import nothing_is_left
+
+# Awaiting what nobody would wake
+
+
+async def test_awaiting_an_operation_that_was_never_offered_raises(purgatory: Purgatory) -> None:
+    gate = Gate(60)
+    with pytest.raises(RuntimeError, match="offer it before you await it"):
+        await gate
+    assert gate.state is OperationState.NEW
+    # Nothing is left of the attempt.
+    purgatory.try_complete_else_watch(gate, ["a"]).force_complete()
+    assert await gate == "gate"
+
+
+async def test_awaiting_an_operation_that_was_refused_raises() -> None:
+    async with Purgatory(max_pending=1) as purgatory:
+        purgatory.try_complete_else_watch(Gate(), ["a"])
+        refused = Gate()
+        with pytest.raises(PurgatoryFull):
+            purgatory.try_complete_else_watch(refused, ["a"])
+        with pytest.raises(RuntimeError, match="offer it before you await it"):
+            await refused
+
+
+def test_awaiting_an_operation_in_another_event_loop_raises() -> None:
+    async def offer() -> Gate:
+        purgatory.start()
+        return purgatory.try_complete_else_watch(Gate(60), ["a"])
+
+    async def wait() -> None:
+        with pytest.raises(RuntimeError, match="the purgatory of another event loop"):
+            await gate
+
+    purgatory = Purgatory()
+    with asyncio.Runner() as runner, asyncio.Runner() as other:
+        gate = runner.run(offer())
+        other.run(wait())
+        assert gate.state is OperationState.PENDING
+        runner.run(purgatory.aclose())
+
+
+async def test_an_operation_that_is_done_can_be_awaited_in_any_event_loop_and_without_an_offer() -> None:
+    async def offer() -> Gate:
+        async with Purgatory() as purgatory:
+            return purgatory.try_complete_else_watch(Gate(60), ["a"])
+
+    assert await (await asyncio.to_thread(asyncio.run, offer())) == "gate"
+    never_offered = Gate()
+    never_offered.force_complete()
+    assert await never_offered == "gate"
+
+
+async def test_a_task_of_any_event_loop_may_await_an_operation_of_a_manual_clock() -> None:
+    async def wait() -> str:
+        return await gate
+
+    clock = ManualClock()
+    gate = clock.purgatory().try_complete_else_watch(Gate(60), ["a"])
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    clock.advance(60)
+    assert await waiting == "gate"
+
+
+async def test_a_hook_of_an_operation_without_a_purgatory_may_begin_to_await_it() -> None:
+    def begin() -> None:
+        awaiting = gate.__await__()
+        next(awaiting)
+        waits.append(awaiting)
+
+    waits: list[Generator[Any, None, str]] = []
+    gate = Gate(completing=begin)
+    gate.force_complete()
+    with pytest.raises(StopIteration, match="gate"):
+        next(waits[0])
+
+
+# A purgatory that was never opened
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda purgatory: purgatory.try_complete_else_watch(Gate(), ["a"]),
+        lambda purgatory: purgatory.check_and_complete("a"),
+        lambda purgatory: purgatory.check_and_complete_threadsafe("a"),
+        lambda purgatory: asyncio.run(purgatory.sweep("a")),
+    ],
+    ids=["offer", "check", "signal", "sweep"],
+)
+def test_a_purgatory_that_was_never_opened_says_so(use: Callable[[Purgatory], object]) -> None:
+    with pytest.raises(PurgatoryNotOpen, match=r"'early' is not open: use `async with`"):
+        use(Purgatory("early"))
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_after_closing_a_check_returns_zero(opened: bool) -> None:
+    purgatory = Purgatory()
+    if opened:
+        purgatory.start()
+    await purgatory.aclose()
+    assert purgatory.check_and_complete("a") == 0
+    assert await purgatory.sweep("a") == 0
+
+
+# Debug mode
+
+
+@pytest.mark.parametrize("debug", [None, False, True])
+@pytest.mark.parametrize("loop_debug", [False, True])
+async def test_a_purgatory_is_in_debug_mode_when_its_loop_is_unless_it_is_told_otherwise(
+    debug: bool | None, loop_debug: bool
+) -> None:
+    asyncio.get_running_loop().set_debug(loop_debug)
+    async with Purgatory(debug=debug) as purgatory:
+        gate = Shadowing()
+        if loop_debug if debug is None else debug:
+            with pytest.raises(TypeError):
+                purgatory.try_complete_else_watch(gate, ["a"])
+            assert gate.state is OperationState.NEW
+        else:
+            assert purgatory.try_complete_else_watch(gate, ["a"]).state is OperationState.PENDING
+
+
+@pytest_asyncio.fixture
+async def debugged() -> AsyncIterator[Purgatory]:
+    """An open purgatory in debug mode."""
+    async with Purgatory(debug=True) as purgatory:
+        yield purgatory
+
+
+async def test_debug_mode_leaves_the_course_of_things_as_it_is(debugged: Purgatory) -> None:
+    first = debugged.try_complete_else_watch(Gate(60), ["a"])
+    assert debugged.check_and_complete("a") == 0
+    first.opened = True
+    assert debugged.check_and_complete("a") == 1
+    second = debugged.try_complete_else_watch(Gate(60), ["a"])
+    assert second.reschedule(0)
+    assert second.ran == ["try_complete", "on_complete", "on_expiration"]
+    failing = debugged.try_complete_else_watch(Gate(60, trying=raising(ArithmeticError("mine"))), ["a"])
+    with pytest.raises(ArithmeticError, match="mine"):
+        await failing
+    third = debugged.try_complete_else_watch(Gate(60), ["a"])
+    assert debugged.cancel_for_key("a") == [third]
+    figures = debugged.statistics()
+    assert (figures.completed, figures.expired, figures.failed, figures.cancelled) == (1, 1, 1, 1)
+
+
+# Slow hooks
+
+
+@pytest.fixture
+def warned(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    caplog.set_level(logging.WARNING, "purgatory")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "purgatory"]
+
+
+async def test_debug_mode_reports_slow_hooks_with_their_class_and_duration(
+    warned: Callable[[], list[str]], debugged: Purgatory, caplog: pytest.LogCaptureFixture
+) -> None:
+    # From now on every hook is slow.
+    asyncio.get_running_loop().slow_callback_duration = 0.0
+    debugged.try_complete_else_watch(Gate(0), ["a"])
+    await a_few_turns()
+    tried, settled = (message for message in warned() if "Gate" in message)
+    assert re.search(r"try_complete of Gate blocked the loop for \d\.\d+ seconds", tried)
+    assert "on_complete and on_expiration of Gate blocked" in settled
+    record = next(record for record in caplog.records if record.name == "purgatory")
+    assert (record.kind, record.keys) == ("Gate", ("a",))  # type: ignore[attr-defined]
+
+    gate = debugged.try_complete_else_watch(Gate(60), ["a"])
+    gate.opened = True
+    debugged.check_and_complete("a")
+    await a_few_turns()
+    assert "on_complete of Gate blocked" in warned()[-2]
+
+
+async def test_debug_mode_says_nothing_of_hooks_that_are_fast(
+    warned: Callable[[], list[str]], debugged: Purgatory
+) -> None:
+    asyncio.get_running_loop().slow_callback_duration = 3600.0
+    debugged.try_complete_else_watch(Gate(60), ["a"]).force_complete()
+    await a_few_turns()
+    assert warned() == []
+
+
+# Names that belong to the library
+
+
+class Shadowing(Gate):
+    def __init__(self) -> None:
+        super().__init__(60)
+        self.result = "mine"  # type: ignore[method-assign, assignment]
+
+
+async def test_debug_mode_refuses_an_operation_with_a_field_that_hides_a_method(debugged: Purgatory) -> None:
+    with pytest.raises(TypeError, match=r"Shadowing sets self\.result, a name that belongs to the library"):
+        debugged.try_complete_else_watch(Shadowing(), ["a"])
+    assert debugged.operations() == []
+
+
+async def test_a_field_that_hides_the_result_does_not_change_what_awaiting_gives(
+    purgatory: Purgatory,
+) -> None:
+    shadowing = purgatory.try_complete_else_watch(Shadowing(), ["a"])
+    shadowing.force_complete()
+    assert await shadowing == "gate"
+
+
+@pytest.mark.parametrize("name", ["run", "result", "state", "timeout", "deadline", "_state", "_bucket"])
+def test_a_class_that_overrides_a_name_of_the_library_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"Mine.{name} overrides a name that belongs to the library"):
+        type("Mine", (Gate,), {name: None})
+    with pytest.raises(TypeError, match=f"Mine.{name} overrides"):
+        type("Mine", (Gate,), {"__slots__": (name,)})
+
+
+def test_a_mixin_that_overrides_a_name_of_the_library_is_refused() -> None:
+    class Mixin:
+        state = "mine"
+
+    with pytest.raises(TypeError, match=r"Mixin\.state overrides"):
+        type("Mine", (Mixin, Gate), {})
+    # Behind the operation it overrides nothing.
+    type("Mine", (Gate, Mixin), {})
+
+
+@pytest.mark.parametrize("name", ["state", "timeout", "done", "keys", "deadline", "expired", "scheduled"])
+def test_setting_a_property_of_the_library_raises_an_error_that_names_it(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"Gate sets self.{name}, a name that belongs to the library"):
+        setattr(Gate(), name, "mine")
+
+
+# Hooks
+
+
+@pytest.mark.parametrize("hook", ["try_complete", "on_complete", "on_expiration"])
+def test_an_async_hook_is_refused_when_its_class_is_made(hook: str) -> None:
+    async def waits(self: Gate) -> None: ...
+
+    with pytest.raises(TypeError, match=rf"Mine\.{hook} must not be `async def`"):
+        type("Mine", (Gate,), {hook: waits})
+
+
+def test_an_async_hook_of_a_mixin_is_refused() -> None:
+    class Mixin:
+        async def on_complete(self) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Mine\.on_complete must not be"):
+        type("Mine", (Mixin, Gate), {})
+
+
+class Boastful(DelayedOperation[None]):
+    """Returns something from `try_complete`, and does nothing else."""
+
+    def __init__(self, returned: object) -> None:
+        super().__init__(60)
+        self.returned = returned
+
+    def try_complete(self) -> Any:
+        return self.returned
+
+
+class Undecided:
+    def __bool__(self) -> NoReturn:
+        raise ArithmeticError("neither true nor false")
+
+
+async def some_coroutine() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: True, RuntimeError, r"Boastful\.try_complete\(\) returned True, but did not complete"),
+        (some_coroutine, TypeError, r"Boastful\.try_complete\(\) returned an awaitable"),
+        (asyncio.Future, TypeError, r"Boastful\.try_complete\(\) returned an awaitable"),
+        (Undecided, ArithmeticError, "neither"),
+    ],
+)
+async def test_a_try_that_returns_something_true_and_completes_nothing_fails_the_operation(
+    make: Callable[[], object], error: type[Exception], message: str, purgatory: Purgatory
+) -> None:
+    at_the_offer = purgatory.try_complete_else_watch(Boastful(make()), ["a"])
+    with pytest.raises(error, match=message):
+        await at_the_offer
+    later = purgatory.try_complete_else_watch(Boastful(False), ["a"])
+    other = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    other.opened = True
+    later.returned = make()
+    assert purgatory.check_and_complete("a") == 1
+    with pytest.raises(error, match=message):
+        await later
+    assert purgatory.statistics().failed == 2
+    assert nothing_is_left(purgatory)
+
+
+@pytest.mark.parametrize("returned", [None, 0, "", False])
+async def test_a_try_may_return_anything_that_is_false(returned: object, purgatory: Purgatory) -> None:
+    waiting = purgatory.try_complete_else_watch(Boastful(returned), ["a"])
+    assert purgatory.check_and_complete("a") == 0
+    assert waiting.state is OperationState.PENDING
+
+
+async def test_a_try_that_withdraws_its_operation_may_return_anything(purgatory: Purgatory) -> None:
+    class Withdrawing(Boastful):
+        def try_complete(self) -> Any:
+            return self.returned and self.cancel()
+
+    at_the_offer = purgatory.try_complete_else_watch(Withdrawing(True), ["a"])
+    later = purgatory.try_complete_else_watch(Withdrawing(False), ["a"])
+    later.returned = True
+    assert purgatory.check_and_complete("a") == 0
+    assert at_the_offer.state is later.state is OperationState.CANCELLED
+
+
+async def test_an_operation_without_try_complete_is_refused(purgatory: Purgatory) -> None:
+    class Abstract(DelayedOperation[None]): ...
+
+    class Concrete(Abstract):
+        def try_complete(self) -> bool:
+            return self.force_complete()
+
+    operation = Abstract(60)
+    with pytest.raises(TypeError, match=r"Abstract must override try_complete\(\)"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+    assert operation.state is OperationState.NEW
+    assert purgatory.statistics().failed == 0
+    assert nothing_is_left(purgatory)
+    assert purgatory.try_complete_else_watch(Concrete(60), ["a"]).done
+
+
+async def test_an_operation_that_raises_not_implemented_error_fails(purgatory: Purgatory) -> None:
+    operation = purgatory.try_complete_else_watch(Gate(trying=raising(NotImplementedError("not yet"))), ["a"])
+    with pytest.raises(NotImplementedError, match="not yet"):
+        await operation
+
+
+async def test_wait_until_refuses_a_predicate_that_returns_an_awaitable(purgatory: Purgatory) -> None:
+    async def holds() -> bool:
+        raise AssertionError("never runs")
+
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    for predicate in (holds, lambda: future):
+        with pytest.raises(TypeError, match="returned an awaitable: wait_until needs a plain function"):
+            await purgatory.wait_until(predicate, ["a"])
+    assert await purgatory.wait_until(lambda: "a value", ["a"]) == "a value"
+
+
+# Other threads
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda purgatory, _: purgatory.check_and_complete("a"),
+        lambda purgatory, _: purgatory.try_complete_else_watch(Gate(), ["a"]),
+        lambda purgatory, _: purgatory.cancel_for_key("a"),
+        lambda _, gate: gate.force_complete(),
+        lambda _, gate: gate.cancel(),
+        lambda _, gate: gate.reschedule(1),
+    ],
+    ids=["check", "offer", "cancel_for_key", "force_complete", "cancel", "reschedule"],
+)
+async def test_debug_mode_refuses_calls_from_another_thread(
+    use: Callable[[Purgatory, Gate], object], debugged: Purgatory
+) -> None:
+    gate = debugged.try_complete_else_watch(Gate(60), ["a"])
+    with pytest.raises(RuntimeError, match=r"from another thread call check_and_complete_threadsafe\(key\)"):
+        await asyncio.to_thread(use, debugged, gate)
+    assert gate.state is OperationState.PENDING
+    assert gate.timeout == 60
+    gate.opened = True
+    await asyncio.to_thread(debugged.check_and_complete_threadsafe, "a")
+    assert await gate == "gate"
+
+
+# A tuple in place of a list of keys
+
+
+@pytest.mark.parametrize(
+    ("keys", "checked", "hinted"),
+    [
+        (("topic", 3), None, True),
+        (("topic", 3), "topic", False),
+        (("topic", "other"), None, False),
+        ([("topic", 3)], None, False),
+    ],
+)
+async def test_debug_mode_hints_at_a_tuple_that_was_meant_as_one_key(
+    keys: Any,
+    checked: str | None,
+    hinted: bool,
+    warned: Callable[[], list[str]],
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with Purgatory(debug=True) as purgatory:
+        gate = purgatory.try_complete_else_watch(Gate(1), keys)
+        if checked is not None:
+            purgatory.check_and_complete(checked)
+        await gate
+    await a_few_turns()
+    assert bool(warned()) is hinted
+    assert not hinted or "when the tuple is meant as one key, write [('topic', 3)]" in warned()[0]
+
+
+async def test_closing_hints_at_no_keys(warned: Callable[[], list[str]]) -> None:
+    async with Purgatory(debug=True) as purgatory:
+        purgatory.try_complete_else_watch(Gate(1), ("topic", 3))
+    await a_few_turns()
+    assert warned() == []
+
+
+def test_the_repr_of_an_operation_gives_the_unit_of_its_timeout() -> None:
+    assert repr(Gate(30_000)) == "<Gate new timeout=30000.0 s keys=[]>"
+    assert repr(Gate()) == "<Gate new timeout=None keys=[]>"
