@@ -39,6 +39,10 @@ class DelayedOperation(Operation, Generic[R]):
         def on_complete(self) -> R: ...
         def result(self) -> R: ...
 
+    else:
+        # Here it comes before the __new__ of `Operation`, from which `inspect` would take the signature.
+        __init__ = Operation.__init__
+
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation."""
         if not settled(self):
