@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from purgatory.delayed_operation import DelayedOperation
 
@@ -15,10 +15,10 @@ class PredicateOperation(DelayedOperation[T]):
 
     __slots__ = ("_predicate", "_value")
 
-    def __init__(self, predicate: Callable[[], T], timeout: float | None) -> None:
+    def __init__(self, predicate: Callable[[], T | None | Literal[False]], timeout: float | None) -> None:
         super().__init__(timeout)
         self._predicate = predicate
-        self._value: T | None = None
+        self._value: T | None | Literal[False] = None
 
     def try_complete(self) -> bool:
         self._value = self._predicate()

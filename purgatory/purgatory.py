@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
 from anyio import TASK_STATUS_IGNORED
 
@@ -129,9 +129,15 @@ class Purgatory(SynchronousPurgatory):
         return cast("list[DelayedOperation[Any]]", found)
 
     async def wait_until(
-        self, predicate: Callable[[], T], keys: Iterable[Hashable], timeout: float | None = None
+        self,
+        predicate: Callable[[], T | None | Literal[False]],
+        keys: Iterable[Hashable],
+        timeout: float | None = None,
     ) -> T:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
+
+        Its type is that of the predicate's values without None and False, such as int for
+        ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
         Raises TimeoutError when there is none within `timeout` seconds, and whatever the predicate raises.
         """
