@@ -15,10 +15,10 @@ class PredicateOperation(DelayedOperation[T]):
 
     __slots__ = ("_predicate", "_value")
 
-    def __init__(self, predicate: Callable[[], T | None | Literal[False]], timeout: float | None) -> None:
+    def __init__(self, predicate: Callable[[], T | Literal[False] | None], timeout: float | None) -> None:
         super().__init__(timeout)
         self._predicate = predicate
-        self._value: T | None | Literal[False] = None
+        self._value: T | Literal[False] | None = None
 
     def try_complete(self) -> bool:
         self._value = self._predicate()

@@ -130,7 +130,7 @@ class Purgatory(SynchronousPurgatory):
 
     async def wait_until(
         self,
-        predicate: Callable[[], T | None | Literal[False]],
+        predicate: Callable[[], T | Literal[False] | None],
         keys: Iterable[Hashable],
         timeout: float | None = None,
     ) -> T:
