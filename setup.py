@@ -6,8 +6,12 @@ Two environment variables choose the build. With ``PURGATORY_PURE_PYTHON=1`` not
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
+import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +65,31 @@ NO_INITIALIZATION = "<name>_init(PyObject *self, PyObject *args, PyObject *kwds)
 class BuildCore(build_ext):
     """Builds all of the core or none of it, because a compiled module cannot import an interpreted one."""
 
-    failed = False
+    failure: BaseException | None = None
 
     def build_extension(self, ext: Any) -> None:
-        if self.failed:
-            raise CompileError(f"{ext.name} stays interpreted, because another part did not compile")
         try:
+            if self.failure is not None:
+                raise CompileError(f"{ext.name} stays interpreted, because another part did not compile")
             super().build_extension(ext)
-        except BaseException:
-            self.failed = True
+        except BaseException as failure:
+            self.failure = self.failure or failure
+            # An earlier build may have left it there, from other sources.
+            Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
             raise
+
+
+def outcome(build: Any) -> str:
+    """Which core was built, and why. `build` is the command that ran, None where nothing was to compile."""
+    if build is not None and build.failure is None:
+        return "the core is compiled."
+    if build is None:
+        reason = "PURGATORY_PURE_PYTHON is set"
+    elif not Path(sysconfig.get_path("include"), "Python.h").exists():
+        reason = "Python.h is missing; install the headers of Python (on Debian: python3-dev)"
+    else:
+        reason = f"the C compiler failed: {build.failure}"
+    return f"the core is interpreted, because {reason}."
 
 
 def is_set(variable: str) -> bool:
@@ -115,6 +134,37 @@ def mend(code: str) -> str:
     return code
 
 
+def docstrings(code: str) -> Iterator[tuple[str, str]]:
+    """The docstring of each class and method of a module, as a literal of C, under its qualified name."""
+    for definition in ast.walk(ast.parse(code)):
+        if isinstance(definition, ast.ClassDef):
+            for part in [definition, *definition.body]:
+                if isinstance(part, ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(part)):
+                    name = definition.name if part is definition else f"{definition.name}.{part.name}"
+                    yield name, json.dumps(text)
+
+
+def document(code: str, texts: dict[str, str]) -> str:
+    """The C code with the docstrings, which mypyc leaves out. It writes the signatures alone."""
+    owner = "|".join({name.partition(".")[0] for name in texts})
+
+    def add(match: re.Match[str]) -> str:
+        name = ".".join(filter(None, match.group("owner", "name")))
+        before, signature = match.group("before", "signature")
+        signature = "" if signature == "NULL" else signature
+        return f"{before}{signature} {texts[name]}" if name in texts else match.group()
+
+    for place in (
+        rf"""(?P<before>\.tp_name = "(?P<owner>{owner})",[^;]*?\.tp_doc = PyDoc_STR\()(?P<name>)""",
+        rf"""(?P<before>{{"(?P<name>\w+)",\s+\(PyCFunction\)CPyPy_\w+?___(?P<owner>{owner})___(?P=name),"""
+        r"""[^{]*PyDoc_STR\()""",
+        rf"""(?P<before>{{"(?P<name>\w+)",\s+\(getter\)\w+?___(?P<owner>{owner})_get_(?P=name),[^{{}}]*, )"""
+        r"""(?=NULL, NULL})""",
+    ):
+        code = re.sub(place + r"""(?P<signature>NULL|"[^"]*")""", add, code)
+    return code
+
+
 def extensions() -> list[Any]:
     if is_set("PURGATORY_PURE_PYTHON"):
         return []
@@ -123,7 +173,8 @@ def extensions() -> list[Any]:
     compiled = mypycify(CORE, opt_level="3", debug_level="0", group_name="purgatory")
     # The first extension is the whole core, in one file. The others load their modules from it.
     (core,) = map(Path, compiled[0].sources)
-    core.write_text(mend(core.read_text("utf-8")), "utf-8")
+    texts = {name: text for path in CORE for name, text in docstrings(Path(path).read_text("utf-8"))}
+    core.write_text(document(mend(core.read_text("utf-8")), texts), "utf-8")
     for extension in compiled:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = not is_set("PURGATORY_REQUIRE_COMPILED")
@@ -136,4 +187,8 @@ def extensions() -> list[Any]:
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})
+    distribution = setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})
+    if distribution.have_run.get("build_ext") or distribution.have_run.get("build"):
+        # An extension is compiled by its command; without one the command is not there.
+        command = distribution.get_command_obj("build_ext") if distribution.ext_modules else None
+        print(f"purgatory: {outcome(command)}")

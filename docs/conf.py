@@ -103,7 +103,7 @@ def link_to_public_name(
 
 
 def setup(app: Sphinx) -> None:
-    """Refuse the compiled core, whose functions have no signatures."""
+    """Refuse the compiled core, whose signatures have no annotations."""
     if purgatory.COMPILED:
         raise RuntimeError("the reference needs the interpreted core: set PYTHONPATH to the checkout")
     app.connect("missing-reference", link_to_public_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
@@ -17,10 +17,10 @@ class PredicateOperation(DelayedOperation[T]):
 
     __slots__ = ("_predicate", "_value")
 
-    def __init__(self, predicate: Callable[[], T], timeout: float | None) -> None:
+    def __init__(self, predicate: Callable[[], T | Literal[False] | None], timeout: float | None) -> None:
         super().__init__(timeout)
         self._predicate = predicate
-        self._value: T | None = None
+        self._value: T | Literal[False] | None = None
 
     def try_complete(self) -> bool:
         self._value = value = self._predicate()

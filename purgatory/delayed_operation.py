@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation, abandon, settled, wait_for
 
@@ -58,6 +58,18 @@ class DelayedOperation(Operation, Generic[R]):
         def on_complete(self) -> R: ...
         def complete(self, value: R) -> bool: ...
         def result(self) -> R: ...
+
+    else:
+        # Here it comes before the __new__ of `Operation`, from which `inspect` would take the signature.
+        __init__ = Operation.__init__
+
+        @property
+        def add_done_callback(self) -> NoReturn:
+            """asyncio.wait would ask for it, and name no way out."""
+            raise AttributeError(
+                f"{type(self).__name__} is an awaitable, neither a future nor a task: asyncio.wait() and "
+                "done callbacks need asyncio.ensure_future(operation), which makes a task that awaits it"
+            )
 
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 
 from anyio import TASK_STATUS_IGNORED
 
@@ -21,9 +21,13 @@ from purgatory.reaper import pause
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+    from purgatory.delayed_operation import DelayedOperation
     from purgatory.observer import Observer
 
 T = TypeVar("T")
+
+# The default of `operations`, because None is a key like any other.
+_ALL_KEYS: Final = object()
 
 
 class Purgatory(SynchronousPurgatory):
@@ -121,10 +125,23 @@ class Purgatory(SynchronousPurgatory):
             raise
         return sweep.completed
 
+    def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:
+        """The operations pending now: those that watch `key`, in order, or without a key all of them."""
+        # It is not compiled, because a compiled method with this default has no signature.
+        watchers = self._engine.watchers
+        found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
+        return cast("list[DelayedOperation[Any]]", found)
+
     async def wait_until(
-        self, predicate: Callable[[], T], keys: Iterable[Hashable], timeout: float | None = None
+        self,
+        predicate: Callable[[], T | Literal[False] | None],
+        keys: Iterable[Hashable],
+        timeout: float | None = None,
     ) -> T:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
+
+        Its type is that of the predicate's values without None and False, such as int for
+        ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
         Raises TimeoutError when there is none within `timeout` seconds, and whatever the predicate raises.
         """
@@ -134,3 +151,7 @@ class Purgatory(SynchronousPurgatory):
             when = f"before {self.name!r} was closed" if self._engine.closing else f"within {timeout} seconds"
             raise TimeoutError(f"{safe_repr(predicate)} did not hold {when}")
         return value
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse copy.copy, copy.deepcopy and pickle: operations refer to this purgatory and to no other."""
+        raise TypeError(f"cannot copy or pickle {self!r}: make a new one")

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import inspect
 import math
+import os
 import selectors
-from collections.abc import Callable, Iterable
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextvars import Context
-from typing import Any, TypeVar, TypeVarTuple, cast
+from types import FrameType
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.errors import PurgatoryError
@@ -34,10 +38,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     An hour of timeouts passes in milliseconds, always in the same order. Time starts at 0. It stands still
     while code runs, in the loop or in a thread of `run_in_executor`, for which the loop waits in real time.
-    When no timer is left, a test that would hang fails at once: `WouldWaitForever` names the tasks that wait.
+    When no timer is left, a test that would hang fails at once: `WouldWaitForever` names the tasks that wait,
+    and the line of your code in which each waits.
 
     The loop serves sockets and pipes, but time does not wait for them. Use a real loop to talk to other
-    processes.
+    processes, or a thread: ``await asyncio.to_thread(subprocess.run, command)``.
 
     (looptime has the same purpose, but its time runs for the test function alone: a purgatory opened by a
     fixture would see the time jump back. And it ends a test that hangs by a limit in real time.)
@@ -115,10 +120,34 @@ class JumpingSelector(selectors.DefaultSelector):
 def _describe_waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
     lines = ["nothing is left to run and no timer is armed; these tasks would wait forever:"]
     for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
-        for frame in task.get_stack(limit=1):
+        frames = list(_suspended_frames(task.get_coro()))
+        # The innermost line of the user's own code, since a line of a library says little about the test.
+        for frame in [frame for frame in frames if not _is_library(frame.f_code.co_filename)][-1:] or frames[
+            :1
+        ]:
             code = frame.f_code
             lines.append(f"  {task.get_name()}: {code.co_filename}:{frame.f_lineno} in {code.co_name}")
     return "\n".join(lines)
+
+
+def _suspended_frames(awaited: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine and of all that it awaits in turn, from the outermost to the innermost."""
+    # A pending task's coroutines all have a frame.
+    frame: Any
+    while inspect.iscoroutine(awaited) or inspect.isgenerator(awaited):
+        if inspect.iscoroutine(awaited):
+            frame, awaited = awaited.cr_frame, awaited.cr_await
+        else:
+            frame, awaited = awaited.gi_frame, awaited.gi_yieldfrom
+        yield frame
+
+
+# The standard library, the installed packages, and this package.
+_LIBRARIES: Final = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(__file__))
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(tuple(f"{directory}{os.sep}" for directory in _LIBRARIES))
 
 
 class ManualClock:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
+from setuptools import Distribution, Extension
+from setuptools.errors import CompileError
 
 import purgatory
 import purgatory._core.watchers
@@ -142,3 +146,104 @@ def test_the_build_stops_where_the_generated_code_is_not_what_it_mends(
     assert old in GENERATED
     with pytest.raises(RuntimeError, match="generates other C code than setup"):
         setup_script["mend"](GENERATED.replace(old, new))
+
+
+SOURCE = '''
+class Task:
+    """A task."""
+
+    def run(self):
+        """Say "it" is due.
+
+        Once.
+        """
+
+    def stop(self): ...
+
+    @property
+    def due(self):
+        """Whether it is due."""
+
+class Sealed:
+    """Not for subclasses."""
+'''
+
+TABLES = """
+static PyMethodDef task___Task_methods[] = {
+    {"run",
+     (PyCFunction)CPyPy_task___Task___run,
+     METH_FASTCALL | METH_KEYWORDS, PyDoc_STR("run($self)\\n--\\n\\n")},
+    {"stop",
+     (PyCFunction)CPyPy_task___Task___stop,
+     METH_FASTCALL | METH_KEYWORDS, PyDoc_STR("stop($self)\\n--\\n\\n")},
+};
+static PyGetSetDef task___Task_getseters[] = {
+    {"_due",
+     (getter)task___Task_get__due, (setter)task___Task_set__due,
+     NULL, NULL},
+    {"due",
+     (getter)task___Task_get_due,
+    NULL, NULL, NULL},
+};
+static PyTypeObject CPyType_Task_template_ = {
+    .tp_name = "Task",
+    .tp_init = Task_init,
+    .tp_doc = PyDoc_STR("Task()\\n--\\n\\n"),
+};
+static PyTypeObject CPyType_Sealed_template_ = {
+    .tp_name = "Sealed",
+    .tp_doc = PyDoc_STR(NULL),
+};
+"""
+
+
+def test_generated_classes_methods_and_properties_get_their_docstrings(setup_script: dict[str, Any]) -> None:
+    texts = dict(setup_script["docstrings"](SOURCE))
+    assert list(texts) == ["Task", "Task.run", "Task.due", "Sealed"]
+
+    documented = setup_script["document"](TABLES, texts)
+
+    assert r'PyDoc_STR("run($self)\n--\n\n" "Say \"it\" is due.\n\nOnce.")' in documented
+    assert r'PyDoc_STR("stop($self)\n--\n\n")' in documented
+    assert "(setter)task___Task_set__due,\n     NULL, NULL}" in documented
+    assert '(getter)task___Task_get_due,\n    NULL,  "Whether it is due.", NULL}' in documented
+    assert r'PyDoc_STR("Task()\n--\n\n" "A task."),' in documented
+    assert 'PyDoc_STR( "Not for subclasses."),' in documented
+
+
+def test_a_build_that_fails_says_why_and_leaves_no_compiled_module_of_an_earlier_one(
+    setup_script: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.chdir(tmp_path)
+    names = ["first", "second"]
+    for name in names:
+        (tmp_path / f"{name}.c").touch()
+    extensions = [Extension(name, [f"{name}.c"], optional=True) for name in names]
+    build = setup_script["BuildCore"](Distribution({"name": "trial", "ext_modules": extensions}))
+    build.build_lib = build.build_temp = str(tmp_path)
+    build.ensure_finalized()
+    stale = [Path(build.get_ext_fullpath(name)) for name in names]
+    for module in stale:
+        module.touch()
+        os.utime(module, (0, 0))
+
+    build.run()
+
+    assert not any(module.exists() for module in stale)
+    said = setup_script["outcome"](build)
+    assert re.match(r"the core is interpreted, because the C compiler failed: .*no-such-compiler", said)
+
+
+def test_the_build_says_which_core_it_has_built_and_why(
+    setup_script: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outcome = setup_script["outcome"]
+    assert outcome(None) == "the core is interpreted, because PURGATORY_PURE_PYTHON is set."
+    build = setup_script["BuildCore"](Distribution())
+    assert outcome(build) == "the core is compiled."
+    build.failure = CompileError("exit code 1")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    assert outcome(build).startswith(
+        "the core is interpreted, because Python.h is missing; install the headers"
+    )

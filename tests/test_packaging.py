@@ -147,4 +147,6 @@ def test_a_build_whose_compiler_fails_gives_the_interpreted_core(
 ) -> None:
     wheel = build_wheel(source_archive, tmp_path, CC="false")
 
+    with zipfile.ZipFile(wheel) as files:
+        assert not [name for name in files.namelist() if name.endswith(".so")]
     assert round_trip(wheel, tmp_path) == ["completed expired 0 False", "[]"]

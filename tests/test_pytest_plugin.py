@@ -260,3 +260,40 @@ def test_a_marked_test_in_strict_mode_gets_virtual_time(suite: pytest.Pytester) 
         """,
     )
     result.assert_outcomes(passed=1)
+
+
+def test_an_unmarked_test_in_strict_mode_is_told_of_the_marker_and_of_auto_mode(
+    suite: pytest.Pytester,
+) -> None:
+    suite.makefile(".ini", pytest=INI.replace("auto", "strict"))
+    result = run(
+        suite,
+        """
+        async def test_unmarked(virtual_time):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*Failed: virtual_time needs * @pytest.mark.asyncio, or set asyncio_mode = auto in *"]
+    )
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        pytest.param("", id="disabled"),
+        pytest.param("import sys\nsys.modules['pytest_asyncio'] = None\n", id="missing"),
+    ],
+)
+def test_without_pytest_asyncio_one_line_says_what_to_install(
+    pytester: pytest.Pytester, without: str
+) -> None:
+    pytester.makeconftest(without + CONFTEST)
+    pytester.makepyfile("def test_nothing(): pass")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: purgatory.pytest_plugin needs pytest-asyncio 1.4 or newer, *'asyncio-purgatory?testing?'"]
+    )
+    assert "INTERNALERROR" not in result.stdout.str()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -175,6 +177,31 @@ async def test_virtual_time_stands_still_while_a_thread_works(virtual_time: Virt
     assert not timer_ran
     await asyncio.sleep(20.0)
     assert timer_ran
+
+
+async def test_a_timeout_around_a_thread_does_not_end_its_work(virtual_time: VirtualTimeLoop) -> None:
+    command = [sys.executable, "-c", "print('done')"]
+    async with asyncio.timeout(1e-9):
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    assert done.stdout.split() == ["done"]
+    assert virtual_time.time() == 0.0
+
+
+async def test_a_timeout_around_a_subprocess_ends_at_once(virtual_time: VirtualTimeLoop) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "input()", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3600):
+            await process.wait()
+    assert virtual_time.time() == 3600.0
+    process.kill()
+    # Time stands still for a thread, so the loop waits for the process in real time.
+    ended = threading.Event()
+    thread = virtual_time.run_in_executor(None, ended.wait, 30)
+    await process.wait()
+    ended.set()
+    assert await thread
 
 
 async def test_a_thread_can_check_a_key_on_virtual_time(virtual_time: VirtualTimeLoop) -> None:

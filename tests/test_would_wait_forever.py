@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+import re
+import types
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 import anyio
@@ -67,6 +69,44 @@ def test_awaiting_an_operation_that_never_ends_fails_at_once() -> None:
             await purgatory.try_complete_else_watch(Gate(None), ["key"])
 
     with pytest.raises(WouldWaitForever, match=r"test_would_wait_forever\.py:\d+ in main"):
+        on_virtual_time(main)
+
+
+async def wait_inside(purgatory: Purgatory) -> None:
+    await purgatory.wait_until(lambda: False, ["key"])
+
+
+@types.coroutine
+def by_generator(awaited: Coroutine[Any, Any, None]) -> Generator[Any, None, None]:
+    yield from awaited
+
+
+@pytest.mark.parametrize(
+    "awaiting",
+    [
+        wait_inside,
+        lambda purgatory: by_generator(wait_inside(purgatory)),
+        lambda purgatory: asyncio.wait_for(wait_inside(purgatory), None),
+    ],
+)
+def test_the_error_names_the_innermost_line_that_is_no_librarys(
+    awaiting: Callable[[Purgatory], Coroutine[Any, Any, None]],
+) -> None:
+    async def main() -> None:
+        async with Purgatory() as purgatory:
+            await awaiting(purgatory)
+
+    with pytest.raises(WouldWaitForever) as caught:
+        on_virtual_time(main)
+    line = wait_inside.__code__.co_firstlineno + 1
+    assert re.search(rf"{re.escape(__file__)}:{line} in wait_inside$", str(caught.value), re.MULTILINE)
+
+
+def test_a_task_in_which_only_a_library_waits_is_named_by_its_outermost_line() -> None:
+    async def main() -> None:
+        await asyncio.create_task(asyncio.Event().wait(), name="event")
+
+    with pytest.raises(WouldWaitForever, match=r"  event: .*locks\.py:\d+ in wait"):
         on_virtual_time(main)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import enum
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self, cast, final
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
@@ -153,7 +153,7 @@ class Operation(TimerTask):
     # that __init__ can tell a new operation from one that a purgatory refers to.
     _watched: Any
 
-    def __new__(cls, *arguments: object, **options: object) -> Operation:
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
         # TimerTask.__new__ does this one. This saves the call.
         operation = object.__new__(cls)
         operation._bucket = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 from purgatory._core.engine import Engine
 from purgatory._core.operation import NO_LIMIT, Operation
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from purgatory.observer import Observer
 
 Op = TypeVar("Op", bound=Operation)
-
-# The default of `operations`, because None is a key like any other.
-_ALL_KEYS: Final = object()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -109,13 +106,6 @@ class SynchronousPurgatory:
         No hook runs. The tasks that await them get OperationWithdrawn.
         """
         return cast("list[DelayedOperation[Any]]", self._engine.withdraw(key))
-
-    @final
-    def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:
-        """The operations pending now: those that watch `key`, in order, or without a key all of them."""
-        watchers = self._engine.watchers
-        found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
-        return cast("list[DelayedOperation[Any]]", found)
 
     @final
     def statistics(self) -> PurgatoryStatistics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
@@ -25,7 +25,7 @@ class TimerTask:
     # Set by __new__, so that __init__ can tell a new task from one that a wheel refers to.
     _bucket: Bucket | None
 
-    def __new__(cls, *arguments: object, **options: object) -> TimerTask:
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
         task = object.__new__(cls)
         task._bucket = None
         return task

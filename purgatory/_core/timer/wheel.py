@@ -13,7 +13,7 @@ from purgatory._core.timer.task import TimerTask
 
 # Compiled, this is the fastest of 16 to 1024, 3 to 8 % ahead of 64. Interpreted, 256 and more are 10 % ahead
 # of it. See the benchmark of wheel sizes.
-DEFAULT_WHEEL_SIZE = 32
+DEFAULT_WHEEL_SIZE: Final = 32
 
 
 # Compiled, 1 << 62 would be an object.
