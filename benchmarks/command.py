@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -73,15 +74,8 @@ def run_suites(options: argparse.Namespace) -> None:
     if options.json is not None:
         # A bad path is refused before an hour of measuring.
         options.json.open("a").close()
-    setting = Setting(
-        loop=options.loop,
-        builds=available_builds(),
-        full=options.full,
-        sizes=options.sizes,
-        seconds=options.seconds,
-        memory=options.memory,
-        directory=options.directory,
-    )
+    named = ("loop", "full", "sizes", "seconds", "memory", "directory", "instructions")
+    setting = Setting(builds=available_builds(), **{name: getattr(options, name) for name in named})
     run = record.new_run(setting, options.repetitions)
     # Without a terminal as wide as the tables need.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else tables.WIDTH)
@@ -163,8 +157,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     add("--memory", default="4g", metavar="SIZE", help="pipeline: Spark's heap, DuckDB's limit")
     add("--directory", metavar="DIR", help="pipeline: for its files, up to 40 GB")
+    add("--instructions", action="store_true", help="count those of one-key, by valgrind")
     options = parser.parse_args(arguments)
     options.suites = list(dict.fromkeys(options.suites)) or ["waits"]
+    if options.instructions:
+        if shutil.which("valgrind") is None:
+            parser.error("--instructions needs valgrind, which is not installed")
+        options.only, options.repetitions = options.only or ["one-key"], 1
     if options.repetitions is None:
         options.repetitions = REPETITIONS if options.full else QUICK_REPETITIONS
     if options.repetitions < 1:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from purgatory import COMPILED
-from tests.fault_scenarios import IN_ONE_CALL, ON_THE_LOOP, Scenario
+from tests.fault_scenarios import IN_ONE_CALL, ON_THE_LOOP, Scenario, rescheduling_to_a_later_time
 from tests.fault_scene import Scene
 from tests.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, testcapi
 
@@ -97,7 +97,9 @@ def test_each_call_that_the_core_makes_may_raise(
 @scenarios_in_one_call
 @pytest.mark.parametrize("observed", [True, False])
 def test_each_allocation_may_fail(scenario: Scenario, observed: bool) -> None:
-    assert strike_each_point(scenario, MemoryFault, observed=observed)
+    points = strike_each_point(scenario, MemoryFault, observed=observed)
+    # A new deadline that is later is only noted, which allocates nothing.
+    assert points or scenario is rescheduling_to_a_later_time
 
 
 @scenarios_in_one_call

@@ -113,6 +113,7 @@ class RoundTrips(WaitAlternative):
     `check(key)`.
     """
 
+    holds_timeout: ClassVar[bool] = True
     make: Callable[..., Any]
     watch: Callable[..., object]
     check: Callable[[Key], object]
@@ -122,9 +123,12 @@ class RoundTrips(WaitAlternative):
         self._outstanding: deque[tuple[Any, tuple[Key, ...]]] = deque()
 
     def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, make, watch = self.tally, self.make, self.watch
+        tally, make, watch, timed = self.tally, self.make, self.watch, self.holds_timeout
         for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
-            watch(make(timeout, request, tally), keys)
+            if timed:
+                watch(make(timeout, request, tally), keys)
+            else:
+                watch(make(request, tally), keys, timeout)
 
     def signal(self, keys: Sequence[Key]) -> None:
         check = self.check
@@ -138,11 +142,11 @@ class RoundTrips(WaitAlternative):
         outstanding at the end of a call are outstanding at the beginning of the next.
         """
         waits, make, watch, check = self._outstanding, self.make, self.watch, self.check
-        pending, ready = Tally(), Tally()
+        pending, ready, timed = Tally(), Tally(), self.holds_timeout
         ready.ready = True
         for keys in targets:
-            wait = make(TIMEOUT, 0, pending)
-            watch(wait, keys)
+            wait = make(TIMEOUT, 0, pending) if timed else make(0, pending)
+            watch(wait, keys) if timed else watch(wait, keys, TIMEOUT)
             waits.append((wait, keys))
             if len(waits) > outstanding:
                 wait, watched = waits.popleft()
@@ -154,29 +158,6 @@ class RoundTrips(WaitAlternative):
     def held(self) -> int:
         """The entries in the watch lists: one for each key of a wait, those of completed waits included."""
         return sum(map(len, self.buckets.values()))
-
-
-class HandWrittenAlternative(RoundTrips):
-    """The same for waits that do not hold their timeout."""
-
-    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
-        tally, make, watch = self.tally, self.make, self.watch
-        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
-            watch(make(request, tally), keys, timeout)
-
-    def turn_over(self, targets: Targets, outstanding: int, checked: int) -> None:
-        waits, make, watch, check = self._outstanding, self.make, self.watch, self.check
-        pending, ready = Tally(), Tally()
-        ready.ready = True
-        for keys in targets:
-            wait = make(0, pending)
-            watch(wait, keys, TIMEOUT)
-            waits.append((wait, keys))
-            if len(waits) > outstanding:
-                wait, watched = waits.popleft()
-                wait.tally = ready
-                for key in watched[:checked]:
-                    check(key)
 
 
 class TaskAlternative(WaitAlternative):

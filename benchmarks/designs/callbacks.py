@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
-from benchmarks.designs.alternative import HandWrittenAlternative, Key, Tally, Targets, WaitAlternative
+from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, WaitAlternative
 from benchmarks.designs.timers import CallAt, Entry, LazyHeap, TickerWheel, Timer
 
 
@@ -119,11 +119,12 @@ class FutureCallback(WaitAlternative):
             future.set_exception(TimeoutError())
 
 
-class SeveralKeysTimedCallback(HandWrittenAlternative):
+class SeveralKeysTimedCallback(RoundTrips):
     """A callback in the dicts of several keys, and a timer each."""
 
     name = "plain callback + call_later"
     make = Callback
+    holds_timeout = False
 
     def watch(self, callback: Callback, keys: tuple[Key, ...], timeout: float) -> None:
         buckets = self.buckets
@@ -180,10 +181,11 @@ class Waiter(Entry):
         self.time_out()
 
 
-class CallbackDict(HandWrittenAlternative):
+class CallbackDict(RoundTrips):
     """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the timer."""
 
     make = Waiter
+    holds_timeout = False
     design: ClassVar[type[Timer]]
 
     def __init__(self, tally: Tally) -> None:

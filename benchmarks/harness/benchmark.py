@@ -74,6 +74,8 @@ class Setting:
     # For the pipeline: Spark's heap, and the directory of its files.
     memory: str = "4g"
     directory: str | None = None
+    # Count the instructions of each wait in place of the usual figures.
+    instructions: bool = False
 
     def case(
         self, section: str, name: str, measure: Callable[[], Sample], *, interpreted: bool = True
@@ -170,6 +172,8 @@ class Benchmark:
         parts = list(self.parts(setting))
         cases = [part for part in parts if isinstance(part, Case)]
         tables = [part for part in parts if isinstance(part, Table)]
+        if setting.instructions:
+            tables = [Table("Instructions of the processor for each wait", medians(instructions="count"))]
         return self.summary.format(n=setting.sizes[0]), cases, tables
 
 

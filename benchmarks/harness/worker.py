@@ -8,20 +8,33 @@ This module imports neither rich nor matplotlib: their import takes longer than 
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import purgatory
 from benchmarks.harness.benchmark import Case, Sample, Setting, benchmarks_of
 from benchmarks.harness.processes import environment, output_of
 
+# Its log goes to stdout. That is where a failure is told, too.
+CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-fd=1")
+
 
 def in_fresh_process(setting: Setting, suite: str, benchmark: str, case: Case) -> Sample:
     """Measure a case once, in a process of its own. RuntimeError, with what that printed, when it fails."""
     command = [sys.executable, "-m", "benchmarks.harness.worker", suite, benchmark, case.section, case.name]
-    command.append(json.dumps(asdict(setting)))
     variables = environment(case.build or setting.builds[0])
-    output = output_of(command, f"{benchmark}, {case.section}: {case.name}", env=variables)
-    sample: dict[str, float] = json.loads(output)
+
+    def output(setting: Setting, *counter: str) -> str:
+        whole = [*counter, *command, json.dumps(asdict(setting))]
+        return output_of(whole, f"{benchmark}, {case.section}: {case.name}", env=variables)
+
+    if setting.instructions:
+        # What happens once is in both.
+        few, many = (replace(setting, instructions=False, sizes=(n,), times=n) for n in (1_000, 3_000))
+        counts = [
+            int(output(each, *CALLGRIND).partition("Collected : ")[2].split()[0]) for each in (few, many)
+        ]
+        return {"instructions": (counts[1] - counts[0]) / (many.times - few.times)}
+    sample: dict[str, float] = json.loads(output(setting))
     return sample
 
 
