@@ -301,7 +301,7 @@ async def test_a_cancelled_close_of_a_large_purgatory_leaves_no_waiter_hanging(c
     closing.cancel()
     await asyncio.wait([closing])
     assert closing.cancelled()
-    await asyncio.wait(waits)
+    await asyncio.gather(*waits, return_exceptions=True)
     ended = OperationState.CANCELLED if cancel_pending else OperationState.EXPIRED
     assert {gate.state for gate in gates} == {ended}
     assert nothing_is_left(purgatory)
