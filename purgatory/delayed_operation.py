@@ -38,10 +38,8 @@ class DelayedOperation(Operation, Generic[R]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for kind in cls.__mro__:
-            if kind is DelayedOperation:
-                # What comes behind it does not override it.
-                break
+        # What comes behind it in the order of the bases does not override it.
+        for kind in cls.__mro__[: cls.__mro__.index(DelayedOperation)]:
             for name in sorted(PROTECTED_NAMES.intersection(vars(kind))):
                 raise TypeError(
                     f"{kind.__name__}.{name} overrides a name that belongs to the library: rename it"
