@@ -329,12 +329,15 @@ def refused_whole(purgatory: Purgatory, gate: Gate) -> bool:
     return nothing_is_left(purgatory) and "pending=0" in repr(purgatory)
 
 
-def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_it_is_kept() -> None:
+@pytest.mark.parametrize("timeout", [5, None])
+def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_it_is_kept(
+    timeout: float | None,
+) -> None:
     clock: Any = ManualClock()
     purgatory: Purgatory = clock.purgatory()
     timer = Timer()
     timer.start(clock)
-    gate = Gate(5)
+    gate = Gate(timeout)
     timer.add(gate, 3)
     with pytest.raises(RuntimeError, match="in a timing wheel already"):
         purgatory.try_complete_else_watch(gate, ["a", "b"])
@@ -345,13 +348,16 @@ def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_i
     purgatory.try_complete_else_watch(gate, ["a", "b"])
     assert gate.state is PENDING
     clock.advance(5)
-    assert gate.state is EXPIRED
+    assert gate.state is (PENDING if timeout is None else EXPIRED)
 
 
-def test_an_operation_that_is_in_the_users_own_wheel_is_refused_and_nothing_of_it_is_kept() -> None:
+@pytest.mark.parametrize("timeout", [5, None])
+def test_an_operation_that_is_in_the_users_own_wheel_is_refused_and_nothing_of_it_is_kept(
+    timeout: float | None,
+) -> None:
     purgatory = ManualClock().purgatory()
     wheel = TimingWheel(20)
-    gate = Gate(5)
+    gate = Gate(timeout)
     wheel.add(gate, 7)
     with pytest.raises(RuntimeError, match="in a timing wheel already"):
         purgatory.try_complete_else_watch(gate, ["a", "b"])
