@@ -501,3 +501,27 @@ def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(ac
         gc.collect()
         meddling.check_the_books()
     assert acted
+
+
+@pytest.mark.parametrize("shortages", [1, 2])
+async def test_a_queued_check_that_has_no_memory_runs_once_more(
+    reported: list[dict[str, Any]], shortages: int
+) -> None:
+    left = [MemoryError() for _ in range(shortages)]
+
+    def run_short() -> None:
+        if left:
+            raise left.pop()
+
+    def ask() -> None:
+        purgatory.check_and_complete(key)
+        key.hashing = run_short
+
+    key = Key("short", 7)
+    async with Purgatory() as purgatory:
+        waiting = purgatory.try_complete_else_watch(Gate(), [key])
+        waiting.opened = True
+        purgatory.try_complete_else_watch(Gate(trying=ask), ["other"])
+        assert waiting.done is (shortages == 1)
+        assert left == []
+        assert len(reported) == shortages - 1

@@ -29,13 +29,15 @@ WRITING: Final = 3
 class Check:
     """A check of one key that somebody has asked for."""
 
-    __slots__ = ("key", "limit", "owner", "started")
+    __slots__ = ("key", "limit", "owner", "repeated", "started")
 
     def __init__(self, owner: Owner, key: Hashable, limit: int) -> None:
         self.owner = owner
         self.key = key
         self.limit = limit
         self.started = False
+        # Whether it starts again, because memory ran out in the middle of it.
+        self.repeated = False
 
 
 @final
@@ -162,6 +164,12 @@ class ActionQueue:
                 try:
                     completed += check.owner.run_check(check.key, check.limit)
                 except Exception as error:
+                    if isinstance(error, MemoryError) and check.limit == NO_LIMIT and not check.repeated:
+                        # The operations behind the last one that was tried are still to be checked. (With a
+                        # limit nobody knows here how much of it is left.)
+                        check.repeated = True
+                        self._checks.appendleft(check)
+                        continue
                     # The key was good when it was asked for, and now it raises. Others go on.
                     check.owner.report(f"the check of {safe_repr(check.key)} failed", error)
         except BaseException:

@@ -222,7 +222,12 @@ class Engine(Owner):
         number, pending = accounting.parked + 1, accounting.pending + 1
         actions.level = WRITING
         try:
-            if timeout != inf and not self.timer.schedule(operation, timeout):
+            if timeout == inf:
+                # The timer refuses it where it has a timeout.
+                if operation._bucket is not None:
+                    offered = safe_repr(operation)
+                    raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
+            elif not self.timer.schedule(operation, timeout):
                 actions.level = level
                 end(operation, EXPIRED)
                 return
