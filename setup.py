@@ -158,7 +158,7 @@ def document(code: str, texts: dict[str, str]) -> str:
         rf"""(?P<before>\.tp_name = "(?P<owner>{owner})",[^;]*?\.tp_doc = PyDoc_STR\()(?P<name>)""",
         rf"""(?P<before>{{"(?P<name>\w+)",\s+\(PyCFunction\)CPyPy_\w+?___(?P<owner>{owner})___(?P=name),"""
         r"""[^{]*PyDoc_STR\()""",
-        rf"""(?P<before>{{"(?P<name>\w+)",\s+\(getter\)\w+?___(?P<owner>{owner})_get_(?P=name),[^{{}}]*, )"""
+        rf"""(?P<before>{{"(?P<name>\w+)",\s+\(getter\)\w+?___(?P<owner>{owner})_get_(?P=name),[^{{}}]*,\s+)"""
         r"""(?=NULL, NULL})""",
     ):
         code = re.sub(place + r"""(?P<signature>NULL|"[^"]*")""", add, code)

@@ -222,11 +222,11 @@ def test_difference_compiled_methods_refuse_arguments_and_attributes_of_a_wrong_
 
 
 def test_difference_messages_about_attributes() -> None:
-    refused = raised(lambda: setattr(Gate(), "done", True))
+    refused = raised(lambda: setattr(Timer(), "tick", 1))
     assert refused == (
-        "AttributeError: attribute 'done' of 'Operation' objects is not writable"
+        "AttributeError: attribute 'tick' of 'Timer' objects is not writable"
         if COMPILED
-        else "AttributeError: property 'done' of 'Gate' object has no setter"
+        else "AttributeError: property 'tick' of 'Timer' object has no setter"
     )
 
 

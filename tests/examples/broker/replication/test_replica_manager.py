@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
 from purgatory.observer import Timing
 from tests.examples.broker.leader_broker import Cluster, events, image_of
 
@@ -142,6 +142,12 @@ async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() ->
         deletion.cancel()
 
 
+async def fill(purgatory: Purgatory) -> None:
+    """Wait until the purgatory is closed."""
+    with suppress(OperationWithdrawn):
+        await purgatory.wait_until(lambda: False, ["other"], None)
+
+
 @asynccontextmanager
 async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
     """A broker whose purgatories are closed, or full with one operation each."""
@@ -155,7 +161,7 @@ async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
         if closed:
             await purgatory.aclose()
         else:
-            await cluster.start(purgatory.wait_until(lambda: False, ["other"], None))
+            await cluster.start(fill(purgatory))
     yield cluster
     for purgatory in purgatories:
         await purgatory.aclose(cancel_pending=True)

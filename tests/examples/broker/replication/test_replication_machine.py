@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory
+from purgatory import OperationWithdrawn, Purgatory
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import events, image_of
 
@@ -179,8 +180,12 @@ class ReplicationMachine(RuleBasedStateMachine):
         self.runner.run(settle())
 
     def start_task(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        async def until_the_broker_is_killed() -> None:
+            with suppress(OperationWithdrawn):
+                await coroutine
+
         async def start() -> None:
-            self.tasks.append(asyncio.create_task(coroutine))
+            self.tasks.append(asyncio.create_task(until_the_broker_is_killed()))
 
         self.run(start())
 
