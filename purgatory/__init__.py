@@ -3,7 +3,7 @@
 import os as _os
 
 from purgatory._core import operation as _operation
-from purgatory._core.operation import OperationState
+from purgatory._core.outcome import OperationState
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from anyio import CancelScope
 
 from purgatory._core.engine import Closing, Engine
-from purgatory._core.operation import CANCELLED, EXPIRED, FAILED, OperationState
+from purgatory._core.outcome import CANCELLED, EXPIRED, FAILED, OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory.errors import PurgatoryClosed
 from purgatory.reaper import pause, reap

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation, abandon, settled, wait_for
+from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
+from purgatory._core.waiting import abandon, settled, wait_for
 
 R = TypeVar("R")
 

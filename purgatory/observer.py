@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Protocol
 
-from purgatory._core.operation import Timing
+from purgatory._core.outcome import Timing
 from purgatory.delayed_operation import DelayedOperation
 
 __all__ = ["Observer", "Timing"]

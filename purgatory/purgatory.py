@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
 from anyio import TASK_STATUS_IGNORED
 
 from purgatory._core.engine import Sweep
-from purgatory._core.operation import CANCELLED, EXPIRED
+from purgatory._core.outcome import CANCELLED, EXPIRED
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE

@@ -6,7 +6,7 @@ import asyncio
 import functools
 
 from purgatory._core.engine import Sweep
-from purgatory._core.operation import CANCELLED, EXPIRED
+from purgatory._core.outcome import CANCELLED, EXPIRED
 from tests.fault_scene import Act, Bad, Scene
 
 

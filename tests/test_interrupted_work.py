@@ -13,7 +13,8 @@ from purgatory import COMPILED, OperationState, Purgatory, PurgatoryFull, Timer
 from purgatory._core.engine.action_queue import ActionQueue
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.slices import Closing
-from purgatory._core.operation import NO_LIMIT, Owner, settle, wake, wake_when_done
+from purgatory._core.operation import NO_LIMIT, Owner, settle, wake
+from purgatory._core.waiting import wake_when_done
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory._core.watchers import Watchers
 from purgatory.testing import ManualClock

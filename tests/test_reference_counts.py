@@ -17,6 +17,7 @@ import pytest
 
 from purgatory import COMPILED, DelayedOperation, OperationState, Purgatory, TimerTask, TimingWheel
 from purgatory._core import operation as operation_module
+from purgatory._core import outcome as outcome_module
 from purgatory._core import watch_list as watch_list_module
 from purgatory._core import watchers as watchers_module
 from purgatory._core.engine import accounting, action_queue, engine, failures, signals, slices
@@ -59,8 +60,8 @@ class Silent:
 def counted() -> list[object]:
     """All classes of the core, and what its code refers to most often."""
     modules = [
-        accounting, action_queue, engine, failures, operation_module, signals, slices, task_module,
-        timer_module, watch_list_module, watchers_module, wheel_module,
+        accounting, action_queue, engine, failures, operation_module, outcome_module, signals, slices,
+        task_module, timer_module, watch_list_module, watchers_module, wheel_module,
     ]  # fmt: skip
     classes = {
         member

@@ -30,7 +30,7 @@ from purgatory import (
     TimerTask,
     TimingWheel,
 )
-from purgatory._core.operation import abandon, wake_when_done
+from purgatory._core.waiting import abandon, wake_when_done
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.conftest import LoopFactory

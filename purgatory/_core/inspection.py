@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast
 
-from purgatory._core.operation import FAILED, Failure, Operation, OperationState, Timing
+from purgatory._core.operation import Operation
+from purgatory._core.outcome import FAILED, Failure, OperationState, Timing
 from purgatory._core.watch_list import Chunk
 from purgatory._core.watchers import keys_at
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast, final
 
+from purgatory._core.outcome import (
+    CANCELLED,
+    COMPLETED,
+    EXPIRED,
+    FAILED,
+    NEW,
+    NO_OUTCOME,
+    PENDING,
+    Failure,
+    Given,
+    OperationState,
+    Timing,
+)
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
 from purgatory._core.timer.task import protected
@@ -15,85 +27,7 @@ from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-
-class OperationState(enum.Enum):
-    """The state of an operation. It leaves NEW or PENDING once, for one of the final states."""
-
-    NEW = "new"
-    PENDING = "pending"
-    COMPLETED = "completed"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-    # Members are singletons. Hashing by identity is six times as fast as the enum's own hash of the name.
-    __hash__ = object.__hash__
-
-
-# A member is slow to look up on the enum, so these are globals.
-NEW: Final = OperationState.NEW
-PENDING: Final = OperationState.PENDING
-COMPLETED: Final = OperationState.COMPLETED
-EXPIRED: Final = OperationState.EXPIRED
-CANCELLED: Final = OperationState.CANCELLED
-FAILED: Final = OperationState.FAILED
-
-
-@final
-class Timing:
-    """The timing of one operation in a purgatory that has observers.
-
-    `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
-    that clock is more exact than ``loop.time()``.) `tries` counts the calls of `try_complete`. A Timing
-    refers to nothing, so an observer may keep it.
-    """
-
-    __slots__ = ("ended", "offered", "tries")
-
-    # The engine sets them. An __init__ would double the cost of the interpreted core.
-    offered: float
-    # When the hooks had run.
-    ended: float
-    # The try at the offer included.
-    tries: int
-
-    def __repr__(self) -> str:
-        return f"<Timing offered={self.offered} ended={self.ended} tries={self.tries}>"
-
-
-@final
-class Failure:
-    """The outcome of a FAILED operation, or of one that expired with TimeoutError; whether it was seen."""
-
-    __slots__ = ("exception", "seen", "traceback")
-
-    def __init__(self, exception: BaseException) -> None:
-        self.exception = exception
-        # Every waiter raises the exception with this traceback. Otherwise each would add its own frames.
-        self.traceback: TracebackType | None = exception.__traceback__
-        self.seen = False
-
-
-@final
-class Given:
-    """What the call that ends an operation brings along: the value of `complete`, or who withdraws it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-
-class Waiter(Protocol):
-    """Is woken by the end of an operation: an asyncio.Future, or an object with these two methods."""
-
-    def done(self) -> bool:
-        """Whether it no longer needs to be woken."""
-
-    def set_result(self, result: None, /) -> None:
-        """The operation has its outcome. Its engine is still at work, so this only takes a note."""
+    pass
 
 
 class Owner:
@@ -346,12 +280,8 @@ class Operation(TimerTask):
         return f"<{type(self).__name__} {self._state.value} timeout={timeout} keys={list(self.keys)}>"
 
 
-NO_OUTCOME: Final = object()
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
-BY_KEY: Final = Given("by cancel_for_key()")
-BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
-
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
 
 # The names that no subclass and no instance may use for anything else.
@@ -452,60 +382,6 @@ def settle_given(operation: Operation, given: Given) -> BaseException | None:
         # Otherwise an exception came before `on_complete` ran, or it has raised.
         if operation._outcome is not given and operation._state is COMPLETED:
             operation._outcome = given.value
-
-
-def settled(operation: Operation) -> bool:
-    """Whether the operation has ended, and all its hooks have run. Tasks that await it wait for that."""
-    if operation._owner is not None:
-        return False
-    outcome = operation._outcome
-    return (outcome is not NO_OUTCOME and not isinstance(outcome, Given)) or operation._state is CANCELLED
-
-
-def wait_for(operation: Operation) -> asyncio.Future[None]:
-    """A future of the running loop, which is done when `operation`, which is not settled yet, has ended.
-
-    Raises RuntimeError where nobody would ever wake that loop.
-    """
-    loop = asyncio.get_running_loop()
-    owner = operation._owner
-    if owner is None:
-        if operation._state is NEW:
-            raise RuntimeError(
-                f"{safe_repr(operation)} would never end: offer it before you await it, as in "
-                "`await purgatory.try_complete_else_watch(operation, keys)`"
-            )
-    # A ManualClock of the tests is no event loop. Any task may await the operations of its purgatories.
-    elif owner.loop is not loop and isinstance(owner.loop, asyncio.AbstractEventLoop):
-        raise RuntimeError(
-            f"{safe_repr(operation)} belongs to the purgatory of another event loop: "
-            "await it there, or use a purgatory for each loop"
-        )
-    waiter = loop.create_future()
-    wake_when_done(operation, waiter)
-    return waiter
-
-
-def wake_when_done(operation: Operation, waiter: Waiter) -> None:
-    """Have `waiter` woken when `operation`, which is not settled yet, ends."""
-    waiters = operation._waiters
-    if waiters is None:
-        operation._waiters = waiter
-    elif type(waiters) is dict:
-        waiters[waiter] = None
-    else:
-        operation._waiters = {waiters: None, waiter: None}
-
-
-def abandon(operation: Operation, waiter: Waiter) -> None:
-    """A task no longer awaits `operation`. When no other task awaits it, withdraw it."""
-    waiters = operation._waiters
-    if type(waiters) is dict:
-        del waiters[waiter]
-        if waiters:
-            return
-    operation._waiters = None
-    end(operation, CANCELLED, BY_WAITER)
 
 
 def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:

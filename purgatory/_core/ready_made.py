@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import final
 
-from purgatory._core.operation import NEW, Operation
+from purgatory._core.operation import Operation
+from purgatory._core.outcome import NEW
 from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
 

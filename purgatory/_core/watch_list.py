@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, cast, final
 
-from purgatory._core.operation import PENDING, Operation
+from purgatory._core.operation import Operation
+from purgatory._core.outcome import PENDING
 
 # Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
 # short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from starlette.exceptions import HTTPException
 
-from purgatory._core.operation import OperationState
+from purgatory._core.outcome import OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (

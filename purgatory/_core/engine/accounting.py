@@ -6,16 +6,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, assert_never, cast, final
 
 from purgatory._core.engine.failures import FailureReporter
-from purgatory._core.operation import (
-    CANCELLED,
-    COMPLETED,
-    EXPIRED,
-    FAILED,
-    NEW,
-    PENDING,
-    Operation,
-    OperationState,
-)
+from purgatory._core.operation import Operation
+from purgatory._core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, NEW, PENDING, OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer
 

@@ -9,7 +9,8 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import Final, final
 
-from purgatory._core.operation import NEW, NO_LIMIT, PENDING, Operation, Owner
+from purgatory._core.operation import NO_LIMIT, Operation, Owner
+from purgatory._core.outcome import NEW, PENDING
 from purgatory._core.safe_repr import safe_repr
 
 # What the engines of one loop are doing. A call that goes up a level goes back to the one it found.

@@ -19,26 +19,20 @@ from purgatory._core.engine.action_queue import (
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.mistakes import Debugger, failed_by, has_no_condition
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import (
+from purgatory._core.operation import NO_LIMIT, Operation, Owner, end, settle, settle_given, wake
+from purgatory._core.outcome import (
     BY_KEY,
     CANCELLED,
     COMPLETED,
     EXPIRED,
     FAILED,
     NEW,
-    NO_LIMIT,
     NO_OUTCOME,
     PENDING,
     Failure,
     Given,
-    Operation,
     OperationState,
-    Owner,
     Timing,
-    end,
-    settle,
-    settle_given,
-    wake,
 )
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer

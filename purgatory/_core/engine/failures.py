@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast, final
 
-from purgatory._core.operation import Failure, Operation
+from purgatory._core.operation import Operation
+from purgatory._core.outcome import Failure
 from purgatory._core.safe_repr import safe_repr
 
 _logger: Final = logging.getLogger("purgatory")

@@ -9,17 +9,8 @@ import time
 from typing import Any, Final, final
 
 from purgatory._core.engine.failures import FailureReporter
-from purgatory._core.operation import (
-    EXPIRED,
-    FAILED,
-    PROTECTED_NAMES,
-    Failure,
-    Given,
-    Operation,
-    end,
-    settle,
-    settle_given,
-)
+from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle, settle_given
+from purgatory._core.outcome import EXPIRED, FAILED, Failure, Given
 from purgatory._core.safe_repr import safe_repr
 
 # The `slow_callback_duration` of asyncio's loops, for a clock that has none.

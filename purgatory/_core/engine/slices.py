@@ -8,7 +8,8 @@ from typing import cast, final
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
 from purgatory._core.engine.signals import Signals
-from purgatory._core.operation import CANCELLED, NO_LIMIT, Failure, Given, Operation, OperationState, end
+from purgatory._core.operation import NO_LIMIT, Operation, end
+from purgatory._core.outcome import CANCELLED, Failure, Given, OperationState
 from purgatory._core.watch_list import Chunk, operations_at
 
 

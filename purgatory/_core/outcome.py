@@ -1,0 +1,83 @@
+"""Layer 2: the state, the timing and the outcome of one operation."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class OperationState(enum.Enum):
+    """The state of an operation. It leaves NEW or PENDING once, for one of the final states."""
+
+    NEW = "new"
+    PENDING = "pending"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    # Members are singletons. Hashing by identity is six times as fast as the enum's own hash of the name.
+    __hash__ = object.__hash__
+
+
+# A member is slow to look up on the enum, so these are globals.
+NEW: Final = OperationState.NEW
+PENDING: Final = OperationState.PENDING
+COMPLETED: Final = OperationState.COMPLETED
+EXPIRED: Final = OperationState.EXPIRED
+CANCELLED: Final = OperationState.CANCELLED
+FAILED: Final = OperationState.FAILED
+
+
+@final
+class Timing:
+    """The timing of one operation in a purgatory that has observers.
+
+    `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
+    that clock is more exact than ``loop.time()``.) `tries` counts the calls of `try_complete`. A Timing
+    refers to nothing, so an observer may keep it.
+    """
+
+    __slots__ = ("ended", "offered", "tries")
+
+    # The engine sets them. An __init__ would double the cost of the interpreted core.
+    offered: float
+    # When the hooks had run.
+    ended: float
+    # The try at the offer included.
+    tries: int
+
+    def __repr__(self) -> str:
+        return f"<Timing offered={self.offered} ended={self.ended} tries={self.tries}>"
+
+
+@final
+class Failure:
+    """The outcome of a FAILED operation, or of one that expired with TimeoutError; whether it was seen."""
+
+    __slots__ = ("exception", "seen", "traceback")
+
+    def __init__(self, exception: BaseException) -> None:
+        self.exception = exception
+        # Every waiter raises the exception with this traceback. Otherwise each would add its own frames.
+        self.traceback: TracebackType | None = exception.__traceback__
+        self.seen = False
+
+
+@final
+class Given:
+    """What the call that ends an operation brings along: the value of `complete`, or who withdraws it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+# The outcome before the end.
+NO_OUTCOME: Final = object()
+BY_KEY: Final = Given("by cancel_for_key()")
+BY_WAITER: Final = Given("because the last task that awaited it was cancelled")
