@@ -238,9 +238,11 @@ class WheelMachine(RuleBasedStateMachine):
             self.unreached = None
         else:
             # It stopped because of the limit, and not one move earlier. (One move may span several levels.)
+            # A postponed task may have moved through all levels, and back into the slot where it was.
             down = [
                 self.wheel.levels + 1 if task in self.postponed else before[task][0] - after[task][0]
-                for task in moved
+                for task in after
+                if task in self.postponed or task in moved
             ]
             out = [
                 self.wheel.levels + 1 if task in self.postponed else before[task][0] + 1 for task in returned
