@@ -58,7 +58,7 @@ def test_the_tests_of_the_core_touch_no_memory_that_is_not_theirs(tmp_path: Path
         LD_PRELOAD=str(sanitizer()),
         # The interpreter itself keeps memory until the end.
         ASAN_OPTIONS="detect_leaks=0",
-        # The interpreter's own allocator hides from the sanitizer where an object ends. The sanitizer does not
-        # see what the interpreter itself writes beside an object. The debug hooks find that on freeing it.
+        # The interpreter's own allocator hides from the sanitizer where an object ends. The sanitizer
+        # does not see what the interpreter itself writes beside an object. The debug hooks find that later.
         PYTHONMALLOC="malloc_debug",
     )
