@@ -38,7 +38,8 @@ def run_tests(
         "PURGATORY_REQUIRE_COMPILED": "1",
         "HYPOTHESIS_PROFILE": "fast",
     }
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "600"]
+    # What a process says at its abnormal end is lost where pytest captures the file of standard error.
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout", "600"]
     done = subprocess.run(
         [*command, "-m", "not slow and not long", *tests],
         cwd=ROOT,
