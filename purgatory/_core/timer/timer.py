@@ -163,13 +163,13 @@ class Timer:
         deadline = now + delay
         ticks = (deadline - self._origin) / self._tick
         if ticks > HORIZON:
-            self._wheel.remove(task)
+            self._wheel.free(task)
             task._deadline = deadline
             return True
         if not delay > 0:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
-            self._wheel.remove(task)
+            self._wheel.free(task)
             return False
         # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds.) The
         # division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.

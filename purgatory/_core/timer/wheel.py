@@ -182,9 +182,13 @@ class TimingWheel:
             # Make the bucket first, because that can fail for lack of memory.
             self._latest_bucket = self._bucket_for(expiration)
             self._latest_expiration = expiration
-        if bucket is not None and not self.remove(task):
-            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+        self.free(task)
         return self.add(task, expiration)
+
+    def free(self, task: TimerTask) -> None:
+        """Remove `task` if it is in a wheel. Raises RuntimeError when that is another one."""
+        if task._bucket is not None and not self.remove(task):
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
 
     def locate(self, task: TimerTask) -> tuple[int, int]:
         """The (level, slot) of `task`. Raises ValueError when it is not in this wheel."""
