@@ -345,9 +345,10 @@ class Engine(Owner):
                     if operation._state is COMPLETED:
                         completed += 1
                     if completed != limit:
-                        # The operations behind it are still to be checked.
+                        # The operations behind it are still to be checked. (`ask` would hash the key. What
+                        # that may raise would take the place of this exception.)
                         left = NO_LIMIT if limit < 0 else limit - completed
-                        self.actions.ask(self, chunk.key, left)
+                        self.actions.add(self, chunk.key, left)
                     raise
                 if done:
                     completed += 1
