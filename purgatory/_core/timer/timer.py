@@ -304,9 +304,8 @@ class Timer:
     def _arm_next(self) -> None:
         self._disarm()
         self._armed = NEVER
-        start = self._wheel.next_expiration()
-        if start is not None:
-            self._arm(start)
+        if self._wheel._tasks:
+            self._arm(self._wheel.next_start())
 
     def _disarm(self) -> None:
         handle = self._handle
@@ -340,7 +339,7 @@ class Timer:
         # The loop's time, because the clock of the deadlines may be ahead of it.
         tick = self._tick_at(self._running_loop().time())
         if tick > self._wheel.now:
-            self._wheel.advance(tick, 0)
+            self._wheel.reach(tick)
         self._fresh_until = self._start_of(tick + 1)
 
 
