@@ -293,6 +293,29 @@ def test_a_bad_key_that_a_hook_checks_raises_or_is_reported_and_the_other_checks
     assert [type(error) for error in caught.value.exceptions] == [BadKey]
 
 
+@pytest.mark.parametrize("limit", [None, 2])
+async def test_an_interrupt_in_the_check_of_a_key_that_has_gone_bad_gets_through(
+    reported: list[dict[str, Any]], limit: int | None
+) -> None:
+    async with Purgatory() as purgatory:
+        watched = Key("key", 7)
+        gates = [purgatory.try_complete_else_watch(Gate(), [watched]) for _ in range(3)]
+
+        def spoil_and_stop() -> None:
+            watched.hashing = raising(BadKey("hash"))
+            raise Stop
+
+        gates[0].trying = spoil_and_stop
+        with pytest.raises(Stop):
+            purgatory.check_and_complete(Key("key", 7), limit=limit)
+        await a_few_turns()
+        # Nobody can look the key up: the end of the first and the rest of the check are reported.
+        assert [type(context["exception"]) for context in reported] == [BadKey, BadKey]
+        watched.hashing = None
+    assert [gate.done for gate in gates] == [True, True, True]
+    assert nothing_is_left(purgatory)
+
+
 async def test_signalled_keys_of_one_hash_that_cannot_be_compared_keep_no_other_key_from_its_check(
     reported: list[dict[str, Any]],
 ) -> None:

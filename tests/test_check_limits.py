@@ -79,6 +79,16 @@ def test_a_limit_below_one_is_refused(held: Purgatory, limit: int) -> None:
     assert tried(gates) == 0
 
 
+@pytest.mark.parametrize("limit", [None, 1])
+def test_an_unhashable_key_is_refused_at_once_inside_a_hook(held: Purgatory, limit: int | None) -> None:
+    def check() -> None:
+        with pytest.raises(TypeError, match="unhashable"):
+            held.check_and_complete([], limit=limit)  # type: ignore[arg-type]
+
+    gate = held.try_complete_else_watch(Gate(trying=check), ["a"])
+    assert gate.state is OperationState.PENDING
+
+
 def test_equal_checks_with_a_limit_inside_hooks_are_not_merged(held: Purgatory) -> None:
     gates = parked(held, 5)
 

@@ -35,6 +35,7 @@ from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.conftest import LoopFactory
 from tests.executed import executed
+from tests.faults import testcapi
 from tests.keys import Key
 from tests.operations import Gate, Stop, a_few_turns, raising
 from tests.purgatories import nothing_is_left
@@ -139,6 +140,44 @@ asyncio.run(main())
 
 def test_throwing_what_is_no_exception_into_a_waiting_coroutine_raises_a_type_error_and_withdraws() -> None:
     assert run_program(THROWING) == "CANCELLED 0"
+
+
+# Compiled, a number beyond 256 may be an object. Without memory for that object the process would end.
+SHORT_OF_MEMORY = """
+import _testcapi
+from purgatory import DelayedOperation
+from purgatory.testing import ManualClock
+
+class Waiting(DelayedOperation):
+    def try_complete(self):
+        return False
+
+for at in range(1, 16):
+    clock = ManualClock()
+    purgatory = clock.purgatory(max_pending=10_000)
+    # The loop's timer is armed for this one.
+    purgatory.try_complete_else_watch(Waiting(0.5), ["early"])
+    for _ in range(300):
+        purgatory.try_complete_else_watch(Waiting(None), ["shared"])
+    operation = Waiting(60)
+    keys = ["a", "b"]
+    raised = False
+    _testcapi.set_nomemory(at, at + 1)
+    try:
+        purgatory.try_complete_else_watch(operation, keys)
+    except MemoryError:
+        raised = True
+    finally:
+        _testcapi.remove_mem_hooks()
+    assert raised == (operation.state.name == "NEW"), operation
+    assert purgatory.statistics().pending == 301 + (not raised)
+print("survived")
+"""
+
+
+@pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
+def test_parking_without_memory_ends_no_process() -> None:
+    assert run_program(SHORT_OF_MEMORY) == "survived"
 
 
 # Chains that need no stack
@@ -330,7 +369,7 @@ def refused_whole(purgatory: Purgatory, gate: Gate) -> bool:
     return nothing_is_left(purgatory) and "pending=0" in repr(purgatory)
 
 
-@pytest.mark.parametrize("timeout", [5, None])
+@pytest.mark.parametrize("timeout", [5, None, 1e300])
 def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_it_is_kept(
     timeout: float | None,
 ) -> None:
@@ -349,10 +388,10 @@ def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_i
     purgatory.try_complete_else_watch(gate, ["a", "b"])
     assert gate.state is PENDING
     clock.advance(5)
-    assert gate.state is (PENDING if timeout is None else EXPIRED)
+    assert gate.state is (EXPIRED if timeout == 5 else PENDING)
 
 
-@pytest.mark.parametrize("timeout", [5, None])
+@pytest.mark.parametrize("timeout", [5, None, 1e300])
 def test_an_operation_that_is_in_the_users_own_wheel_is_refused_and_nothing_of_it_is_kept(
     timeout: float | None,
 ) -> None:

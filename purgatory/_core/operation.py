@@ -391,7 +391,7 @@ def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseExcepti
     """
     waiters = operation._waiters
     failed: list[tuple[object, BaseException]] | None = None
-    for waiter in list(waiters) if type(waiters) is dict else (waiters,):
+    for waiter in list(waiters) if type(waiters) is dict else [waiters]:
         # A waiter that has not noted its wake-up gets a second call.
         called_again = False
         while True:

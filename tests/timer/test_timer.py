@@ -975,12 +975,13 @@ def test_adding_a_scheduled_task_again_is_refused_and_does_not_change_it(delay: 
 
 
 @pytest.mark.parametrize("method", ["add", "reschedule"])
-def test_a_task_of_another_timer_is_refused_and_stays_there(method: str) -> None:
+@pytest.mark.parametrize("delay", [5.0, 0.0, -1.0, math.inf, 1e300])
+def test_a_task_of_another_timer_is_refused_and_stays_there(delay: float, method: str) -> None:
     clock = Clock()
     here, there = started(clock), started(clock)
     (task,) = scheduled(there, clock, 1.0)
     with pytest.raises(RuntimeError, match="is in a timing wheel already"):
-        getattr(here, method)(task, 5.0)
+        getattr(here, method)(task, delay)
     assert here.remove(task) is False
     assert task.deadline == 1.0
     assert (len(here), len(there)) == (0, 1)

@@ -77,8 +77,9 @@ class ActionQueue:
     def ask(self, owner: Owner, key: Hashable, limit: int) -> None:
         """Have `owner` check `key` as soon as the outermost call gets to it."""
         if limit != NO_LIMIT:
-            self._checks.append(Check(owner, key, limit))
-            self.waiting = True
+            # The look-up below raises for an unhashable key, and this does the same.
+            hash(key)
+            self.add(owner, key, limit)
             return
         asked = self._asked.get((owner, key))
         if asked is None or asked.started:
@@ -94,8 +95,12 @@ class ActionQueue:
                 self.ask(owner, key, NO_LIMIT)
             except Exception:
                 # The check is going to raise the same, which is then reported.
-                self._checks.append(Check(owner, key, NO_LIMIT))
-                self.waiting = True
+                self.add(owner, key, NO_LIMIT)
+
+    def add(self, owner: Owner, key: Hashable, limit: int) -> None:
+        """Do what `ask` does, but call no method of the key, and merge the check with no other."""
+        self._checks.append(Check(owner, key, limit))
+        self.waiting = True
 
     def defer(self, operation: Operation) -> None:
         """Look at `operation` when no hook is running and nothing is being written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.engine.accounting import Accounting
 from purgatory._core.engine.action_queue import (
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from purgatory.observer import Observer
 
 Op = TypeVar("Op", bound=Operation)
+
+# More operations than fit into any memory. Compiled, a number up to this is no object.
+NO_MAXIMUM: Final = 1 << 61
 
 
 @final
@@ -88,7 +91,8 @@ class Engine(Owner):
         self.timer = timer
         self.watchers = Watchers()
         self.slice_seconds = slice_seconds
-        self._max_pending = max_pending
+        # Compiled, a None among the numbers would make each of them an object.
+        self._max_pending = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
         self._reporter = FailureReporter(name)
         self.accounting = Accounting(name, timer, self._reporter, observers)
         # None means: as the loop does.
@@ -208,12 +212,12 @@ class Engine(Owner):
         if timeout <= 0 or not self.open:
             end(operation, EXPIRED)
             return
-        if self._max_pending is not None and accounting.pending >= self._max_pending:
+        # A number is an object, too. So these are made before anything changes.
+        number, pending = accounting.parked + 1, accounting.pending + 1
+        if pending > self._max_pending:
             raise PurgatoryFull(f"purgatory {self.name!r} holds {accounting.pending} operations already")
         actions = self.actions
         level = actions.level
-        # A number is an object, too. So these are made before anything changes.
-        number, pending = accounting.parked + 1, accounting.pending + 1
         actions.level = WRITING
         try:
             if timeout == inf:
@@ -339,9 +343,10 @@ class Engine(Owner):
                     if operation._state is COMPLETED:
                         completed += 1
                     if completed != limit:
-                        # The operations behind it are still to be checked.
+                        # The operations behind it are still to be checked. (`ask` would hash the key. What
+                        # that may raise would take the place of this exception.)
                         left = NO_LIMIT if limit < 0 else limit - completed
-                        self.actions.ask(self, chunk.key, left)
+                        self.actions.add(self, chunk.key, left)
                     raise
                 if done:
                     completed += 1

@@ -163,13 +163,13 @@ class Timer:
         deadline = now + delay
         ticks = (deadline - self._origin) / self._tick
         if ticks > HORIZON:
-            self._wheel.remove(task)
+            self._wheel.free(task)
             task._deadline = deadline
             return True
         if not delay > 0:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
-            self._wheel.remove(task)
+            self._wheel.free(task)
             return False
         # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds.) The
         # division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.
@@ -304,9 +304,8 @@ class Timer:
     def _arm_next(self) -> None:
         self._disarm()
         self._armed = NEVER
-        start = self._wheel.next_expiration()
-        if start is not None:
-            self._arm(start)
+        if self._wheel._tasks:
+            self._arm(self._wheel.next_start())
 
     def _disarm(self) -> None:
         handle = self._handle
@@ -340,7 +339,7 @@ class Timer:
         # The loop's time, because the clock of the deadlines may be ahead of it.
         tick = self._tick_at(self._running_loop().time())
         if tick > self._wheel.now:
-            self._wheel.advance(tick, 0)
+            self._wheel.reach(tick)
         self._fresh_until = self._start_of(tick + 1)
 
 

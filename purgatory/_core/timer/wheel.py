@@ -182,9 +182,13 @@ class TimingWheel:
             # Make the bucket first, because that can fail for lack of memory.
             self._latest_bucket = self._bucket_for(expiration)
             self._latest_expiration = expiration
-        if bucket is not None and not self.remove(task):
-            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+        self.free(task)
         return self.add(task, expiration)
+
+    def free(self, task: TimerTask) -> None:
+        """Remove `task` if it is in a wheel. Raises RuntimeError when that is another one."""
+        if task._bucket is not None and not self.remove(task):
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
 
     def locate(self, task: TimerTask) -> tuple[int, int]:
         """The (level, slot) of `task`. Raises ValueError when it is not in this wheel."""
@@ -215,8 +219,10 @@ class TimingWheel:
         A task that was given a later expiration occupies its old slot until that starts.
         It is `now` or earlier only after an `advance` that its limit stopped.
         """
-        if not self._tasks:
-            return None
+        return self.next_start() if self._tasks else None
+
+    def next_start(self) -> int:
+        """Do what `next_expiration` does, but return 0 when empty. Compiled, this makes no object."""
         soonest = 0
         found = False
         for level in self._levels:
@@ -270,10 +276,10 @@ class TimingWheel:
 
     def reach(self, now: int) -> bool:
         """Go to the first occupied slot that starts by tick `now`. False, and go to `now`, when none does."""
-        start = self.next_expiration()
-        found = start is not None and start <= now
+        start = self.next_start()
+        found = self._tasks > 0 and start <= now
         # A task that ran may itself have advanced the wheel, so `now` may be in the past.
-        self._now = start if start is not None and found else max(now, self._now)
+        self._now = start if found else max(now, self._now)
         self._latest_bucket = None
         return found
 
@@ -332,10 +338,13 @@ class TimingWheel:
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
-        if not isinstance(expiration, int):
-            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}")
         now = self._now
-        ahead = expiration - now
+        try:
+            # No float has this operator. Compiled, `isinstance` would make an object of the number, and
+            # without memory for it the process would end.
+            ahead = (expiration | 0) - now
+        except TypeError:
+            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}") from None
         level = self._levels[0]
         while ahead >= level.span:
             level = level.above or self._grow()
