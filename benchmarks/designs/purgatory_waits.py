@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, TaskAlternative, WaitAlternative
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
 from purgatory.observer import Observer
 
 
@@ -83,10 +83,12 @@ class PurgatoryTask(TaskAlternative, PurgatoryCallback):
     most = None
 
     async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
-        operation = Wait(next(timeouts), request, self.tally)
-        self.purgatory.try_complete_else_watch(operation, target)
+        operation = self.purgatory.try_complete_else_watch(Wait(next(timeouts), request, self.tally), target)
         self.tally.parked += 1
-        await operation
+        try:
+            await operation
+        except OperationWithdrawn:
+            return
         if operation.expired:
             self.tally.expire(request)
         else:
