@@ -104,11 +104,12 @@ class LiveGroup:
         def settled() -> Snapshot | None:
             failures = [member for member in members if member.failure]
             assert not failures, failures
+            # Every member gets a partition; one without has not got its assignment yet. The members are asked
+            # before the group, because a member with an assignment has its final id there.
+            held = [member.partitions for member in members]
             seen = self.snapshot()
             if seen is None or seen.state is not GroupState.STABLE or seen.member_ids.keys() != names:
                 return None
-            # Every member gets a partition; one without has not got its assignment yet.
-            held = [member.partitions for member in members]
             every = sorted(chain.from_iterable(held))
             return seen if all(held) and every == list(range(PARTITIONS)) else None
 
