@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # has no types
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from purgatory import Purgatory
 from tests.operations import Gate, raising
@@ -231,14 +231,20 @@ def test_the_page_of_each_purgatory_can_be_reached_by_keyboard(
 
 def test_the_page_pauses_and_continues_by_keyboard(open_page: Callable[..., Page], host: Host) -> None:
     page = open_page()
+    held: list[Route] = []
+    page.route("**/data*", lambda route: held.append(route))
+    with page.expect_request("**/data*"):
+        host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["paused"]))
     page.locator("#pause").focus()
     page.keyboard.press("Space")
     expect(page.locator("#state")).to_have_text("Paused")
     expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
     before = figures(page)
-    # The response to the poll that was pending arrives, and is not shown.
+    # The response to the poll that was under way arrives, and is not shown.
+    host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["paused"]))
     with page.expect_response("**/data*") as response:
-        host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["paused"]))
+        held[0].continue_()
+    page.unroute_all()
     assert response.value.json()["statistics"]["pending"] == before["pending"] + 1
     page.evaluate("new Promise((resolve) => setTimeout(resolve))")
     assert figures(page) == before
