@@ -245,11 +245,12 @@ def test_the_page_pauses_and_continues_by_keyboard(open_page: Callable[..., Page
     with page.expect_response("**/data*") as response:
         held[0].continue_()
     page.unroute_all()
-    assert response.value.json()["statistics"]["pending"] == before["pending"] + 1
+    pending = host.on_loop(host.first.statistics).pending
+    assert response.value.json()["statistics"]["pending"] == pending > before["pending"]
     page.evaluate("new Promise((resolve) => setTimeout(resolve))")
     assert figures(page) == before
     page.keyboard.press("Space")
-    expect(page.locator("#pending")).to_have_text(f"{before['pending'] + 1:,}")
+    expect(page.locator("#pending")).to_have_text(f"{pending:,}")
     expect(page.locator("#state")).to_have_text("Live")
     host.on_loop(lambda: host.first.cancel_for_key("paused"))
 
