@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from purgatory import COMPILED, Purgatory
 from purgatory import __file__ as package
+from purgatory.testing import ManualClock
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -67,6 +68,17 @@ async def purgatory() -> AsyncIterator[Purgatory]:
     """An open purgatory. pytest-asyncio opens and closes it in two different tasks."""
     async with Purgatory() as opened:
         yield opened
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def held(clock: ManualClock) -> Purgatory:
+    """A purgatory on a clock that the test moves."""
+    return clock.purgatory()
 
 
 @pytest_asyncio.fixture

@@ -13,11 +13,6 @@ from tests.operations import Gate, Stop, raising
 COMPLETED, FAILED = OperationState.COMPLETED, OperationState.FAILED
 
 
-@pytest.fixture
-def held() -> Purgatory:
-    return ManualClock().purgatory()
-
-
 def parked(
     held: Purgatory, count: int, key: str = "a", completing: Callable[[], object] | None = None
 ) -> list[Gate]:

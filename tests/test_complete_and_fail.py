@@ -15,16 +15,6 @@ from tests.operations import Gate, Stop, a_few_turns, raising
 COMPLETED, FAILED = OperationState.COMPLETED, OperationState.FAILED
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
-    return clock.purgatory()
-
-
 def parked(held: Purgatory, *keys: str, **hooks: Any) -> Gate:
     return held.try_complete_else_watch(Gate(60, **hooks), keys or ["a"])
 

@@ -18,16 +18,6 @@ class Late(TimeoutError):
     """A user's own kind of TimeoutError."""
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
-    return clock.purgatory()
-
-
 @pytest.mark.parametrize("error", [TimeoutError("too late"), Late("too late")])
 def test_the_operation_has_expired_with_the_error_and_nothing_is_reported(
     clock: ManualClock, held: Purgatory, error: TimeoutError

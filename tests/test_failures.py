@@ -38,16 +38,6 @@ class QuietStop(Stop):
         return False
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
-    return clock.purgatory()
-
-
 def told(clock: ManualClock, seconds: float = 0) -> list[Exception]:
     """Advance the clock, and return the exceptions that a loop's exception handler would have got."""
     try:

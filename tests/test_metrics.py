@@ -24,11 +24,6 @@ from tests.scrape import LossyJournal, Scrape
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def collector() -> PurgatoryCollector:
     return PurgatoryCollector()
 

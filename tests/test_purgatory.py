@@ -24,18 +24,6 @@ from purgatory import (
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
-    """A purgatory on a clock that the test moves."""
-    return clock.purgatory()
-
-
 # Offering
 
 

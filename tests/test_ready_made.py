@@ -15,16 +15,6 @@ from purgatory.testing import ManualClock
 PENDING, COMPLETED, EXPIRED = OperationState.PENDING, OperationState.COMPLETED, OperationState.EXPIRED
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def held(clock: ManualClock) -> Purgatory:
-    return clock.purgatory()
-
-
 # DelayedValue
 
 

@@ -18,11 +18,6 @@ from tests.operations import Gate
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def purgatory(clock: ManualClock) -> Purgatory:
     return clock.purgatory(observers=[Recorder()])
 

@@ -17,11 +17,6 @@ from tests.operations import Gate, raising
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def recorder() -> Recorder:
     return Recorder()
 

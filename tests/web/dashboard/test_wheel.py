@@ -13,11 +13,6 @@ from purgatory.web.dashboard.wheel import FIRST_COUNT, SECOND_COUNT, picture_whe
 from tests.operations import Gate
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 def filled(clock: ManualClock, timeouts: list[float], wheel_size: int = 32) -> Purgatory:
     purgatory = clock.purgatory(wheel_size=wheel_size)
     for timeout in timeouts:

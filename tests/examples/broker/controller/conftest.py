@@ -8,11 +8,6 @@ from purgatory.testing import ManualClock
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def controller(clock: ManualClock) -> Controller:
     """A controller whose broker sessions last 9 seconds."""
     sessions, images = clock.purgatory("broker session"), clock.purgatory("image")
