@@ -1,0 +1,16 @@
+"""Durable delayed messages: any delay, through crashes, in a directory."""
+
+from purgatory.delayed.dead_letters import DeadLetter
+from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
+from purgatory.delayed.message import Receipt
+from purgatory.delayed.messages import DelayedMessages, DelayedStatistics
+
+__all__ = [
+    "DeadLetter",
+    "DelayedMessages",
+    "DelayedStatistics",
+    "IdTaken",
+    "Receipt",
+    "StoreFailed",
+    "StoreLocked",
+]

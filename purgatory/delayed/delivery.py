@@ -1,0 +1,121 @@
+"""Delivers the messages that are due, and tries again what fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from purgatory.delayed.dead_letters import DeadLetters
+from purgatory.delayed.loader import Loader
+from purgatory.delayed.message import Message
+from purgatory.delayed.waiting_message import WaitingMessage
+
+Deliver = Callable[[str, bytes, float], Awaitable[object]]
+
+# Seconds that an attempt waits for the one before it, at most.
+_LONGEST: Final = 60.0
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class Delivery:
+    """A number of tasks that call `deliver` for one message each.
+
+    A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
+    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt.
+    """
+
+    def __init__(
+        self,
+        deliver: Deliver,
+        workers: int,
+        attempts: int,
+        backoff: float,
+        dead_letters: DeadLetters,
+        ended: Callable[[Message], None],
+    ) -> None:
+        self._deliver = deliver
+        self._workers = workers
+        self._attempts = attempts
+        self._backoff = backoff
+        self._dead_letters = dead_letters
+        self._ended = ended
+        self._send, self._receive = anyio.create_memory_object_stream[WaitingMessage](inf)
+        self._closing = False
+        # One message is set aside at a time.
+        self._setting_aside = anyio.Lock()
+        self.delivered = 0
+        self.failures = 0
+        self.dead = 0
+
+    def due(self, operation: WaitingMessage) -> None:
+        """Deliver a message as soon as a worker is free."""
+        self._send.send_nowait(operation)
+
+    async def run(self, loader: Loader) -> None:
+        """Deliver until `close`, and then what is being delivered."""
+        async with anyio.create_task_group() as workers, self._receive:
+            for _ in range(self._workers):
+                workers.start_soon(self._work, self._receive.clone(), loader)
+
+    def close(self) -> None:
+        """Take no more messages. Those that wait for a worker stay on the disk."""
+        self._closing = True
+        self._send.close()
+
+    async def _work(self, messages: MemoryObjectReceiveStream[WaitingMessage], loader: Loader) -> None:
+        async with messages:
+            async for operation in messages:
+                if not self._closing:
+                    await self._attempt(operation, loader)
+
+    async def _attempt(self, operation: WaitingMessage, loader: Loader) -> None:
+        message = operation.message
+        try:
+            await self._deliver(message.id, message.payload, message.due / 1000)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            # Something that `deliver` has awaited was cancelled.
+            await self._failed(operation, error, loader)
+        except Exception as error:
+            await self._failed(operation, error, loader)
+        else:
+            self.delivered += 1
+            self._end(message, loader)
+
+    async def _failed(self, operation: WaitingMessage, error: BaseException, loader: Loader) -> None:
+        message = operation.message
+        self.failures += 1
+        seconds = min(self._backoff * 2.0**operation.failures, _LONGEST)
+        if operation.failures + 1 >= self._attempts:
+            try:
+                async with self._setting_aside:
+                    await anyio.to_thread.run_sync(self._dead_letters.add, message, repr(error))
+            except OSError as full:
+                logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
+                seconds = _LONGEST
+            else:
+                logger.error("message %r was set aside, after %d failures", message.id, self._attempts)
+                self.dead += 1
+                self._end(message, loader)
+                return
+        loader.wait_again(operation, seconds)
+
+    def _end(self, message: Message, loader: Loader) -> None:
+        self._ended(message)
+        loader.left(message)
+        loader.ended(message)
+
+
+def _is_cancelled() -> bool:
+    """Whether the running task is cancelled, by itself or by a scope around it."""
+    task = asyncio.current_task()
+    return (task is not None and task.cancelling() > 0) or anyio.current_effective_deadline() == -inf

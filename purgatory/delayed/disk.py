@@ -1,0 +1,136 @@
+"""The file system as the store uses it. The tests put a disk that fails in its place."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from purgatory.delayed.errors import StoreFailed
+
+# On macOS, fsync leaves the data in the drive's cache.
+_FULL_SYNC: Final = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+class File:
+    """An open file that grows at its end. Each method may raise OSError."""
+
+    __slots__ = ("_descriptor", "size")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def append(self, data: bytes) -> None:
+        """Write all of `data` at the end. Where that fails, nothing of it stays in the file.
+
+        It is on the disk after `sync` only.
+        """
+        view = memoryview(data)
+        written = 0
+        try:
+            while written < len(view):
+                written += os.pwrite(self._descriptor, view[written:], self.size + written)
+        except OSError:
+            os.ftruncate(self._descriptor, self.size)
+            raise
+        self.size += written
+
+    def sync(self) -> None:
+        """Return when all that was written is on the disk. Raises StoreFailed instead of OSError.
+
+        After a failed sync the kernel may have dropped what it could not write, and a second sync would not
+        tell (https://lwn.net/Articles/752063/).
+        """
+        try:
+            if _FULL_SYNC is not None:
+                fcntl.fcntl(self._descriptor, _FULL_SYNC)
+            else:
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise StoreFailed(f"the disk failed to sync a file: {error}") from error
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes from `offset`; fewer than `length` at the end of the file."""
+        return os.pread(self._descriptor, length, offset)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class Disk:
+    """What the store asks of a file system. Each method may raise OSError."""
+
+    def lock(self, path: Path) -> int:
+        """Lock a file until the process ends, or until `unlock`. Raises BlockingIOError if it is locked."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def unlock(self, lock: int) -> None:
+        os.close(lock)
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory, and those above it that do not exist. Its name is on the disk after that."""
+        if not path.parent.exists():
+            self.make_directory(path.parent)
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        self.sync_directory(path.parent)
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in a directory; none if there is no such directory."""
+        try:
+            return os.listdir(directory)
+        except FileNotFoundError:
+            return []
+
+    def sync_directory(self, directory: Path) -> None:
+        """Return when the names of the directory's files are on the disk. Raises StoreFailed, as `sync`."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
+        finally:
+            os.close(descriptor)
+
+    def open(self, path: Path) -> File:
+        """Open a file, and make it if it does not exist. Its name is on the disk after `sync_directory`."""
+        return File(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+
+    def open_existing(self, path: Path) -> File | None:
+        """Open a file to read it; None if it does not exist."""
+        try:
+            return File(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except FileNotFoundError:
+            return None
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put `data` in the place of a file's content, wholly or not at all. It is on the disk after that."""
+        new = path.with_name(f"{path.name}.new")
+        self.remove(new)
+        file = self.open(new)
+        try:
+            file.append(data)
+            file.sync()
+        finally:
+            file.close()
+        os.replace(new, path)
+        self.sync_directory(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if it exists."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove a directory, unless it has files or is gone."""
+        with suppress(OSError):
+            os.rmdir(path)

@@ -1,0 +1,177 @@
+"""Which ids are taken, and which messages have ended before their slot is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from struct import Struct
+from threading import Lock
+from typing import Final, NamedTuple
+
+from purgatory.delayed.disk import Disk
+
+# Token, due time in ms, hash of the id, digest of the payload. The latter two are 0 for an ended message.
+_RECORD: Final = Struct("<QqQQ")
+# A bucket is rewritten when it has grown to twice its size, and not below this number of bytes.
+_REWRITE: Final = 1 << 16
+_BUCKETS: Final = 256
+_DAY: Final = 86_400_000
+
+
+class Taken(NamedTuple):
+    """An id that the user chose, of a message that was scheduled."""
+
+    token: int
+    due: int
+    id: int
+    digest: int
+
+
+class Ended(NamedTuple):
+    """A message that was cancelled, or one with a user's id that was delivered."""
+
+    token: int
+    due: int
+
+
+def digest(data: bytes) -> int:
+    """64 bits of a hash; never 0."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
+
+
+def bucket_of(token: int) -> int:
+    """The bucket of a token. A message with an id has a token in the bucket of its id."""
+    return token % _BUCKETS
+
+
+class _Recent:
+    """The records of a segment of the log that is not spread yet: by the hash of the id, and by token."""
+
+    __slots__ = ("ended", "taken")
+
+    def __init__(self) -> None:
+        self.taken: dict[int, list[Taken]] = {}
+        self.ended: set[int] = set()
+
+
+class Ids:
+    """Files ``ids/<bucket>`` of 32-byte records, and in memory the records of segments that are not spread.
+
+    Memory does not grow with what is pending. A search reads one of 256 buckets: 4,000 records for a million
+    pending messages with ids of the user's. Messages without such an id have a record only when they are
+    cancelled. Any thread may search while another one adds.
+    """
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._lock = Lock()
+        # By segment of the log.
+        self._recent: dict[int, _Recent] = {}
+        # The size at which each bucket is rewritten.
+        self._limits: dict[int, int] = {}
+
+    def note(self, segment: int, record: Taken | Ended) -> None:
+        """Remember what was written to the log, until the segment is spread."""
+        with self._lock:
+            recent = self._recent.setdefault(segment, _Recent())
+            if isinstance(record, Taken):
+                recent.taken.setdefault(record.id, []).append(record)
+            else:
+                recent.ended.add(record.token)
+
+    def taken(self, id: str) -> Taken | None:
+        """The message with this id that has not ended, if there is one."""
+        hashed = digest(id.encode())
+        # Memory comes first. A segment that is spread meanwhile is found twice, and not missed.
+        with self._lock:
+            found = [record for recent in self._recent.values() for record in recent.taken.get(hashed, ())]
+        for token, due, _, payload in _find(self._stored(bucket_of(hashed)), 16, hashed):
+            found.append(Taken(token, due, hashed, payload))
+        return next((record for record in found if not self.ended(record.token)), None)
+
+    def ended(self, token: int) -> bool:
+        """Whether the message with this token has an `Ended` record."""
+        with self._lock:
+            if any(token in recent.ended for recent in self._recent.values()):
+                return True
+        return any(id == 0 for _, _, id, _ in _find(self._stored(bucket_of(token)), 0, token))
+
+    def add(self, records: Iterable[Taken | Ended], now: int) -> None:
+        """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError."""
+        buckets: dict[int, list[Taken | Ended]] = {}
+        for record in records:
+            buckets.setdefault(bucket_of(record.token), []).append(record)
+        for bucket, added in buckets.items():
+            self._append(bucket, added, now)
+        if buckets:
+            self._disk.sync_directory(self._directory)
+
+    def spread(self, segment: int) -> None:
+        """Forget the records in memory of a segment whose records are on the disk."""
+        with self._lock:
+            self._recent.pop(segment, None)
+
+    def _append(self, bucket: int, added: list[Taken | Ended], now: int) -> None:
+        path = self._path(bucket)
+        file = self._disk.open(path)
+        try:
+            size = file.size
+            # A crash may have left a part of a record, or bytes that were never synced. The records are in
+            # the log still, and are added again.
+            padding = b"\0" * (-size % _RECORD.size)
+            file.append(padding + b"".join(map(_pack, added)))
+            file.sync()
+            size = file.size
+        finally:
+            file.close()
+        if size >= self._limits.get(bucket, _REWRITE):
+            kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
+            self._disk.replace(path, kept)
+            self._limits[bucket] = max(_REWRITE, 2 * len(kept))
+
+    def _stored(self, bucket: int) -> bytes:
+        """The whole records of a bucket."""
+        file = self._disk.open_existing(self._path(bucket))
+        if file is None:
+            return b""
+        try:
+            return file.read(0, file.size - file.size % _RECORD.size)
+        finally:
+            file.close()
+
+    def _path(self, bucket: int) -> Path:
+        return self._directory / f"{bucket:02x}"
+
+
+def _pack(record: Taken | Ended) -> bytes:
+    if isinstance(record, Taken):
+        return _RECORD.pack(*record)
+    return _RECORD.pack(record.token, record.due, 0, 0)
+
+
+def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, int, int]]:
+    """The records with this value in the field that begins at byte `field`."""
+    wanted = value.to_bytes(8, "little")
+    at = records.find(wanted)
+    while at >= 0:
+        if at % _RECORD.size == field:
+            yield _RECORD.unpack_from(records, at - field)
+        at = records.find(wanted, at + 1)
+
+
+def _compacted(stored: bytes, now: int) -> Iterator[Taken | Ended]:
+    """The records that still matter, each once.
+
+    An id is free again when its message has ended. What was due a day ago has ended: its slot has been
+    read, and retries do not take that long.
+    """
+    records = dict.fromkeys(_RECORD.iter_unpack(stored))
+    ended = {token for token, _, id, _ in records if not id}
+    for token, due, id, payload in records:
+        if due >= now - _DAY:
+            if not id:
+                yield Ended(token, due)
+            elif token not in ended:
+                yield Taken(token, due, id, payload)

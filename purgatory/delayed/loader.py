@@ -1,0 +1,344 @@
+"""Brings messages from the disk into memory before they are due."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import anyio
+
+from purgatory import Purgatory
+from purgatory.delayed.agenda import Agenda
+from purgatory.delayed.message import Message
+from purgatory.delayed.store import Put, Store, Stored
+from purgatory.delayed.waiting_message import WaitingMessage
+
+# Milliseconds between two turns. A message that is due within one or two turns stays in the log.
+TURN: Final = 10_000
+# Milliseconds before its due time at which a message is read.
+_AHEAD: Final = 1_000
+# Messages that wait in memory, at most: for their due time, and for another attempt.
+_WAITING: Final = 10_000
+_RETRYING: Final = 100_000
+# Bytes of their payloads, after which no more are read.
+_BYTES: Final = 1 << 26
+# Messages of one read.
+_PIECE: Final = 1_000
+# Positions in memory, after which no further slot is indexed.
+_POSITIONS: Final = 2_000_000
+# Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
+_LOOK: Final = 0.5
+_STEP: Final = 0.005
+# Bytes of the log, after which a turn comes early.
+_LONG: Final = 1 << 25
+# Seconds until a full disk is tried again.
+_AGAIN: Final = 1.0
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class Loader:
+    """Knows which messages are due soon, and where they are. Reads them, and parks them in a purgatory.
+
+    All slots below the horizon are soon. What is scheduled for them stays in the log; their files are read,
+    and never written again but for what has ended. The horizon moves on every ten seconds: then the log is
+    spread, so that the files of the slots that the horizon passes are complete, and these are indexed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        purgatory: Purgatory,
+        clock: Callable[[], float],
+        due: Callable[[WaitingMessage], None],
+        seal: Callable[[], Awaitable[int]],
+    ) -> None:
+        self._store = store
+        self._purgatory = purgatory
+        self._clock = clock
+        self._due = due
+        self._seal = seal
+        self._loop = asyncio.get_running_loop()
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
+        self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
+        self._agenda = Agenda()
+        # Taken from the agenda, and not read yet.
+        self._next: deque[tuple[int, int]] = deque()
+        # Held while messages are between the agenda and the purgatory.
+        self._reading = asyncio.Lock()
+        # The first slot that is not soon, and the first one that is not indexed yet.
+        self.horizon = self._horizon()
+        self._indexed = 0
+        self._progress = asyncio.Event()
+        # Whether messages wait for room in memory.
+        self._starved = False
+        # Set when there is something to read.
+        self._changed = asyncio.Event()
+        # Set when positions were taken from the agenda.
+        self._taken = asyncio.Event()
+        # Set when the log has grown enough to be spread before the next turn is due.
+        self._log_is_long = asyncio.Event()
+        self._spread_at = _LONG
+        # Messages in memory, those of them that wait for another attempt, and bytes of their payloads.
+        self._loaded = 0
+        self.retrying = 0
+        self._bytes = 0
+        # Messages that have not ended, by slot file and by segment of the log.
+        self._slots: dict[int, int] = {}
+        self._segments: Counter[int] = Counter()
+        self._oldest = store.checkpoint + 1
+        # The difference between the wall clock and the loop's, at the last look.
+        self._offset = clock() - self._loop.time()
+
+    def is_soon(self, due: int) -> bool:
+        return self._store.slots.slot_of(due) < self.horizon
+
+    # New messages
+
+    def stored(self, put: Put, stored: Stored) -> None:
+        """Take care of a new message."""
+        if self._store.log.written >= self._spread_at:
+            self._log_is_long.set()
+        if not put.soon:
+            return
+        home = self._store.home_of(stored.position)
+        self._segments[home] += 1
+        if put.due <= self._now() + _AHEAD and self._has_room():
+            self._park(Message(stored.token, put.due, put.name, put.payload, home))
+        else:
+            self._agenda.add(put.due, (stored.position,))
+            self._changed.set()
+
+    # Cancelling
+
+    async def withdraw(self, token: int, due: int) -> WaitingMessage | None:
+        """Take out a message that is due soon and was not tried yet, or waits for another attempt.
+
+        Returns None if there is none. It may read the messages that are due in the same millisecond.
+        """
+        slot = self._store.slots.slot_of(due)
+        while slot >= self._indexed:
+            await self._progress.wait()
+        async with self._reading:
+            for operation in self._purgatory.cancel_for_key(token):
+                if isinstance(operation, WaitingMessage):
+                    self._leave(operation)
+                    return operation
+            places = [place for place in self._next if place[0] == due] + self._agenda.at(due)
+            while places:
+                messages = await self._read(places[:_PIECE])
+                for place, message in zip(places, messages, strict=False):
+                    if message is not None and message.token == token:
+                        if place in self._next:
+                            self._next.remove(place)
+                        else:
+                            self._agenda.remove(*place)
+                        return WaitingMessage(message, 0, due / 1000, 0.0, self._expired)
+                del places[: len(messages)]
+        return None
+
+    def restore(self, operation: WaitingMessage) -> None:
+        """Put back what `withdraw` has taken out."""
+        if operation.failures:
+            self.retrying += 1
+        self._enter(operation.message)
+        self._wait(operation.message, operation.failures, operation.until)
+
+    # The life of a message in memory
+
+    def wait_again(self, operation: WaitingMessage, seconds: float) -> None:
+        """Let a message whose delivery has failed wait for another attempt."""
+        self.retrying += 1
+        self._wait(operation.message, operation.failures + 1, self._clock() + seconds)
+
+    def ended(self, message: Message) -> None:
+        """Forget a message that was delivered, cancelled or set aside. The last one takes its file along."""
+        if message.home:
+            self._segments[message.home] -= 1
+            if not self._segments[message.home]:
+                del self._segments[message.home]
+                self._remove_segments()
+        else:
+            slot = self._store.slots.slot_of(message.due)
+            self._slots[slot] -= 1
+            if not self._slots[slot]:
+                self._remove_slot(slot)
+
+    def left(self, message: Message) -> None:
+        """Make room in memory for another message."""
+        self._loaded -= 1
+        self._bytes -= len(message.payload)
+        # Not for each message: one read brings many.
+        if self._starved and (self._loaded - self.retrying <= _WAITING // 2 or self._bytes >= _BYTES // 2):
+            self._starved = False
+            self._changed.set()
+
+    def _enter(self, message: Message) -> None:
+        self._loaded += 1
+        self._bytes += len(message.payload)
+
+    def _leave(self, operation: WaitingMessage) -> None:
+        if operation.failures:
+            self.retrying -= 1
+        self.left(operation.message)
+
+    def _park(self, message: Message) -> None:
+        self._enter(message)
+        self._wait(message, 0, message.due / 1000)
+
+    def _wait(self, message: Message, failures: int, until: float) -> None:
+        operation = WaitingMessage(message, failures, until, until - self._clock(), self._expired)
+        self._purgatory.try_complete_else_watch(operation, (message.token,))
+
+    def _expired(self, operation: WaitingMessage) -> None:
+        if self._clock() < operation.until:
+            # The wall clock was set back meanwhile.
+            self._wait(operation.message, operation.failures, operation.until)
+            return
+        if operation.failures:
+            self.retrying -= 1
+        self._due(operation)
+
+    def _has_room(self) -> bool:
+        waiting = self._loaded - self.retrying
+        return waiting < _WAITING and self.retrying < _RETRYING and self._bytes < _BYTES
+
+    # Reading ahead
+
+    async def read_ahead(self) -> None:
+        """Park messages a second before they are due, until it is cancelled."""
+        while True:
+            self._changed.clear()
+            self._follow_clock()
+            if not await self._read_piece():
+                with anyio.move_on_after(self._pause()):
+                    await self._changed.wait()
+
+    def _pause(self) -> float:
+        """Seconds until there may be something to read."""
+        due = self._agenda.next_due
+        if due is None or not self._has_room():
+            return _LOOK
+        return min(_LOOK, max(0.0, (due - _AHEAD - self._now()) / 1000))
+
+    async def _read_piece(self) -> bool:
+        """Read and park some messages. Returns whether there was any, and room for it."""
+        async with self._reading:
+            if not self._has_room():
+                self._starved = True
+                return False
+            if not self._next:
+                room = _WAITING - (self._loaded - self.retrying)
+                self._next.extend(self._agenda.take(self._now() + _AHEAD, min(_PIECE, room)))
+                self._taken.set()
+            if not self._next:
+                return False
+            for message in await self._read(list(self._next)):
+                due, position = self._next.popleft()
+                if message is None:
+                    # It does not keep its file.
+                    self.ended(Message(0, due, None, b"", self._store.home_of(position)))
+                else:
+                    self._park(message)
+        return True
+
+    async def _read(self, places: list[tuple[int, int]]) -> list[Message | None]:
+        """Read messages; not all of them if they are large. None stands for a damaged one."""
+        return await self._loop.run_in_executor(self._reader, self._store.read, places)
+
+    def _follow_clock(self) -> None:
+        """When the wall clock was set, let all messages in memory follow it."""
+        offset = self._clock() - self._loop.time()
+        if abs(offset - self._offset) < _STEP:
+            return
+        self._offset = offset
+        for operation in self._purgatory.operations():
+            if isinstance(operation, WaitingMessage) and not operation.failures:
+                operation.reschedule(operation.until - self._clock())
+
+    # Turns
+
+    async def turn_on(self) -> None:
+        """Move the horizon on, every ten seconds and when the log is long, until it is cancelled."""
+        while True:
+            pause = TURN / 1000
+            try:
+                await self._turn()
+            except OSError as error:
+                where = self._store.path
+                logger.error("%s: messages wait in the log and may be late: %s", where, error)
+                pause = _AGAIN
+            with anyio.move_on_after(pause):
+                await self._log_is_long.wait()
+
+    async def _turn(self) -> None:
+        self.horizon = max(self.horizon, self._horizon())
+        await self.spread()
+        for slot in await self._loop.run_in_executor(self._reader, self._store.slots.present, self.horizon):
+            if slot in self._slots:
+                continue
+            while len(self._agenda) > _POSITIONS:
+                self._taken.clear()
+                await self._taken.wait()
+            index = await self._loop.run_in_executor(self._reader, self._store.index, slot)
+            self._slots[slot] = index.count
+            for due, offsets in index.offsets.items():
+                self._agenda.add(due, offsets)
+            if not index.count:
+                self._remove_slot(slot)
+            self._changed.set()
+            self._pass(slot + 1)
+        self._pass(self.horizon)
+
+    def _pass(self, slot: int) -> None:
+        """All slots below `slot` are indexed."""
+        self._indexed = max(self._indexed, slot)
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+
+    async def spread(self) -> None:
+        """Move what is due later from the log to its slot files. Raises OSError."""
+        self._log_is_long.clear()
+        self._spread_at = self._store.log.written + _LONG
+        through = await self._seal()
+        await self._loop.run_in_executor(self._mover, self._store.spread, through, self._now())
+        self._remove_segments()
+
+    # Removing
+
+    def _remove_slot(self, slot: int) -> None:
+        def removed(done: asyncio.Future[None]) -> None:
+            if error := done.exception():
+                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
+            else:
+                del self._slots[slot]
+
+        self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
+
+    def _remove_segments(self) -> None:
+        """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
+        while self._oldest <= self._store.checkpoint and self._oldest not in self._segments:
+            self._loop.run_in_executor(
+                self._mover, self._store.remove_segment, self._oldest
+            ).add_done_callback(self._segment_removed)
+            self._oldest += 1
+
+    def _segment_removed(self, done: asyncio.Future[None]) -> None:
+        if error := done.exception():
+            logger.error("%s: a segment of the log stays: %s", self._store.path, error)
+
+    async def close(self) -> None:
+        """End the threads, when they have done what they were told."""
+        for thread in (self._reader, self._mover):
+            await self._loop.run_in_executor(thread, int)
+            thread.shutdown()
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _horizon(self) -> int:
+        return self._store.slots.slot_of(self._now() + 2 * TURN) + 1

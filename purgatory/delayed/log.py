@@ -1,0 +1,105 @@
+"""The write-ahead log: what is in it is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from purgatory.delayed.disk import Disk, File
+from purgatory.delayed.errors import StoreFailed
+from purgatory.delayed.frame import Damage, Frame, scan
+
+# Bytes after which a segment is sealed.
+_SEGMENT: Final = 1 << 24
+
+
+class Log:
+    """Segments ``wal/00000001``, ``wal/00000002`` and so on, which are written one after the other.
+
+    One thread appends and seals. Another thread reads and removes sealed segments.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, salt: int, next_number: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._salt = salt
+        self._next = next_number
+        # The segment that grows, and its number; None until something is appended to it.
+        self._file: File | None = None
+        self._number = 0
+        # Why nothing can be appended any more.
+        self._failure: StoreFailed | None = None
+        # Bytes appended since the log was opened.
+        self.written = 0
+
+    def append(self, data: bytes) -> tuple[int, int]:
+        """Append `data` and sync. Returns the segment and the offset at which it begins.
+
+        Raises OSError when it cannot be written, for example because the disk is full. Nothing of it stays
+        then, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
+        """
+        if self._failure is not None:
+            raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
+        file = self._file
+        if file is None or file.size >= _SEGMENT:
+            file = self._begin_segment()
+        offset = file.size
+        file.append(data)
+        try:
+            file.sync()
+        except StoreFailed as error:
+            self._failure = error
+            raise
+        self.written += len(data)
+        return self._number, offset
+
+    def _begin_segment(self) -> File:
+        self.seal()
+        path = self._path(self._next)
+        file = self._disk.open(path)
+        try:
+            # An earlier attempt may have made the file.
+            self._disk.sync_directory(self._directory)
+        except BaseException:
+            file.close()
+            raise
+        self._file, self._number = file, self._next
+        self._next += 1
+        return file
+
+    def seal(self) -> int:
+        """End the current segment. Returns the number of the last segment that there is, or was."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        return self._next - 1
+
+    def read(self, number: int) -> Iterator[Frame | Damage]:
+        """The frames of a segment, and what is damaged between them."""
+        file = self.open(number)
+        if file is not None:
+            try:
+                yield from scan(self._salt, file.read)
+            finally:
+                file.close()
+
+    def open(self, number: int) -> File | None:
+        """A segment, to read from it; None if it was removed."""
+        return self._disk.open_existing(self._path(number))
+
+    def remove(self, number: int) -> None:
+        """Remove the oldest segment. It is gone from the disk before a later one can go.
+
+        A later segment says how messages of earlier ones have ended.
+        """
+        self._disk.remove(self._path(number))
+        self._disk.sync_directory(self._directory)
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:08}"
+
+
+def segment_numbers(disk: Disk, directory: Path) -> list[int]:
+    """The segments of a log, the oldest one first."""
+    return sorted(int(name) for name in disk.names(directory) if name.isdigit())

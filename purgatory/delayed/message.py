@@ -1,0 +1,57 @@
+"""A message, and the receipt for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What `schedule` returns, and `cancel` takes. ``str(receipt)`` can be stored; `parse` reads it back.
+
+    `id` is the id of the message, and `due` its due time in seconds since the epoch. A receipt belongs to
+    the store that gave it.
+    """
+
+    id: str
+    due: float
+    token: int
+
+    def __str__(self) -> str:
+        return f"{round(self.due * 1000)}.{self.token:016x}.{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The receipt whose str() is `text`. Raises ValueError for any other text."""
+        try:
+            due, token, id = text.split(".", 2)
+            receipt = cls(id, int(due) / 1000, int(token, 16))
+        except ValueError:
+            raise ValueError(f"{text!r} is no receipt") from None
+        if str(receipt) != text:
+            raise ValueError(f"{text!r} is no receipt")
+        return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as the store holds it.
+
+    `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if he chose none.
+    `home` is the segment of the log that holds the message, or 0 for a slot file.
+    """
+
+    token: int
+    due: int
+    name: str | None
+    payload: bytes
+    home: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.token:016x}" if self.name is None else self.name
+
+    @property
+    def receipt(self) -> Receipt:
+        return Receipt(self.id, self.due / 1000, self.token)

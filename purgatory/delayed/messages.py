@@ -1,0 +1,359 @@
+"""The facade: messages that are delivered at their time, through crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+import anyio.to_thread
+
+from purgatory import Purgatory
+from purgatory._uninterrupted import uninterrupted
+from purgatory.delayed.committer import Committer
+from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
+from purgatory.delayed.delivery import Deliver, Delivery
+from purgatory.delayed.disk import Disk
+from purgatory.delayed.errors import StoreFailed
+from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
+from purgatory.delayed.loader import Loader
+from purgatory.delayed.message import Message, Receipt
+from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
+from purgatory.observer import Observer
+
+# Milliseconds since the epoch, either way. It is more than 100 million years.
+_FARTHEST: Final = 1 << 62
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedStatistics:
+    """Counts since the store was opened, and gauges of now.
+
+    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
+    that raised. `retrying` messages wait for another attempt. `log_bytes` and `slot_bytes` were written to
+    the log and to the slot files.
+    """
+
+    scheduled: int
+    delivered: int
+    cancelled: int
+    failures: int
+    dead: int
+    retrying: int
+    log_bytes: int
+    slot_bytes: int
+
+
+class DelayedMessages:
+    """Delivers each message at its time or later, at least once, also after a crash.
+
+    ``async with DelayedMessages("messages", deliver) as delayed``. The directory `path` is made if it does
+    not exist. At the due time of a message, the store calls ``await deliver(id, payload, due)``; `due` is in
+    seconds since the epoch. A message that was being delivered when the process crashed is delivered again,
+    with the same id.
+
+    A message is never early by the wall clock `clock`, and on an idle loop about a millisecond late. At most
+    `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
+    seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
+
+    `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
+    not grow with what is pending: it holds the next ten to twenty seconds, with 8 bytes for most messages.
+
+    `purgatory` is the purgatory in which messages wait that are due within a second. Metrics and the
+    dashboard show it as any other; its `observers` see each delivery time.
+
+    Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
+    `slot`. Raises ValueError for a number that is not positive.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        deliver: Deliver,
+        *,
+        slot: float = 1.0,
+        workers: int = 100,
+        attempts: int = 10,
+        backoff: float = 1.0,
+        max_payload: int = 1 << 20,
+        name: str = "delayed",
+        observers: Iterable[Observer] = (),
+        clock: Callable[[], float] = time.time,
+        disk: Disk | None = None,
+    ) -> None:
+        slot_ms = round(slot * 1000)
+        if slot_ms < 1 or slot_ms != slot * 1000:
+            raise ValueError(
+                f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
+            )
+        if workers < 1 or attempts < 1:
+            raise ValueError(f"workers and attempts must be at least 1, not {workers!r} and {attempts!r}")
+        if not 0 < backoff < math.inf:
+            raise ValueError(f"backoff must be a positive number of seconds, not {backoff!r}")
+        if not 0 < max_payload <= MAX_PAYLOAD:
+            raise ValueError(f"max_payload must be from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
+        self.path = Path(path)
+        self.purgatory = Purgatory(name, observers=observers)
+        self._slot_ms = slot_ms
+        self._max_payload = max_payload
+        self._clock = clock
+        self._disk = Disk() if disk is None else disk
+        self._new_delivery = partial(Delivery, deliver, workers, attempts, backoff)
+        self._scheduled = 0
+        self._cancelled = 0
+        self._parts: _Parts | None = None
+        self._open = False
+        self._failure: BaseException | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        state = "open" if self._open else "new" if self._parts is None else "closed"
+        return f"<DelayedMessages {str(self.path)!r} {state}>"
+
+    # Opening and closing
+
+    async def __aenter__(self) -> Self:
+        """Open the directory, and deliver what is due. The cost is that of the log, not of what is pending.
+
+        Raises RuntimeError when entered a second time.
+        """
+        if self._parts is not None:
+            raise RuntimeError(f"{self!r} was entered before: make a new one")
+        loop = asyncio.get_running_loop()
+        opening = loop.run_in_executor(None, Store, self.path, self._slot_ms, self._disk, self._now())
+        try:
+            store = await uninterrupted(opening)
+        except asyncio.CancelledError:
+            opening.result().close()
+            raise
+        try:
+            dead_letters = store.dead_letters()
+            delivery = self._new_delivery(dead_letters, self._delivered)
+            loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal)
+            committer = Committer(store, loader.stored, self._fail)
+            self.purgatory.start()
+        except BaseException:
+            store.close()
+            raise
+        self._parts = _Parts(store, dead_letters, delivery, loader, committer)
+        self._running = loop.create_task(self._run(self._parts), name=f"{self.purgatory.name} messages")
+        self._running.add_done_callback(self._run_ended)
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the directory. What is pending stays there, and is delivered when it is open again.
+
+        It waits for the deliveries that are under way; when an exception leaves the block, they are
+        cancelled. It waits for the disk, also when it is cancelled. Raises StoreFailed when a sync has
+        failed, and what else has ended the store.
+        """
+        self._open = False
+        parts = self._parts
+        assert parts is not None
+        closing = asyncio.get_running_loop().create_task(self._close(parts, exception is not None))
+        await uninterrupted(closing)
+        if self._failure is not None and exception is None:
+            raise self._failure
+
+    async def _close(self, parts: _Parts, cancel: bool) -> None:
+        parts.delivery.close()
+        if self._running is not None:
+            if cancel:
+                self._running.cancel()
+            await asyncio.wait([self._running])
+        await self.purgatory.aclose(cancel_pending=True)
+        if self._failure is None:
+            try:
+                await parts.loader.spread()
+            except (OSError, StoreFailed) as error:
+                # The next opening finds them there.
+                logger.error("%s: messages stay in the log: %s", self.path, error)
+        await parts.loader.close()
+        await parts.committer.close()
+        await asyncio.get_running_loop().run_in_executor(None, parts.store.close)
+
+    async def _run(self, parts: _Parts) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(parts.loader.turn_on)
+            group.start_soon(parts.loader.read_ahead)
+            await parts.delivery.run(parts.loader)
+            group.cancel_scope.cancel()
+
+    def _run_ended(self, running: asyncio.Task[None]) -> None:
+        if not running.cancelled() and (error := running.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Take and deliver nothing more: nobody knows what is on the disk, or a task has failed."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        if self._failure is None:
+            logger.critical("%s is closed: %s", self.path, error)
+            self._failure = error
+            self._open = False
+            if self._running is not None:
+                self._running.cancel()
+
+    # What users call
+
+    async def schedule(self, payload: bytes, *, at: float | datetime, id: str | None = None) -> Receipt:
+        """Store a message that is due at `at`. It is on the disk when this returns.
+
+        `at` is an aware datetime, or seconds since the epoch, and rounded up to a millisecond. What is due
+        already is delivered at once. Without an `id`, the message gets one. A second message with the same
+        id, payload and due time is the same message, as long as it is still to come.
+
+        Costs a sync that all calls of the moment share. Raises IdTaken for the id of another message that is
+        still to come; ValueError and TypeError for wrong arguments; OSError when it cannot be written, for
+        example because the disk is full; StoreFailed when nobody knows whether it was; PurgatoryClosed
+        when the store is not open. When the call is cancelled, the message may be stored or not.
+        """
+        if not isinstance(payload, bytes):
+            raise TypeError(f"payload must be bytes, not {type(payload).__name__}")
+        if len(payload) > self._max_payload:
+            raise ValueError(
+                f"a payload of {len(payload)} bytes is too long: max_payload is {self._max_payload}; "
+                "store it elsewhere and schedule a reference"
+            )
+        due = _milliseconds(at)
+        if id is not None:
+            _check_id(id)
+        parts = self._opened()
+        put = Put(due, id, payload, parts.loader.is_soon(due))
+        answer = await parts.committer.submit(put)
+        assert isinstance(answer, Stored)
+        self._scheduled += not answer.repeated
+        return Message(answer.token, due, id, b"", 0).receipt
+
+    async def cancel(self, receipt: Receipt) -> bool:
+        """Cancel a message. True if it was still to come: then it is never delivered, also after a crash.
+
+        False if it is being delivered, was delivered or was cancelled. The cost does not depend on how much
+        is pending: a sync that all calls of the moment share. Raises OSError and StoreFailed as `schedule`
+        does; then the message stays.
+        """
+        parts = self._opened()
+        due = round(receipt.due * 1000)
+        named = receipt.id != f"{receipt.token:016x}"
+        if not parts.loader.is_soon(due):
+            end = End(Kind.CANCELLED, receipt.token, due, named, check=True)
+            cancelled = bool(await parts.committer.submit(end))
+        else:
+            cancelled = await self._cancel_soon(parts, receipt.token, due, named)
+        self._cancelled += cancelled
+        return cancelled
+
+    async def _cancel_soon(self, parts: _Parts, token: int, due: int, named: bool) -> bool:
+        operation = await parts.loader.withdraw(token, due)
+        if operation is None:
+            return False
+        try:
+            await parts.committer.submit(End(Kind.CANCELLED, token, due, named))
+        except (OSError, StoreFailed):
+            parts.loader.restore(operation)
+            raise
+        except asyncio.CancelledError:
+            # It is about to be written.
+            parts.loader.ended(operation.message)
+            raise
+        parts.loader.ended(operation.message)
+        return True
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        """The messages that were set aside, the oldest first."""
+        dead_letters = self._opened().dead_letters
+        return await anyio.to_thread.run_sync(lambda: list(dead_letters.read()))
+
+    def statistics(self) -> DelayedStatistics:
+        """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""
+        parts = self._parts
+        if parts is None:
+            raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        return DelayedStatistics(
+            scheduled=self._scheduled,
+            delivered=parts.delivery.delivered,
+            cancelled=self._cancelled,
+            failures=parts.delivery.failures,
+            dead=parts.delivery.dead,
+            retrying=parts.loader.retrying,
+            log_bytes=parts.store.log.written,
+            slot_bytes=parts.store.slots.written,
+        )
+
+    # Parts
+
+    def _opened(self) -> _Parts:
+        if self._open and self._parts is not None:
+            return self._parts
+        if self._failure is not None:
+            raise StoreFailed(f"{self.path} is closed: {self._failure}") from self._failure
+        if self._parts is None:
+            raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        raise PurgatoryClosed(f"{self!r} has been closed")
+
+    def _delivered(self, message: Message) -> None:
+        parts = self._parts
+        assert parts is not None
+        parts.committer.note(End(Kind.DELIVERED, message.token, message.due, message.name is not None))
+
+    async def _seal(self) -> int:
+        assert self._parts is not None
+        return await self._parts.committer.seal()
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an open store consists of."""
+
+    store: Store
+    dead_letters: DeadLetters
+    delivery: Delivery
+    loader: Loader
+    committer: Committer
+
+
+def _milliseconds(at: float | datetime) -> int:
+    """Milliseconds since the epoch, rounded up. Raises ValueError and TypeError."""
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise ValueError(f"at must be an aware datetime, and {at!r} has no time zone")
+        at = at.timestamp()
+    elif isinstance(at, bool) or not isinstance(at, int | float):
+        raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
+    # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
+    if not -_FARTHEST < at * 1000 < _FARTHEST:
+        raise ValueError(f"at must be a finite number of seconds since the epoch, not {at!r}")
+    return math.ceil(round(at * 1000, 2))
+
+
+def _check_id(id: str) -> None:
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a str, not {type(id).__name__}")
+    try:
+        length = len(id.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"the id {id!r} cannot be encoded in UTF-8") from None
+    if not 0 < length <= MAX_ID:
+        raise ValueError(f"an id must have 1 to {MAX_ID} bytes in UTF-8, not {length}")

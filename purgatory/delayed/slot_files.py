@@ -1,0 +1,149 @@
+"""The files of the wheel: one for each slot in which a message is due."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from purgatory.delayed.disk import Disk, File
+from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Kind, encode, scan
+
+_HOUR: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlotIndex:
+    """The messages of a slot file that are still to come.
+
+    `offsets` has the offset of each frame, by due time in milliseconds since the epoch, in the file's order.
+    """
+
+    count: int = 0
+    offsets: dict[int, array[int]] = field(default_factory=dict)
+    damaged: list[Damage] = field(default_factory=list)
+
+
+class SlotFiles:
+    """Files ``slots/<hour>/<start>`` of a wheel with a single level.
+
+    A slot is `slot_ms` milliseconds long. Its file is named by the hour and by the millisecond at which the
+    slot starts, both since the epoch. So the wheel never turns: a slot is used once, a delay may have any
+    length, and a store that was closed for a year still has each slot in its place.
+
+    A slot file consists of blocks. A block has the frames of some segments of the log. A crash may leave a
+    part of a block; then the whole block follows, and takes the place of that part.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, salt: int, slot_ms: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._salt = salt
+        self._slot_ms = slot_ms
+        # Bytes written since the files were opened.
+        self.written = 0
+
+    def slot_of(self, due: int) -> int:
+        """The slot of a due time. All times before 1970 are in the first slot."""
+        return max(due, 0) // self._slot_ms
+
+    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes]]) -> None:
+        """Append a block to each of the slot files, from the segments (after, number] of the log.
+
+        All of it is on the disk after that. Raises OSError when it cannot be written; then it may be written
+        again.
+        """
+        header = encode(self._salt, Kind.BLOCK, number, after)
+        hours: set[Path] = set()
+        for slot, frames in slots.items():
+            path = self._path(slot)
+            if path.parent not in hours:
+                self._disk.make_directory(path.parent)
+                hours.add(path.parent)
+            file = self._disk.open(path)
+            try:
+                data = header + b"".join(frames)
+                file.append(data)
+                file.sync()
+            finally:
+                file.close()
+            self.written += len(data)
+        for hour in hours:
+            self._disk.sync_directory(hour)
+
+    def present(self, before: int) -> list[int]:
+        """The slots below `before` that have a file, in order."""
+        slots = []
+        last = before * self._slot_ms // _HOUR
+        for hour in self._disk.names(self._directory):
+            if hour.isdigit() and int(hour) <= last:
+                for start in self._disk.names(self._directory / hour):
+                    if start.isdigit() and int(start) // self._slot_ms < before:
+                        slots.append(int(start) // self._slot_ms)
+        slots.sort()
+        return slots
+
+    def index(self, slot: int) -> SlotIndex:
+        """Read through a slot file once. What was cancelled or delivered is left out.
+
+        All frames are read before a message is delivered, because a cancellation comes behind its message.
+        Meanwhile it takes 24 bytes of memory for each message, and then 8.
+        """
+        dues, offsets, tokens, ended = array("q"), array("Q"), array("Q"), set[int]()
+        # The blocks so far: the last segment of each, and its first message.
+        blocks: list[tuple[int, int]] = []
+        damaged: list[Damage] = []
+        file = self.open(slot)
+        if file is None:
+            return SlotIndex()
+        try:
+            for frame in scan(self._salt, file.read):
+                if isinstance(frame, Damage):
+                    damaged.append(frame)
+                elif frame.kind in MESSAGES:
+                    dues.append(frame.due)
+                    offsets.append(frame.offset)
+                    tokens.append(frame.token)
+                elif frame.kind in ENDS:
+                    ended.add(frame.token)
+                elif frame.kind == Kind.BLOCK:
+                    if damaged and damaged[-1].end == frame.offset and blocks and blocks[-1][0] > frame.token:
+                        # It is the torn end of a block that this one replaces.
+                        damaged.pop()
+                    while blocks and blocks[-1][0] > frame.token:
+                        _, first = blocks.pop()
+                        del dues[first:], offsets[first:], tokens[first:]
+                    blocks.append((frame.due, len(dues)))
+        finally:
+            file.close()
+        by_due: dict[int, array[int]] = {}
+        count = 0
+        for due, offset, token in zip(dues, offsets, tokens, strict=True):
+            if token not in ended:
+                by_due.setdefault(due, array("Q")).append(offset)
+                count += 1
+        return SlotIndex(count, by_due, damaged)
+
+    def open(self, slot: int) -> File | None:
+        """The file of a slot, to read from it."""
+        return self._disk.open_existing(self._path(slot))
+
+    def exists(self, slot: int) -> bool:
+        file = self.open(slot)
+        if file is not None:
+            file.close()
+        return file is not None
+
+    def remove(self, slot: int) -> None:
+        """Remove the file of a slot, and the directory of its hour when that is empty."""
+        path = self._path(slot)
+        self._disk.remove(path)
+        # The log is about to forget that the messages were delivered.
+        self._disk.sync_directory(path.parent)
+        self._disk.remove_directory(path.parent)
+
+    def _path(self, slot: int) -> Path:
+        start = slot * self._slot_ms
+        return self._directory / str(start // _HOUR) / str(start)

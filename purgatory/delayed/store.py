@@ -1,0 +1,375 @@
+"""What is on the disk: the log, the slot files, the ids, and the checkpoint between them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from purgatory.delayed.dead_letters import DeadLetters
+from purgatory.delayed.disk import Disk, File
+from purgatory.delayed.errors import IdTaken, StoreLocked
+from purgatory.delayed.frame import (
+    ENDS,
+    MESSAGES,
+    Damage,
+    Frame,
+    Kind,
+    decode,
+    encode,
+    end_body,
+    message_body,
+    parse_body,
+)
+from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
+from purgatory.delayed.log import Log, segment_numbers
+from purgatory.delayed.message import Message
+from purgatory.delayed.slot_files import SlotFiles, SlotIndex
+
+_VERSION: Final = 1
+# Bytes of a first read of a message.
+_PAGE: Final = 4096
+# Bytes of messages that are read at a time.
+_READ: Final = 1 << 23
+# A position is a segment (0 for a slot file) and an offset.
+_OFFSET_BITS: Final = 40
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class Put(NamedTuple):
+    """A request to store a message. It stays in the log if it is `soon`."""
+
+    due: int
+    name: str | None
+    payload: bytes
+    soon: bool
+
+
+class End(NamedTuple):
+    """A request to note that a message was cancelled or delivered.
+
+    With `check`, a message that was cancelled before is not cancelled again.
+    """
+
+    kind: Kind
+    token: int
+    due: int
+    named: bool
+    check: bool = False
+
+
+class Stored(NamedTuple):
+    """The answer to a Put: the token of the message, where it is, and whether it was there before."""
+
+    token: int
+    position: int
+    repeated: bool = False
+
+
+class Store:
+    """A directory with messages. It knows no clock and no event loop.
+
+    Three threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
+    on (`spread`, `remove_segment`, `remove_slot`), and one that reads (`index`, `read`).
+
+    What is written goes to the log first, then to the slot files and their directories, then to the
+    checkpoint; then the segment of the log is removed. After a crash at any point, the log has what the slot
+    files do not have for certain.
+    """
+
+    def __init__(self, path: Path, slot_ms: int, disk: Disk, now: int) -> None:
+        """Open the directory, or make it, and move on what a crash has left in the log.
+
+        The cost is that of the log, and does not depend on how much is pending. Raises OSError, StoreLocked,
+        and ValueError if the directory was made with another length of a slot.
+        """
+        self.path = path
+        self._disk = disk
+        disk.make_directory(path)
+        try:
+            self._lock = disk.lock(path / "lock")
+        except BlockingIOError:
+            raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
+        try:
+            self._salt = self._format(slot_ms)
+            for name in ("wal", "slots", "ids"):
+                disk.make_directory(path / name)
+            self.slots = SlotFiles(disk, path / "slots", self._salt, slot_ms)
+            self.ids = Ids(disk, path / "ids")
+            # The last segment that was spread, and the last one that holds no message any more.
+            self.checkpoint, self._emptied = self._read_checkpoint()
+            self._recover(now)
+        except BaseException:
+            disk.unlock(self._lock)
+            raise
+
+    def close(self) -> None:
+        """Close the files, and unlock the directory. The other threads must have ended."""
+        self.log.seal()
+        self._disk.unlock(self._lock)
+
+    def dead_letters(self) -> DeadLetters:
+        """The messages that were set aside. One thread at a time may add to them."""
+        return DeadLetters(self._disk, self.path / "dead-letters", self._salt)
+
+    # The thread that writes
+
+    def commit(self, requests: Sequence[Put | End]) -> list[Stored | IdTaken | bool]:
+        """Write the requests to the log with one sync, and answer each.
+
+        The answer to a Put with a taken id is IdTaken, or the earlier message if it is the same. The answer
+        to an End is whether the message had not ended before. Raises OSError if the disk is full, for
+        example: then nothing of it was written. Raises StoreFailed when nobody knows what was written.
+        """
+        frames: list[bytes] = []
+        size = 0
+        answers: list[Stored | IdTaken | bool] = []
+        notes: list[Taken | Ended] = []
+        taken: dict[str, Taken] = {}
+        ended: set[int] = set()
+        for request in requests:
+            frame = b""
+            if isinstance(request, Put):
+                token = secrets.randbits(64)
+                name = request.name
+                if name is not None:
+                    hashed = digest(name.encode())
+                    earlier = taken.get(name) or self.ids.taken(name)
+                    content = digest(request.payload)
+                    if earlier is not None:
+                        same = earlier.due == request.due and earlier.digest == content
+                        answers.append(
+                            Stored(earlier.token, 0, repeated=True)
+                            if same
+                            else IdTaken(f"the id {name!r} belongs to another message that is still to come")
+                        )
+                        continue
+                    token = token - bucket_of(token) + bucket_of(hashed)
+                    taken[name] = Taken(token, request.due, hashed, content)
+                    notes.append(taken[name])
+                kind = Kind.SOON if request.soon else Kind.LATER
+                frame = encode(self._salt, kind, request.due, token, message_body(name, request.payload))
+                answers.append(Stored(token, size))
+            else:
+                token = request.token
+                fresh = not request.check or not (token in ended or self.ids.ended(token))
+                answers.append(fresh)
+                ended.add(token)
+                if fresh:
+                    frame = encode(self._salt, request.kind, request.due, token, end_body(request.named))
+                    if request.named or request.kind is Kind.CANCELLED:
+                        notes.append(Ended(request.token, request.due))
+            frames.append(frame)
+            size += len(frame)
+        if size:
+            segment, offset = self.log.append(b"".join(frames))
+            for note in notes:
+                self.ids.note(segment, note)
+            start = segment << _OFFSET_BITS | offset
+            for place, answer in enumerate(answers):
+                if isinstance(answer, Stored) and not answer.repeated:
+                    answers[place] = Stored(answer.token, start + answer.position)
+        return answers
+
+    def seal(self) -> int:
+        """End the current segment of the log. Returns the last segment that can be spread."""
+        return self.log.seal()
+
+    # The thread that moves messages on
+
+    def spread(self, through: int, now: int) -> None:
+        """Move what is due later from the log to the slot files, up to the segment `through`.
+
+        Raises OSError; then it can be repeated.
+        """
+        for number in range(self.checkpoint + 1, through + 1):
+            later: dict[int, Frame] = {}
+            ends: dict[int, Frame] = {}
+            taken: list[Frame] = []
+            for frame in self._frames(number):
+                if frame.kind == Kind.LATER:
+                    later[frame.token] = frame
+                elif frame.kind in ENDS:
+                    # What was cancelled in the same segment needs no slot file.
+                    later.pop(frame.token, None)
+                    ends[frame.token] = frame
+                if frame.kind in MESSAGES and frame.named:
+                    taken.append(frame)
+            self._move(number, later.values(), ends.values(), taken, now)
+            self._write_checkpoint(number, self._emptied)
+            self.ids.spread(number)
+
+    def remove_segment(self, number: int) -> None:
+        """Remove a segment that was spread, and whose messages that were due soon have ended."""
+        self.log.remove(number)
+
+    def remove_slot(self, slot: int) -> None:
+        """Remove the file of a slot whose messages have ended."""
+        self.slots.remove(slot)
+
+    def _move(
+        self,
+        number: int,
+        messages: Iterable[Frame],
+        ends: Iterable[Frame],
+        taken: Iterable[Frame],
+        now: int,
+    ) -> None:
+        """Write the frames of the segments (checkpoint, number] where they belong."""
+        slots: dict[int, list[bytes]] = {}
+        for frame in messages:
+            later = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
+            slots.setdefault(self.slots.slot_of(frame.due), []).append(later)
+        gone: set[int] = set()
+        for frame in ends:
+            slot = self.slots.slot_of(frame.due)
+            if slot in slots or (slot not in gone and self.slots.exists(slot)):
+                end = encode(self._salt, frame.kind, frame.due, frame.token, frame.body)
+                slots.setdefault(slot, []).append(end)
+            else:
+                # The message was in the log, or its slot is over.
+                gone.add(slot)
+        self.slots.write(number, self.checkpoint, slots)
+        records: list[Taken | Ended] = []
+        for frame in taken:
+            name, payload = parse_body(frame.body)
+            if name is not None:
+                records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
+        records += [
+            Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
+        ]
+        self.ids.add(records, now)
+
+    # The thread that reads
+
+    @staticmethod
+    def home_of(position: int) -> int:
+        """The segment of the log in which the position is; 0 for a slot file."""
+        return position >> _OFFSET_BITS
+
+    def index(self, slot: int) -> SlotIndex:
+        """Find the messages of a slot file. What is damaged in it is logged, and lost."""
+        index = self.slots.index(slot)
+        for damage in index.damaged:
+            self._report(f"the slot file {slot}", damage)
+        return index
+
+    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | None]:
+        """The messages at these positions, each a due time and a position. None stands for a damaged one.
+
+        It stops behind 8 MiB of payloads.
+        """
+        files: dict[tuple[int, int], File | None] = {}
+        messages: list[Message | None] = []
+        size = 0
+        try:
+            for due, position in positions:
+                home, offset = position >> _OFFSET_BITS, position & (1 << _OFFSET_BITS) - 1
+                slot = 0 if home else self.slots.slot_of(due)
+                if (home, slot) not in files:
+                    files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
+                frame = self._read_frame(files[home, slot], offset)
+                if frame is None:
+                    logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
+                    messages.append(None)
+                else:
+                    messages.append(Message(frame.token, frame.due, *parse_body(frame.body), home))
+                    size += len(frame.body)
+                    if size > _READ:
+                        break
+        finally:
+            for file in files.values():
+                if file is not None:
+                    file.close()
+        return messages
+
+    def _read_frame(self, file: File | None, offset: int) -> Frame | None:
+        if file is None:
+            return None
+        frame = decode(self._salt, file.read(offset, _PAGE), 0, offset)
+        if isinstance(frame, int) and frame > _PAGE:
+            frame = decode(self._salt, file.read(offset, frame), 0, offset)
+        return frame if isinstance(frame, Frame) else None
+
+    # Opening
+
+    def _format(self, slot_ms: int) -> int:
+        """The salt of the store. A new store gets one."""
+        file = self._disk.open_existing(self.path / "format")
+        if file is None:
+            salt = secrets.randbits(32)
+            content = {"version": _VERSION, "slot_ms": slot_ms, "salt": salt}
+            self._disk.replace(self.path / "format", json.dumps(content).encode())
+            return salt
+        try:
+            content = json.loads(file.read(0, file.size))
+        finally:
+            file.close()
+        if content["version"] != _VERSION:
+            raise ValueError(f"{self.path} has format {content['version']}; this release reads {_VERSION}")
+        if content["slot_ms"] != slot_ms:
+            made = content["slot_ms"] / 1000
+            raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
+        return int(content["salt"])
+
+    def _read_checkpoint(self) -> tuple[int, int]:
+        file = self._disk.open_existing(self.path / "checkpoint")
+        if file is None:
+            return 0, 0
+        try:
+            spread, emptied = file.read(0, file.size).split()
+            return int(spread), int(emptied)
+        finally:
+            file.close()
+
+    def _write_checkpoint(self, spread: int, emptied: int) -> None:
+        self._disk.replace(self.path / "checkpoint", b"%d %d\n" % (spread, emptied))
+        self.checkpoint, self._emptied = spread, emptied
+
+    def _recover(self, now: int) -> None:
+        """Move everything from the log to the slot files, also what is due soon, and start a new segment.
+
+        A crash in the middle of it leaves the log. The next attempt writes the same block with the same
+        number again, which takes the place of what this one has written.
+        """
+        numbers = segment_numbers(self._disk, self.path / "wal")
+        last = max([self.checkpoint, *numbers])
+        self.log = Log(self._disk, self.path / "wal", self._salt, last + 2)
+        for number in numbers:
+            if number <= self._emptied:
+                self.log.remove(number)
+        numbers = [number for number in numbers if number > self._emptied]
+        if not numbers:
+            return
+        messages: dict[int, Frame] = {}
+        ends: dict[int, Frame] = {}
+        taken: list[Frame] = []
+        for number in numbers:
+            for frame in self._frames(number):
+                if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
+                    messages[frame.token] = frame
+                    if frame.named and number > self.checkpoint:
+                        taken.append(frame)
+                elif frame.kind in ENDS:
+                    messages.pop(frame.token, None)
+                    # An earlier attempt may have written the message to its slot file.
+                    ends[frame.token] = frame
+        self._move(last + 1, messages.values(), ends.values(), taken, now)
+        self._write_checkpoint(last + 1, last + 1)
+        for number in numbers:
+            self.log.remove(number)
+
+    def _frames(self, number: int) -> Iterator[Frame]:
+        for frame in self.log.read(number):
+            if isinstance(frame, Damage):
+                self._report(f"segment {number} of the log", frame)
+            else:
+                yield frame
+
+    def _report(self, what: str, damage: Damage) -> None:
+        size = damage.end - damage.offset
+        logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
