@@ -21,7 +21,7 @@ _LAZY: Final = 0.01
 
 
 class Committer:
-    """Hands requests to the thread that writes the log, and the answers to the loop.
+    """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
     While a commit is under way, requests gather for the next one. `stored` is called for each new message,
     before the task that has scheduled it goes on. `failed` is called for an error other than OSError: then
@@ -31,6 +31,7 @@ class Committer:
     def __init__(
         self,
         store: Store,
+        thread: ThreadPoolExecutor,
         stored: Callable[[Put, Stored], None],
         failed: Callable[[BaseException], None],
     ) -> None:
@@ -38,7 +39,7 @@ class Committer:
         self._stored = stored
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed log")
+        self._thread = thread
         self._requests: deque[tuple[Put | End, asyncio.Future[Answer] | None]] = deque()
         self._seals: list[asyncio.Future[int]] = []
         # The next commit, while there is none under way.
@@ -68,11 +69,6 @@ class Committer:
         self._seals.append(future)
         self._plan()
         return await future
-
-    async def close(self) -> None:
-        """End the thread when all requests are written. No further ones may come."""
-        await self.seal()
-        self._thread.shutdown()
 
     def _plan(self) -> None:
         """Commit in the next turn of the loop, together with what other tasks of this turn submit."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from purgatory.delayed.dead_letters import DeadLetters
+from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
 from purgatory.delayed.frame import (
@@ -74,7 +74,7 @@ class Store:
     """A directory with messages. It knows no clock and no event loop.
 
     Three threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
-    on (`spread`, `remove_segment`, `remove_slot`), and one that reads (`index`, `read`).
+    on (`spread`, `remove_segment`, `remove_slot`, `set_aside`), and one that reads (the rest).
 
     What is written goes to the log first, then to the slot files and their directories, then to the
     checkpoint; then the segment of the log is removed. After a crash at any point, the log has what the slot
@@ -100,6 +100,7 @@ class Store:
                 disk.make_directory(path / name)
             self.slots = SlotFiles(disk, path / "slots", self._salt, slot_ms)
             self.ids = Ids(disk, path / "ids")
+            self._dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
             # The last segment that was spread, and the last one that holds no message any more.
             self.checkpoint, self._emptied = self._read_checkpoint()
             self._recover(now)
@@ -111,10 +112,6 @@ class Store:
         """Close the files, and unlock the directory. The other threads must have ended."""
         self.log.seal()
         self._disk.unlock(self._lock)
-
-    def dead_letters(self) -> DeadLetters:
-        """The messages that were set aside. One thread at a time may add to them."""
-        return DeadLetters(self._disk, self.path / "dead-letters", self._salt)
 
     # The thread that writes
 
@@ -140,7 +137,7 @@ class Store:
                     hashed = digest(name.encode())
                     earlier = taken.get(name) or self.ids.taken(name)
                     content = digest(request.payload)
-                    if earlier is not None:
+                    if earlier is not None and earlier.token not in ended:
                         same = earlier.due == request.due and earlier.digest == content
                         answers.append(
                             Stored(earlier.token, 0, repeated=True)
@@ -211,6 +208,10 @@ class Store:
         """Remove the file of a slot whose messages have ended."""
         self.slots.remove(slot)
 
+    def set_aside(self, message: Message, reason: str) -> None:
+        """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
+        self._dead_letters.add(message, reason)
+
     def _move(
         self,
         number: int,
@@ -250,6 +251,10 @@ class Store:
     def home_of(position: int) -> int:
         """The segment of the log in which the position is; 0 for a slot file."""
         return position >> _OFFSET_BITS
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The messages that were set aside, the oldest first."""
+        return list(self._dead_letters.read())
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
