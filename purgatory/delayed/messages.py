@@ -26,9 +26,10 @@ from purgatory.delayed.delivery import Deliver, Delivery
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
+from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message, Receipt
-from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.delayed.store import End, Find, Put, Store, Stored
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
 
@@ -264,6 +265,15 @@ class DelayedMessages:
             cancelled = await self._cancel_soon(parts, receipt.token, due, named)
         self._cancelled += cancelled
         return cancelled
+
+    async def find(self, id: str) -> Receipt | None:
+        """The receipt of the message with this id that is still to come; None if there is none.
+
+        It knows the ids that users chose. The cost is a look into a file of some thousand ids.
+        """
+        _check_id(id)
+        found = await self._opened().committer.submit(Find(id))
+        return Receipt(id, found.due / 1000, found.token) if isinstance(found, Taken) else None
 
     async def _cancel_soon(self, parts: _Parts, token: int, due: int, named: bool) -> bool:
         operation = await parts.loader.withdraw(token, due)

@@ -62,12 +62,22 @@ class End(NamedTuple):
     check: bool = False
 
 
+class Find(NamedTuple):
+    """A request for the message with an id of the user's."""
+
+    name: str
+
+
 class Stored(NamedTuple):
     """The answer to a Put: the token of the message, where it is, and whether it was there before."""
 
     token: int
     position: int
     repeated: bool = False
+
+
+Request = Put | End | Find
+Answer = Stored | IdTaken | Taken | bool | None
 
 
 class Store:
@@ -115,16 +125,17 @@ class Store:
 
     # The thread that writes
 
-    def commit(self, requests: Sequence[Put | End]) -> list[Stored | IdTaken | bool]:
+    def commit(self, requests: Sequence[Request]) -> list[Answer]:
         """Write the requests to the log with one sync, and answer each.
 
         The answer to a Put with a taken id is IdTaken, or the earlier message if it is the same. The answer
-        to an End is whether the message had not ended before. Raises OSError if the disk is full, for
+        to an End is whether the message had not ended before. The answer to a Find is the message that is
+        still to come, or None. Raises OSError if the disk is full, for
         example: then nothing of it was written. Raises StoreFailed when nobody knows what was written.
         """
         frames: list[bytes] = []
         size = 0
-        answers: list[Stored | IdTaken | bool] = []
+        answers: list[Answer] = []
         notes: list[Taken | Ended] = []
         taken: dict[str, Taken] = {}
         ended: set[int] = set()
@@ -151,6 +162,9 @@ class Store:
                 kind = Kind.SOON if request.soon else Kind.LATER
                 frame = encode(self._salt, kind, request.due, token, message_body(name, request.payload))
                 answers.append(Stored(token, size))
+            elif isinstance(request, Find):
+                found = taken.get(request.name) or self.ids.taken(request.name)
+                answers.append(None if found is None or found.token in ended else found)
             else:
                 token = request.token
                 fresh = not request.check or not (token in ended or self.ids.ended(token))
