@@ -142,11 +142,12 @@ class SlotFiles:
         return file is not None
 
     def remove(self, slot: int) -> None:
-        """Remove the file of a slot, and the directory of its hour when that is empty."""
+        """Remove the file of a slot, and the directory of its hour when that is empty.
+
+        The log is about to forget that the messages were delivered.
+        """
         path = self._path(slot)
         self._disk.remove(path)
-        # The log is about to forget that the messages were delivered.
-        self._disk.sync_directory(path.parent)
         self._disk.remove_directory(path.parent)
 
     def _path(self, slot: int) -> Path:

@@ -306,27 +306,31 @@ class SimulatedDisk(Disk):
 
     def replace(self, path: Path, data: bytes) -> None:
         new = path.with_name(f"{path.name}.new")
-        self.remove(new)
-        file = self.open(new)
+        with self.operation("open"):
+            content = Content()
+            self._names(path.parent).change(Naming(new.name, content))
+            self.opened += 1
+        file = SimulatedFile(self, content)
         try:
             file.append(data)
             file.sync()
         finally:
             file.close()
         with self.operation("rename"):
-            self._names(path.parent).change(Naming(path.name, self._find(new), new.name))
+            self._names(path.parent).change(Naming(path.name, content, new.name))
         self.sync_directory(path.parent)
 
     def remove(self, path: Path) -> None:
-        if self._find(path) is not None:
+        if self._find(path.parent) is not None:
             with self.operation("remove"):
                 self._names(path.parent).change(Naming(path.name, None))
+            self.sync_directory(path.parent)
 
     def remove_directory(self, path: Path) -> None:
         with self.operation("remove_directory"):
-            if self._names(path).entries:
-                return
-            self._names(path.parent).change(Naming(path.name, None))
+            names = self._find(path)
+            if isinstance(names, Names) and not names.entries:
+                self._names(path.parent).change(Naming(path.name, None))
 
     def _find(self, path: Path) -> Content | Names | None:
         node: Content | Names | None = self._root
