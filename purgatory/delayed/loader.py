@@ -188,6 +188,9 @@ class Loader:
             self._changed.set()
 
     def _enter(self, message: Message) -> None:
+        if not self._loaded:
+            # While there is a message in memory, `read_ahead` looks at the wall clock.
+            self._changed.set()
         self._loaded += 1
         self._bytes += len(message.payload)
 
