@@ -56,7 +56,9 @@ async def test_a_message_of_the_past_is_delivered_at_once(service: Service) -> N
         assert len(service.delivered) == 4
 
 
-async def test_a_second_with_many_more_messages_than_memory_takes_is_delivered_whole(service: Service) -> None:
+async def test_a_second_with_many_more_messages_than_memory_takes_is_delivered_whole(
+    service: Service,
+) -> None:
     async def schedule(number: int) -> None:
         await delayed.schedule(b"%d" % number, at=BEGIN + 30 + number % 7 / 1000)
 
@@ -144,7 +146,12 @@ async def test_a_failed_delivery_is_tried_again_after_twice_as_long_each_time(
         [letter] = await delayed.dead_letters()
         assert letter == ("the id", BEGIN + 1, b"payload", "ValueError('no')")
         statistics = delayed.statistics()
-        assert (statistics.failures, statistics.dead, statistics.retrying, statistics.delivered) == (9, 1, 0, 0)
+        assert (statistics.failures, statistics.dead, statistics.retrying, statistics.delivered) == (
+            9,
+            1,
+            0,
+            0,
+        )
         await asyncio.sleep(400)
         assert len(service.attempts) == 9
     assert "message 'the id' was set aside, after 9 failures" in caplog.text
