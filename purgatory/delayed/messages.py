@@ -179,7 +179,6 @@ class DelayedMessages:
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
         await asyncio.wait([running])
-        await self.purgatory.aclose(cancel_pending=True)
         if self._failure is None:
             try:
                 await parts.loader.spread()
@@ -187,6 +186,8 @@ class DelayedMessages:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
         await parts.loader.close()
+        # Nothing is parked any more.
+        await self.purgatory.aclose(cancel_pending=True)
         # Behind all that was submitted.
         await parts.committer.close()
         await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
