@@ -243,7 +243,10 @@ class Store:
         taken: Iterable[Frame],
         now: int,
     ) -> None:
-        """Write the frames of the segments (checkpoint, number] where they belong."""
+        """Write the frames of the segments (checkpoint, number] where they belong.
+
+        Those in `taken` have an id that the user chose.
+        """
         slots: dict[int, list[bytes]] = {}
         for frame in messages:
             later = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
@@ -261,8 +264,8 @@ class Store:
         records: list[Taken | Ended] = []
         for frame in taken:
             name, payload = parse_body(frame.body)
-            if name is not None:
-                records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
+            assert name is not None
+            records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
         records += [
             Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
         ]
