@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
@@ -260,7 +261,6 @@ class Store:
             else:
                 # The message was in the log, or its slot is over.
                 gone.add(slot)
-        self.slots.write(number, self.checkpoint, slots)
         records: list[Taken | Ended] = []
         for frame in taken:
             name, payload = parse_body(frame.body)
@@ -269,7 +269,13 @@ class Store:
         records += [
             Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
         ]
-        self.ids.add(records, now)
+        appends = Appends(self._disk)
+        try:
+            self.slots.write(number, self.checkpoint, slots, appends)
+            self.ids.add(records, now, appends)
+        except OSError:
+            appends.take_back()
+            raise
 
     # The thread that reads
 
@@ -281,6 +287,15 @@ class Store:
     def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
         return list(self._dead_letters.read())
+
+    def slots_in_log(self, through: int) -> set[int]:
+        """The slots whose files lack something that the segments up to `through` have."""
+        return {
+            self.slots.slot_of(frame.due)
+            for number in range(self.checkpoint + 1, through + 1)
+            for frame in self._frames(number)
+            if frame.kind == Kind.LATER or frame.kind in ENDS
+        }
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
