@@ -128,8 +128,7 @@ class Disk:
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut off what a file has behind `size`. A crash may bring it back."""
-        if os.path.getsize(path) > size:
-            os.truncate(path, size)
+        os.truncate(path, size)
 
     def remove(self, path: Path) -> None:
         """Remove a file, if it exists. Its name is gone from the disk after that.
