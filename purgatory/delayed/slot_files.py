@@ -95,6 +95,7 @@ class SlotFiles:
         # The blocks so far: the last segment of each, and its first message.
         blocks: list[tuple[int, int]] = []
         damaged: list[Damage] = []
+        torn = False
         file = self.open(slot)
         if file is None:
             return SlotIndex()
@@ -102,6 +103,7 @@ class SlotFiles:
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Damage):
                     damaged.append(frame)
+                    torn = True
                 elif frame.kind in MESSAGES:
                     dues.append(frame.due)
                     offsets.append(frame.offset)
@@ -124,6 +126,9 @@ class SlotFiles:
             if token not in ended:
                 by_due.setdefault(due, array("Q")).append(offset)
                 count += 1
+                if torn:
+                    # A block whose start was lost is not known to be replaced: its messages are there twice.
+                    ended.add(token)
         return SlotIndex(count, by_due, damaged)
 
     def open(self, slot: int) -> File | None:
@@ -137,11 +142,12 @@ class SlotFiles:
         return file is not None
 
     def remove(self, slot: int) -> None:
-        """Remove the file of a slot, and the directory of its hour when that is empty."""
+        """Remove the file of a slot, and the directory of its hour when that is empty.
+
+        The log is about to forget that the messages were delivered.
+        """
         path = self._path(slot)
         self._disk.remove(path)
-        # The log is about to forget that the messages were delivered.
-        self._disk.sync_directory(path.parent)
         self._disk.remove_directory(path.parent)
 
     def _path(self, slot: int) -> Path:

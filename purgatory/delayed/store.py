@@ -34,8 +34,12 @@ _VERSION: Final = 1
 _PAGE: Final = 4096
 # Bytes of messages that are read at a time.
 _READ: Final = 1 << 23
-# A position is a segment (0 for a slot file) and an offset.
-_OFFSET_BITS: Final = 40
+# Files of a read that are open at a time. A process may often open 1,024 in all.
+_OPEN: Final = 16
+# A position in a slot file is an offset. One in the log is this bit, the segment and the offset.
+_IN_LOG: Final = 1 << 63
+# A segment ends behind 16 MiB and one commit.
+_OFFSET_BITS: Final = 28
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -180,7 +184,7 @@ class Store:
             segment, offset = self.log.append(b"".join(frames))
             for note in notes:
                 self.ids.note(segment, note)
-            start = segment << _OFFSET_BITS | offset
+            start = _IN_LOG | segment << _OFFSET_BITS | offset
             for place, answer in enumerate(answers):
                 if isinstance(answer, Stored) and not answer.repeated:
                     answers[place] = Stored(answer.token, start + answer.position)
@@ -264,7 +268,7 @@ class Store:
     @staticmethod
     def home_of(position: int) -> int:
         """The segment of the log in which the position is; 0 for a slot file."""
-        return position >> _OFFSET_BITS
+        return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
 
     def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
@@ -287,9 +291,12 @@ class Store:
         size = 0
         try:
             for due, position in positions:
-                home, offset = position >> _OFFSET_BITS, position & (1 << _OFFSET_BITS) - 1
+                home = self.home_of(position)
+                offset = position & (1 << _OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
                 if (home, slot) not in files:
+                    if len(files) == _OPEN:
+                        _close(files)
                     files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
                 frame = self._read_frame(files[home, slot], offset)
                 if frame is None:
@@ -301,9 +308,7 @@ class Store:
                     if size > _READ:
                         break
         finally:
-            for file in files.values():
-                if file is not None:
-                    file.close()
+            _close(files)
         return messages
 
     def _read_frame(self, file: File | None, offset: int) -> Frame | None:
@@ -392,3 +397,10 @@ class Store:
     def _report(self, what: str, damage: Damage) -> None:
         size = damage.end - damage.offset
         logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
+
+
+def _close(files: dict[tuple[int, int], File | None]) -> None:
+    for file in files.values():
+        if file is not None:
+            file.close()
+    files.clear()
