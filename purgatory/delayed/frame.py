@@ -22,11 +22,14 @@ _CHECKED_AT: Final = HEADER_SIZE - _CHECKED.size
 MAX_ID: Final = 1 << 10
 # Bytes of a payload. A damaged length cannot make a reader ask for more.
 MAX_PAYLOAD: Final = 1 << 26
-_MAX_BODY: Final = _ID_LENGTH.size + MAX_ID + MAX_PAYLOAD
+# Bytes of the reason of a dead letter in UTF-8.
+MAX_REASON: Final = 1000
+# A dead letter has all of it, and two lengths.
+_MAX_BODY: Final = 2 * _ID_LENGTH.size + MAX_REASON + MAX_ID + MAX_PAYLOAD
 # Bytes that one read of a scan takes at least: some 500 frames, in about a millisecond.
 _PIECE: Final = 1 << 16
-# Seconds of a pause between two reads. Without it, the event loop would wait for the thread that scans for up
-# to 5 ms at each turn: a thread keeps the interpreter for so long when it may (sys.getswitchinterval).
+# Seconds of a pause after each read of as many. Without it, the event loop would wait for the thread that scans
+# for up to 5 ms at each turn: a thread keeps the interpreter for so long if it can (sys.getswitchinterval).
 _PAUSE: Final = 1e-5
 
 
@@ -151,7 +154,8 @@ def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:
             wanted = at + found - len(data)
             more = read(base + len(data), max(wanted, _PIECE))
             if more:
-                sleep(_PAUSE)
+                if len(more) >= _PIECE:
+                    sleep(_PAUSE)
                 data, base, at = data[at:] + more, base + at, 0
                 continue
             if at == len(data):

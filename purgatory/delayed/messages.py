@@ -28,13 +28,10 @@ from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import Message, Receipt
+from purgatory.delayed.message import FARTHEST, Message, Receipt
 from purgatory.delayed.store import End, Find, Put, Store, Stored
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
-
-# Milliseconds since the epoch, either way. It is more than 100 million years.
-_FARTHEST: Final = 1 << 62
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -95,8 +92,8 @@ class DelayedMessages:
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
     ) -> None:
-        slot_ms = round(slot * 1000)
-        if slot_ms < 1 or slot_ms != slot * 1000:
+        slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
+        if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
             raise ValueError(
                 f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
             )
@@ -356,8 +353,10 @@ def _milliseconds(at: float | datetime) -> int:
     elif isinstance(at, bool) or not isinstance(at, int | float):
         raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
     # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
-    if not -_FARTHEST < at * 1000 < _FARTHEST:
-        raise ValueError(f"at must be a finite number of seconds since the epoch, not {at!r}")
+    if not abs(at * 1000) < FARTHEST:
+        raise ValueError(
+            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
+        )
     return math.ceil(round(at * 1000, 2))
 
 

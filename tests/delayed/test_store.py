@@ -183,9 +183,7 @@ def test_a_read_stops_behind_eight_mebibytes(run: StoreRun) -> None:
     assert len(run.store.read(places[3:])) == 1
 
 
-def test_a_message_that_is_damaged_or_gone_is_logged(
-    run: StoreRun, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_message_that_is_damaged_or_gone_is_logged(run: StoreRun, caplog: pytest.LogCaptureFixture) -> None:
     [answer] = run.store.commit([Put(NOW, None, b"payload", soon=True)])
     assert isinstance(answer, Stored)
     run.disk.content(PATH / "wal" / "00000002").data[-1] ^= 1

@@ -99,7 +99,11 @@ def run_until_power_cut(operation: int) -> StoreRun:
 def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(part: int) -> None:
     operation = 1 + part
     while (run := run_until_power_cut(operation)).disk.off:
-        for survival in [NOTHING, EVERYTHING, *(Survival(Random(f"{operation} {n}")) for n in range(CHOICES))]:
+        for survival in [
+            NOTHING,
+            EVERYTHING,
+            *(Survival(Random(f"{operation} {n}")) for n in range(CHOICES)),
+        ]:
             found = run.after_power_cut(survival)
             found.open()
             found.check()
