@@ -51,14 +51,18 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free."""
-        self._send.send_nowait(operation)
+        """Deliver a message as soon as a worker is free. After `close` it stays on the disk."""
+        if not self._closing:
+            self._send.send_nowait(operation)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
-        async with anyio.create_task_group() as workers, self._receive:
-            for _ in range(self._workers):
-                workers.start_soon(self._work, self._receive.clone(), loader)
+        try:
+            async with anyio.create_task_group() as workers, self._receive:
+                for _ in range(self._workers):
+                    workers.start_soon(self._work, self._receive.clone(), loader)
+        finally:
+            self._closing = True
 
     def close(self) -> None:
         """Take no more messages. Those that wait for a worker stay on the disk."""

@@ -28,8 +28,8 @@ MAX_REASON: Final = 1000
 _MAX_BODY: Final = 2 * _ID_LENGTH.size + MAX_REASON + MAX_ID + MAX_PAYLOAD
 # Bytes that one read of a scan takes at least: some 500 frames, in about a millisecond.
 _PIECE: Final = 1 << 16
-# Seconds of a pause after each read of as many. Without it, the event loop would wait for the thread that scans
-# for up to 5 ms at each turn: a thread keeps the interpreter for so long if it can (sys.getswitchinterval).
+# Seconds of a pause after each read of as many. Without it, the event loop would wait up to 5 ms at each turn
+# for the thread that scans: a thread keeps the interpreter for so long if it can (sys.getswitchinterval).
 _PAUSE: Final = 1e-5
 
 
