@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HOUR: Final = 3_600_000
 # Files that are written and synced at a time. A process may often open 1,024 in all.
-_OPEN: Final = 64
+_OPEN: Final = 128
 
 
 @dataclass(frozen=True, slots=True)

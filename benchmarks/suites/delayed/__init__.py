@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,24 +66,22 @@ def rate(setting: Setting) -> Parts:
     yield from setting.cases("64 callers", STORES, partial(measure_rate, setting), interpreted=False)
 
 
-def delays(count: int) -> list[float]:
+def delays(count: int) -> Iterator[float]:
     choice = random.Random(count)
-    return [SHORTEST * (LONGEST / SHORTEST) ** choice.random() for _ in range(count)]
+    return (SHORTEST * (LONGEST / SHORTEST) ** choice.random() for _ in range(count))
 
 
-async def call(callers: int, each: Callable[[Any], Awaitable[Any]], arguments: Iterable[Any]) -> list[Any]:
-    """The answers, in no order."""
+async def call(callers: int, each: Callable[[Any], Awaitable[object]], arguments: Iterable[Any]) -> None:
+    """Each caller takes the next argument when it has its answer."""
     left = iter(arguments)
-    answers = []
 
     async def caller() -> None:
         for argument in left:
-            answers.append(await each(argument))
+            await each(argument)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(callers):
             group.create_task(caller())
-    return answers
 
 
 def in_directory(setting: Setting, kind: Kind, measure: Callable[..., Any], *arguments: Any) -> Sample:
@@ -101,27 +99,30 @@ async def _rate(kind: Kind, directory: Path, count: int) -> Sample:
         pass
 
     async with kind(directory, deliver) as store:
+        receipts: list[Any] = []
+        cancelled = 0
 
-        async def timed(
-            verb: str, each: Callable[[Any], Awaitable[Any]], arguments: Sequence[Any]
-        ) -> list[Any]:
+        async def schedule(delay: float) -> None:
+            receipts.append(await store.schedule(PAYLOAD, time.time() + delay))
+
+        async def cancel(receipt: Any) -> None:
+            nonlocal cancelled
+            if await store.cancel(receipt):
+                cancelled += 1
+
+        sample: dict[str, float] = {}
+        shuffled = (receipts.pop(random.randrange(len(receipts))) for _ in range(count))
+        steps = ("schedule", schedule, delays(count)), ("cancel", cancel, shuffled)
+        for verb, each, arguments in steps:
             cpu, disk, began = store.processor_seconds(), store.written_bytes(), time.perf_counter()
-            answers = await call(CALLERS, each, arguments)
+            await call(CALLERS, each, arguments)
             seconds = time.perf_counter() - began
             cpu, disk = store.processor_seconds() - cpu, store.written_bytes() - disk
             figures = {"us": seconds * 1e6, "cpu_us": cpu * 1e6, "disk": disk}
             sample.update({f"{verb}_{metric}": figure / count for metric, figure in figures.items()})
             sample[f"{verb}_per_s"] = count / seconds
-            return answers
-
-        sample: dict[str, float] = {}
-        receipts = await timed(
-            "schedule", lambda delay: store.schedule(PAYLOAD, time.time() + delay), delays(count)
-        )
-        random.Random(count).shuffle(receipts)
-        cancelled = await timed("cancel", store.cancel, receipts)
-        if sum(cancelled) < count / 2:
-            raise AssertionError(f"{kind.name}: only {sum(cancelled)} of {count} could be cancelled")
+        if cancelled < count / 2:
+            raise AssertionError(f"{kind.name}: only {cancelled} of {count} could be cancelled")
         return sample
 
 
@@ -187,7 +188,12 @@ async def _due(kind: Kind, directory: Path, count: int, seconds: float) -> Sampl
         began = time.perf_counter()
         # They are due later than what is estimated from the first messages, which are cancelled again.
         first = time.time() + 3600
-        some = await call(AT_ONCE, lambda _: store.schedule(PAYLOAD, first), range(max(1, count // 20)))
+        some: list[Any] = []
+
+        async def try_out(_: int) -> None:
+            some.append(await store.schedule(PAYLOAD, first))
+
+        await call(AT_ONCE, try_out, range(max(1, count // 20)))
         lead = HALF_A_MINUTE + 40 * (time.perf_counter() - began)
         await call(AT_ONCE, store.cancel, some)
         first = time.time() + lead
@@ -230,7 +236,8 @@ def pending(setting: Setting) -> Parts:
     )
     yield Table(
         f"Opened again with {setting.sizes[0]:,} pending: seconds until the first message is delivered",
-        spreads(killed_s="after kill -9", closed_s="after closing") + medians(reopened_mib="MiB of memory"),
+        spreads(killed_s="after kill -9", closed_s="after closing")
+        + medians(killed_cpu_s="CPU s", reopened_mib="MiB of memory"),
         "Killed while messages are scheduled. Something is due already when it is opened.",
     )
     stores = [kind for kind in STORES if kind is not SQLite]
@@ -287,10 +294,10 @@ async def reopen(kind: Kind, directory: Path, step: str) -> None:
         if not first.done():
             first.set_result(time.perf_counter())
 
-    began = time.perf_counter()
+    before = resident_bytes(os.getpid())
+    cpu, began = time.process_time(), time.perf_counter()
     async with kind(directory, deliver) as store:
-        before = resident_bytes(os.getpid())
-        figures = {f"{step}_s": await first - began}
+        figures = {f"{step}_s": await first - began, f"{step}_cpu_s": time.process_time() - cpu}
         await asyncio.sleep(SETTLED)
         figures["reopened_mib"] = (store.resident_bytes() - before) / 2**20
     print(json.dumps(figures))
