@@ -1,10 +1,13 @@
-"""What is killed, and what is opened again: ``python -m benchmarks.suites.delayed LOOP STEP STORE DIRECTORY N``."""
+"""What is killed, and what is opened again.
+
+``python -m benchmarks.suites.delayed LOOP STEP STORE DIRECTORY N``
+"""
 
 import sys
 from pathlib import Path
 
 from benchmarks.harness.event_loop import run
-from benchmarks.suites.delayed import fill, reopen
+from benchmarks.suites.delayed.pending import fill, reopen
 from benchmarks.suites.delayed.stores import STORES
 
 _, loop, step, name, directory, count = sys.argv

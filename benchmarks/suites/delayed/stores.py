@@ -36,6 +36,7 @@ class DelayStore(ABC):
     """Opened by ``async with``. `schedule` and `cancel` return when the disk has it, if the store waits."""
 
     name: ClassVar[str]
+    available: ClassVar[bool] = True
 
     def __init__(self, directory: Path, deliver: Deliver) -> None:
         self.directory = directory
@@ -206,6 +207,7 @@ class Redis(Polled):
     """A sorted set of due times and a hash of payloads, over one connection on which commands do not wait."""
 
     name = "Redis, appendfsync always"
+    available = shutil.which("redis-server") is not None
     fsync = "always"
 
     async def open(self) -> None:
@@ -216,7 +218,7 @@ class Redis(Polled):
         command = ["redis-server"]
         for name, value in (options | {"appendfsync": self.fsync}).items():
             command += [f"--{name}", str(value)]
-        self._server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._server = await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.DEVNULL)
         self.process_ids = [os.getpid(), self._server.pid]
         while True:
             with suppress(OSError):
@@ -225,8 +227,8 @@ class Redis(Polled):
             await asyncio.sleep(0.002)
         self._answers: deque[asyncio.Future[Any]] = deque()
         self._reading = asyncio.create_task(self._read())
-        while isinstance(await self._send([b"PING"]), Exception):
-            # It loads its file.
+        # It may load its file yet.
+        while isinstance(await self._send([b"PING"]), Exception):  # noqa: ASYNC110  # Redis tells nobody
             await asyncio.sleep(0.002)
         self._numbers = itertools.count(time.time_ns())
 
@@ -295,6 +297,4 @@ class LaxRedis(Redis):
     fsync = "everysec"
 
 
-STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, SharedSQLite)
-if shutil.which("redis-server"):
-    STORES += (Redis, LaxRedis)
+STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, SharedSQLite, Redis, LaxRedis)
