@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -51,18 +52,15 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free. After `close` it stays on the disk."""
-        if not self._closing:
+        """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._send.send_nowait(operation)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
-        try:
-            async with anyio.create_task_group() as workers, self._receive:
-                for _ in range(self._workers):
-                    workers.start_soon(self._work, self._receive.clone(), loader)
-        finally:
-            self._closing = True
+        async with anyio.create_task_group() as workers, self._receive:
+            for _ in range(self._workers):
+                workers.start_soon(self._work, self._receive.clone(), loader)
 
     def close(self) -> None:
         """Take no more messages. Those that wait for a worker stay on the disk."""
@@ -113,7 +111,6 @@ class Delivery:
     def _end(self, message: Message, loader: Loader) -> None:
         self._ended(message)
         loader.left(message)
-        loader.ended(message)
 
 
 def _is_cancelled() -> bool:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import anyio
 
@@ -136,8 +136,8 @@ class DelayedMessages:
         try:
             store = await uninterrupted(opening)
             delivery = self._new_delivery(self._delivered)
-            loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal)
-            committer = Committer(store, thread, loader.stored, self._fail)
+            loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal, self._fail)
+            committer = Committer(store, thread, loader.stored, loader.ended, self._fail)
             self.purgatory.start()
         except BaseException:
             if opening.exception() is None:
@@ -179,7 +179,6 @@ class DelayedMessages:
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
         await asyncio.wait([running])
-        await self.purgatory.aclose(cancel_pending=True)
         if self._failure is None:
             try:
                 await parts.loader.spread()
@@ -187,8 +186,10 @@ class DelayedMessages:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
         await parts.loader.close()
+        # Nothing is parked any more.
+        await self.purgatory.aclose(cancel_pending=True)
         # Behind all that was submitted.
-        await parts.committer.seal()
+        await parts.committer.close()
         await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
         parts.thread.shutdown()
 
@@ -322,7 +323,8 @@ class DelayedMessages:
     def _delivered(self, message: Message) -> None:
         parts = self._parts
         assert parts is not None
-        parts.committer.note(End(Kind.DELIVERED, message.token, message.due, message.name is not None))
+        end = End(Kind.DELIVERED, message.token, message.due, message.name is not None)
+        parts.committer.note(end, message)
 
     async def _seal(self) -> int:
         assert self._parts is not None

@@ -215,9 +215,14 @@ class Store:
             self._write_checkpoint(number, self._emptied)
             self.ids.spread(number)
 
-    def remove_segment(self, number: int) -> None:
-        """Remove a segment that was spread, and whose messages that were due soon have ended."""
-        self.log.remove(number)
+    def remove_segments(self, first: int, end: int) -> int:
+        """Remove the oldest segments, below `end`. They were spread, and all that was due soon has ended.
+
+        Returns `end`. Raises OSError; then it can be repeated.
+        """
+        for number in range(first, end):
+            self.log.remove(number)
+        return end
 
     def remove_slot(self, slot: int) -> None:
         """Remove the file of a slot whose messages have ended."""
@@ -250,24 +255,30 @@ class Store:
             self._report(f"the slot file {slot}", damage)
         return index
 
-    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | None]:
-        """The messages at these positions, each a due time and a position. None stands for a damaged one.
+    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | OSError | None]:
+        """The messages at these positions, each a due time and a position.
 
-        It stops behind 8 MiB of payloads.
+        None stands for a damaged one, and an OSError for one that cannot be read now. Both are logged. It
+        stops behind 8 MiB of payloads.
         """
         files: dict[tuple[int, int], File | None] = {}
-        messages: list[Message | None] = []
+        messages: list[Message | OSError | None] = []
         size = 0
         try:
             for due, position in positions:
                 home = self.home_of(position)
                 offset = position & (1 << _OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
-                if (home, slot) not in files:
-                    if len(files) == _OPEN:
-                        _close(files)
-                    files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
-                frame = self._read_frame(files[home, slot], offset)
+                try:
+                    if (home, slot) not in files:
+                        if len(files) == _OPEN:
+                            _close(files)
+                        files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
+                    frame = self._read_frame(files[home, slot], offset)
+                except OSError as error:
+                    logger.error("%s: a message due at %d cannot be read: %s", self.path, due, error)
+                    messages.append(error)
+                    continue
                 if frame is None:
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
