@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Kind, encode, scan
 
-if TYPE_CHECKING:
-    from purgatory.delayed.blocks import Block
-
 _HOUR: Final = 3_600_000
 # Files that are written and synced at a time. A process may often open 1,024 in all.
-_OPEN: Final = 128
+_OPEN: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +51,8 @@ class SlotFiles:
         """The slot of a due time. All times before 1970 are in the first slot."""
         return max(due, 0) // self._slot_ms
 
-    def write(self, number: int, after: int, blocks: Mapping[int, Block]) -> None:
-        """Append blocks to slot files, from the segments (after, number] of the log.
+    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]]) -> None:
+        """Append a block to each of the slot files, from the segments (after, number] of the log.
 
         All of it is on the disk after that. Raises OSError when it cannot be written; then it may be written
         again.
@@ -64,18 +61,14 @@ class SlotFiles:
         hours: set[Path] = set()
         files: list[File] = []
         try:
-            for slot, block in blocks.items():
-                messages = block.messages()
-                if not messages and not self.exists(slot):
-                    # All its messages have ended meanwhile.
-                    continue
+            for slot, frames in slots.items():
                 path = self._path(slot)
                 if path.parent not in hours:
                     self._disk.make_directory(path.parent)
                     hours.add(path.parent)
                 file = self._disk.open(path)
                 files.append(file)
-                data = b"".join((header, messages, block.ends()))
+                data = b"".join((header, *frames))
                 file.append(data)
                 self.written += len(data)
                 if len(files) == _OPEN:

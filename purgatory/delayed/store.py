@@ -234,7 +234,7 @@ class Store:
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
         """Write what comes from the segments (checkpoint, number] where it belongs."""
-        self.slots.write(number, self.checkpoint, blocks.by_slot)
+        self.slots.write(number, self.checkpoint, blocks.by_slot())
         self.ids.add(blocks.records, now)
 
     # The thread that reads
