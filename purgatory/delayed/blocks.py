@@ -84,7 +84,7 @@ class Blocks:
         block.end(frame)
 
     def take(self, frame: Frame) -> None:
-        """Take along the id of a message."""
+        """Take along the id of a message, which the user chose."""
         name, payload = parse_body(frame.body)
-        if name is not None:
-            self.records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
+        assert name is not None
+        self.records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))

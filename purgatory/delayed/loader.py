@@ -150,7 +150,8 @@ class Loader:
                 if isinstance(operation, WaitingMessage):
                     self._leave(operation)
                     return operation
-            places = [place for place in self._next if place[0] == due] + self._agenda.at(due)
+            places = [place for place in (*self._next, *self._unread) if place[0] == due]
+            places += self._agenda.at(due)
             while places:
                 messages = await self._read(places[:_PIECE])
                 for place, message in zip(places, messages, strict=False):
@@ -159,6 +160,8 @@ class Loader:
                     elif message is not None and message.token == token:
                         if place in self._next:
                             self._next.remove(place)
+                        elif place in self._unread:
+                            self._unread.remove(place)
                         else:
                             self._agenda.remove(*place)
                         return self._operation(message, 0, due / 1000)

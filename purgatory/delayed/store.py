@@ -353,7 +353,7 @@ class Store:
         for number in numbers:
             for frame in self._frames(number):
                 if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
-                    blocks.add(frame)
+                    blocks.add(self._later(frame))
                     if frame.named and number > self.checkpoint:
                         blocks.take(frame)
                 elif frame.kind in ENDS:
@@ -363,6 +363,13 @@ class Store:
         self._write_checkpoint(last + 1, last + 1)
         for number in numbers:
             self.log.remove(number)
+
+    def _later(self, frame: Frame) -> Frame:
+        """A message as it is in a slot file."""
+        if frame.kind == Kind.LATER:
+            return frame
+        data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
+        return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 
     def _frames(self, number: int) -> Iterator[Frame]:
         for frame in self.log.read(number):

@@ -242,7 +242,6 @@ class SimulatedDisk(Disk):
         return _Operation(self, "read", begins=None)
 
     def begin(self, name: str) -> None:
-        self.watch(name)
         if self.off:
             raise PowerCut
         self._counts[name] += 1
@@ -360,6 +359,7 @@ class _Operation:
 
     def __enter__(self) -> None:
         disk = self._disk
+        disk.watch(self._name)
         disk._mutex.acquire()
         try:
             disk.begin(self._name)

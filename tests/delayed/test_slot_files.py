@@ -125,6 +125,12 @@ def test_a_block_whose_start_is_lost_is_not_found_twice(disk: SimulatedDisk, slo
     assert len(slots.index(5).damaged) == 1
 
 
+def test_a_frame_of_a_later_release_is_left_alone(disk: SimulatedDisk, slots: SlotFiles) -> None:
+    slots.write(1, 0, {5: [message(1), encode(SALT, 99, 5_500, 1), message(2)]})
+    assert tokens(disk, slots) == [1, 2]
+    assert slots.index(5).damaged == []
+
+
 def test_a_slot_without_a_file_is_empty(disk: SimulatedDisk, slots: SlotFiles) -> None:
     assert slots.index(5).count == 0
     assert slots.present(9_999) == []
