@@ -45,28 +45,40 @@ def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
 
 
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
-    with pytest.raises(OSError, match="No space"), Appends(disk) as appends:
-        appends.append(FIRST, b"after")
-        appends.append(FIRST, b"after")
-        disk.capacity = disk.used + 3
-        appends.append(SECOND, b"after")
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            appends.append(FIRST, b"after")
+            disk.capacity = disk.used + 3
+            appends.append(SECOND, b"after")
+
+    with pytest.raises(OSError, match="No space"):
+        append()
     assert disk.content(FIRST).data == disk.content(SECOND).data == b"before"
     assert disk.opened == 0
 
 
 def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
-    with pytest.raises(OSError, match="No space"), Appends(disk) as appends:
-        appends.append(FIRST, b"after")
-        appends.append(SECOND, b"after")
-        disk.fail("truncate", errno.EIO)
-        raise OSError(errno.ENOSPC, "No space left")
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            appends.append(SECOND, b"after")
+            disk.fail("truncate", errno.EIO)
+            raise OSError(errno.ENOSPC, "No space left")
+
+    with pytest.raises(OSError, match="No space"):
+        append()
     assert disk.content(FIRST).data == b"beforeafter"
     assert disk.content(SECOND).data == b"before"
 
 
 def test_a_failed_sync_takes_nothing_back(disk: SimulatedDisk) -> None:
-    with pytest.raises(StoreFailed), Appends(disk) as appends:
-        appends.append(FIRST, b"after")
-        disk.fail("sync")
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            disk.fail("sync")
+
+    with pytest.raises(StoreFailed):
+        append()
     assert disk.content(FIRST).data == b"beforeafter"
     assert disk.opened == 0
