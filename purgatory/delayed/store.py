@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +24,18 @@ from purgatory.delayed.frame import (
     parse_body,
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
+from purgatory.delayed.layout import (
+    Checkpoint,
+    Format,
+    read_checkpoint,
+    read_format,
+    write_checkpoint,
+    write_format,
+)
 from purgatory.delayed.log import Log, segment_numbers
 from purgatory.delayed.message import Message
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
-_VERSION: Final = 1
 # Bytes of a first read of a message.
 _PAGE: Final = 4096
 # Bytes of messages that are read at a time.
@@ -101,7 +107,7 @@ class Store:
             self.slots = SlotFiles(disk, path / "slots", self._salt, slot_ms)
             self.ids = Ids(disk, path / "ids")
             # The last segment that was spread, and the last one that holds no message any more.
-            self.checkpoint, self._emptied = self._read_checkpoint()
+            self.checkpoint, self._emptied = read_checkpoint(disk, path)
             self._recover(now)
         except BaseException:
             disk.unlock(self._lock)
@@ -299,35 +305,17 @@ class Store:
 
     def _format(self, slot_ms: int) -> int:
         """The salt of the store. A new store gets one."""
-        file = self._disk.open_existing(self.path / "format")
-        if file is None:
-            salt = secrets.randbits(32)
-            content = {"version": _VERSION, "slot_ms": slot_ms, "salt": salt}
-            self._disk.replace(self.path / "format", json.dumps(content).encode())
-            return salt
-        try:
-            content = json.loads(file.read(0, file.size))
-        finally:
-            file.close()
-        if content["version"] != _VERSION:
-            raise ValueError(f"{self.path} has format {content['version']}; this release reads {_VERSION}")
-        if content["slot_ms"] != slot_ms:
-            made = content["slot_ms"] / 1000
+        format = read_format(self._disk, self.path)
+        if format is None:
+            format = Format(slot_ms, secrets.randbits(32))
+            write_format(self._disk, self.path, format)
+        elif format.slot_ms != slot_ms:
+            made = format.slot_ms / 1000
             raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
-        return int(content["salt"])
-
-    def _read_checkpoint(self) -> tuple[int, int]:
-        file = self._disk.open_existing(self.path / "checkpoint")
-        if file is None:
-            return 0, 0
-        try:
-            spread, emptied = file.read(0, file.size).split()
-            return int(spread), int(emptied)
-        finally:
-            file.close()
+        return format.salt
 
     def _write_checkpoint(self, spread: int, emptied: int) -> None:
-        self._disk.replace(self.path / "checkpoint", b"%d %d\n" % (spread, emptied))
+        write_checkpoint(self._disk, self.path, Checkpoint(spread, emptied))
         self.checkpoint, self._emptied = spread, emptied
 
     def _recover(self, now: int) -> None:

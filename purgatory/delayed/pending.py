@@ -1,0 +1,96 @@
+"""All messages that are still to come, found without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from purgatory.delayed.disk import Disk
+from purgatory.delayed.frame import ENDS, Damage, Kind, scan
+from purgatory.delayed.layout import Checkpoint
+from purgatory.delayed.log import segment_numbers
+from purgatory.delayed.slot_files import SlotFiles
+
+# A slot behind that of any due time.
+_END: Final = 1 << 63
+
+
+class Place(NamedTuple):
+    """A message: its due time in ms, the bytes of its payload and its id, and where it is.
+
+    `segment` is the segment of the log, or 0 for a slot file.
+    """
+
+    token: int
+    due: int
+    length: int
+    segment: int
+    offset: int
+
+
+class Pending:
+    """Reads what is pending in a directory that may be in use.
+
+    The log is read first, by `read_log`, and then the slot files. A message that moves on meanwhile is found
+    in both places, and counted once. So nothing is missed that was pending when `read_log` was called. What
+    ends or comes meanwhile may be missing or not. Memory is needed for the log, and for one slot.
+
+    A file that is being written has an incomplete end. That is no damage. What else is damaged goes to
+    `damaged`: a description, and how many bytes.
+    """
+
+    def __init__(
+        self, disk: Disk, store: Path, salt: int, slots: SlotFiles, damaged: Callable[[str, int], None]
+    ) -> None:
+        self._disk = disk
+        self._wal = store / "wal"
+        self._salt = salt
+        self._slots = slots
+        self._damaged = damaged
+        self.segments = 0
+        self.log_bytes = 0
+        self._ended: set[int] = set()
+        self._in_log: dict[int, Place] = {}
+
+    def read_log(self, checkpoint: Checkpoint) -> list[Place]:
+        """The messages that are in the log and not in the slot files, as far as `checkpoint` says."""
+        for number in segment_numbers(self._disk, self._wal):
+            file = None
+            if number > checkpoint.emptied:
+                file = self._disk.open_existing(self._wal / f"{number:08}")
+            if file is None:
+                # It has just been removed, or is about to be.
+                continue
+            self.segments += 1
+            self.log_bytes += file.size
+            try:
+                for frame in scan(self._salt, file.read):
+                    if isinstance(frame, Damage):
+                        if frame.end < file.size:
+                            self._damaged(f"segment {number} of the log", frame.end - frame.offset)
+                    elif frame.kind in ENDS:
+                        self._ended.add(frame.token)
+                        self._in_log.pop(frame.token, None)
+                    elif frame.kind == Kind.SOON or number > checkpoint.spread:
+                        self._in_log[frame.token] = Place(
+                            frame.token, frame.due, len(frame.body) - 2, number, frame.offset
+                        )
+            finally:
+                file.close()
+        return list(self._in_log.values())
+
+    def slots(self) -> list[int]:
+        """The slots that have a file, in order."""
+        return self._slots.present(_END)
+
+    def read_slot(self, slot: int) -> Iterator[Place]:
+        """The messages that are in a slot file alone."""
+        content = self._slots.content(slot)
+        for damage in content.damaged:
+            if damage.end < content.size:
+                self._damaged(f"the file of slot {slot}", damage.end - damage.offset)
+        columns = zip(content.tokens, content.dues, content.lengths, content.offsets, strict=True)
+        for token, due, length, offset in columns:
+            if not (token in content.ended or token in self._ended or token in self._in_log):
+                yield Place(token, due, length - 2, 0, offset)
