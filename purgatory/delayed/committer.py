@@ -6,12 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Final
 
 from purgatory.delayed.errors import IdTaken
-from purgatory.delayed.store import End, Put, Store, Stored
-
-Answer = Stored | IdTaken | bool
+from purgatory.delayed.store import Answer, End, Put, Request, Store, Stored
 
 # Bytes of payloads, and requests, after which a commit takes no more.
 _BYTES: Final = 1 << 23
@@ -21,7 +20,7 @@ _LAZY: Final = 0.01
 
 
 class Committer:
-    """Hands requests to the thread that writes the log, and the answers to the loop.
+    """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
     While a commit is under way, requests gather for the next one. `stored` is called for each new message,
     before the task that has scheduled it goes on. `failed` is called for an error other than OSError: then
@@ -31,6 +30,7 @@ class Committer:
     def __init__(
         self,
         store: Store,
+        thread: ThreadPoolExecutor,
         stored: Callable[[Put, Stored], None],
         failed: Callable[[BaseException], None],
     ) -> None:
@@ -38,15 +38,15 @@ class Committer:
         self._stored = stored
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed log")
-        self._requests: deque[tuple[Put | End, asyncio.Future[Answer] | None]] = deque()
+        self._thread = thread
+        self._requests: deque[tuple[Request, asyncio.Future[Answer] | None]] = deque()
         self._seals: list[asyncio.Future[int]] = []
         # The next commit, while there is none under way.
         self._planned: asyncio.Handle | None = None
         self._lazy: asyncio.TimerHandle | None = None
         self._writing = False
 
-    def submit(self, request: Put | End) -> asyncio.Future[Answer]:
+    def submit(self, request: Request) -> asyncio.Future[Answer]:
         """Write a request with the next commit. The future gets the answer, or an exception."""
         future: asyncio.Future[Answer] = self._loop.create_future()
         self._requests.append((request, future))
@@ -69,11 +69,6 @@ class Committer:
         self._plan()
         return await future
 
-    async def close(self) -> None:
-        """End the thread when all requests are written. No further ones may come."""
-        await self.seal()
-        self._thread.shutdown()
-
     def _plan(self) -> None:
         """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
         if self._planned is None and not self._writing:
@@ -84,7 +79,7 @@ class Committer:
             if handle is not None:
                 handle.cancel()
         self._planned = self._lazy = None
-        batch: list[tuple[Put | End, asyncio.Future[Answer] | None]] = []
+        batch: list[tuple[Request, asyncio.Future[Answer] | None]] = []
         size = 0
         while self._requests and size < _BYTES and len(batch) < _REQUESTS:
             request, future = self._requests.popleft()
@@ -98,7 +93,7 @@ class Committer:
             self._thread, self._write, [request for request, _ in batch], bool(seals)
         ).add_done_callback(lambda done: self._written(batch, seals, done))
 
-    def _write(self, requests: list[Put | End], seal: bool) -> tuple[list[Answer] | BaseException, int]:
+    def _write(self, requests: list[Request], seal: bool) -> tuple[list[Answer] | BaseException, int]:
         """What the thread does."""
         answers: list[Answer] | BaseException
         try:
@@ -109,7 +104,7 @@ class Committer:
 
     def _written(
         self,
-        batch: list[tuple[Put | End, asyncio.Future[Answer] | None]],
+        batch: list[tuple[Request, asyncio.Future[Answer] | None]],
         seals: list[asyncio.Future[int]],
         done: asyncio.Future[tuple[list[Answer] | BaseException, int]],
     ) -> None:
@@ -131,7 +126,8 @@ class Committer:
                 self._failed(answers)
             for _, future in batch:
                 if future is not None and not future.done():
-                    future.set_exception(answers)
+                    # Each task raises one of its own, because raising adds to the traceback.
+                    future.set_exception(copy(answers))
         for waiter in seals:
             if not waiter.done():
                 waiter.set_result(sealed)

@@ -9,10 +9,9 @@ from math import inf
 from typing import Final
 
 import anyio
-import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from purgatory.delayed.dead_letters import DeadLetters
+from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import WaitingMessage
@@ -38,19 +37,15 @@ class Delivery:
         workers: int,
         attempts: int,
         backoff: float,
-        dead_letters: DeadLetters,
         ended: Callable[[Message], None],
     ) -> None:
         self._deliver = deliver
         self._workers = workers
         self._attempts = attempts
         self._backoff = backoff
-        self._dead_letters = dead_letters
         self._ended = ended
         self._send, self._receive = anyio.create_memory_object_stream[WaitingMessage](inf)
         self._closing = False
-        # One message is set aside at a time.
-        self._setting_aside = anyio.Lock()
         self.delivered = 0
         self.failures = 0
         self.dead = 0
@@ -97,8 +92,7 @@ class Delivery:
         seconds = min(self._backoff * 2.0**operation.failures, _LONGEST)
         if operation.failures + 1 >= self._attempts:
             try:
-                async with self._setting_aside:
-                    await anyio.to_thread.run_sync(self._dead_letters.add, message, repr(error))
+                await loader.set_aside(message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
                 seconds = _LONGEST
@@ -107,6 +101,9 @@ class Delivery:
                 self.dead += 1
                 self._end(message, loader)
                 return
+        logger.warning(
+            "message %r failed, and is tried again in %g s: %s", message.id, seconds, safe_repr(error)
+        )
         loader.wait_again(operation, seconds)
 
     def _end(self, message: Message, loader: Loader) -> None:

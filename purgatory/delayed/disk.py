@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -132,5 +133,8 @@ class Disk:
 
     def remove_directory(self, path: Path) -> None:
         """Remove a directory, unless it has files or is gone."""
-        with suppress(OSError):
+        try:
             os.rmdir(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise

@@ -7,15 +7,18 @@ import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Final
 
 import anyio
 
 from purgatory import Purgatory
 from purgatory.delayed.agenda import Agenda
+from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.message import Message
 from purgatory.delayed.store import Put, Store, Stored
 from purgatory.delayed.waiting_message import WaitingMessage
+from purgatory.errors import PurgatoryClosed
 
 # Milliseconds between two turns. A message that is due within one or two turns stays in the log.
 TURN: Final = 10_000
@@ -78,10 +81,11 @@ class Loader:
         self._starved = False
         # Set when there is something to read.
         self._changed = asyncio.Event()
+        self._closed = False
         # Set when positions were taken from the agenda.
         self._taken = asyncio.Event()
-        # Set when the log has grown enough to be spread before the next turn is due.
-        self._log_is_long = asyncio.Event()
+        # Set when a turn must come early: the log is long, or the clock was set.
+        self._turn_early = asyncio.Event()
         self._spread_at = _LONG
         # Messages in memory, those of them that wait for another attempt, and bytes of their payloads.
         self._loaded = 0
@@ -102,28 +106,32 @@ class Loader:
     def stored(self, put: Put, stored: Stored) -> None:
         """Take care of a new message."""
         if self._store.log.written >= self._spread_at:
-            self._log_is_long.set()
+            self._turn_early.set()
         if not put.soon:
             return
         home = self._store.home_of(stored.position)
         self._segments[home] += 1
-        if put.due <= self._now() + _AHEAD and self._has_room():
+        if put.due <= self._now() + _AHEAD and self._has_room() and not self._closed:
             self._park(Message(stored.token, put.due, put.name, put.payload, home))
         else:
             self._agenda.add(put.due, (stored.position,))
-            self._changed.set()
+            if self._agenda.next_due == put.due:
+                self._changed.set()
 
     # Cancelling
 
     async def withdraw(self, token: int, due: int) -> WaitingMessage | None:
         """Take out a message that is due soon and was not tried yet, or waits for another attempt.
 
-        Returns None if there is none. It may read the messages that are due in the same millisecond.
+        Returns None if there is none. It may read the messages that are due in the same millisecond. Raises
+        PurgatoryClosed when the store is closed meanwhile.
         """
         slot = self._store.slots.slot_of(due)
-        while slot >= self._indexed:
+        while slot >= self._indexed and not self._closed:
             await self._progress.wait()
         async with self._reading:
+            if self._closed:
+                raise PurgatoryClosed(f"{self._store.path} has been closed")
             for operation in self._purgatory.cancel_for_key(token):
                 if isinstance(operation, WaitingMessage):
                     self._leave(operation)
@@ -137,23 +145,25 @@ class Loader:
                             self._next.remove(place)
                         else:
                             self._agenda.remove(*place)
-                        return WaitingMessage(message, 0, due / 1000, 0.0, self._expired)
+                        return self._operation(message, 0, due / 1000)
                 del places[: len(messages)]
         return None
 
     def restore(self, operation: WaitingMessage) -> None:
         """Put back what `withdraw` has taken out."""
-        if operation.failures:
-            self.retrying += 1
-        self._enter(operation.message)
-        self._wait(operation.message, operation.failures, operation.until)
+        if not self._closed:
+            if operation.failures:
+                self.retrying += 1
+            self._enter(operation.message)
+            self._wait(self._operation(operation.message, operation.failures, operation.until))
 
     # The life of a message in memory
 
     def wait_again(self, operation: WaitingMessage, seconds: float) -> None:
         """Let a message whose delivery has failed wait for another attempt."""
         self.retrying += 1
-        self._wait(operation.message, operation.failures + 1, self._clock() + seconds)
+        again = self._operation(operation.message, operation.failures + 1, self._clock() + seconds)
+        self._wait(again)
 
     def ended(self, message: Message) -> None:
         """Forget a message that was delivered, cancelled or set aside. The last one takes its file along."""
@@ -173,7 +183,7 @@ class Loader:
         self._loaded -= 1
         self._bytes -= len(message.payload)
         # Not for each message: one read brings many.
-        if self._starved and (self._loaded - self.retrying <= _WAITING // 2 or self._bytes >= _BYTES // 2):
+        if self._starved and self._loaded - self.retrying <= _WAITING // 2:
             self._starved = False
             self._changed.set()
 
@@ -188,19 +198,21 @@ class Loader:
 
     def _park(self, message: Message) -> None:
         self._enter(message)
-        self._wait(message, 0, message.due / 1000)
+        self._wait(self._operation(message, 0, message.due / 1000))
 
-    def _wait(self, message: Message, failures: int, until: float) -> None:
-        operation = WaitingMessage(message, failures, until, until - self._clock(), self._expired)
-        self._purgatory.try_complete_else_watch(operation, (message.token,))
+    def _operation(self, message: Message, failures: int, until: float) -> WaitingMessage:
+        return WaitingMessage(message, failures, until, until - self._clock(), self._expired)
+
+    def _wait(self, operation: WaitingMessage) -> None:
+        self._purgatory.try_complete_else_watch(operation, (operation.message.token,))
 
     def _expired(self, operation: WaitingMessage) -> None:
-        if self._clock() < operation.until:
-            # The wall clock was set back meanwhile.
-            self._wait(operation.message, operation.failures, operation.until)
-            return
         if operation.failures:
             self.retrying -= 1
+        elif self._clock() < operation.until:
+            # The wall clock was set back meanwhile.
+            self._wait(self._operation(operation.message, 0, operation.until))
+            return
         self._due(operation)
 
     def _has_room(self) -> bool:
@@ -219,9 +231,11 @@ class Loader:
                     await self._changed.wait()
 
     def _pause(self) -> float:
-        """Seconds until there may be something to read."""
+        """Seconds until there may be something to read, or a message that has to follow the wall clock."""
         due = self._agenda.next_due
-        if due is None or not self._has_room():
+        if due is None:
+            return _LOOK if self._loaded else inf
+        if not self._has_room():
             return _LOOK
         return min(_LOOK, max(0.0, (due - _AHEAD - self._now()) / 1000))
 
@@ -256,7 +270,9 @@ class Loader:
         if abs(offset - self._offset) < _STEP:
             return
         self._offset = offset
+        self._turn_early.set()
         for operation in self._purgatory.operations():
+            # The next attempt follows the loop's clock.
             if isinstance(operation, WaitingMessage) and not operation.failures:
                 operation.reschedule(operation.until - self._clock())
 
@@ -273,7 +289,7 @@ class Loader:
                 logger.error("%s: messages wait in the log and may be late: %s", where, error)
                 pause = _AGAIN
             with anyio.move_on_after(pause):
-                await self._log_is_long.wait()
+                await self._turn_early.wait()
 
     async def _turn(self) -> None:
         self.horizon = max(self.horizon, self._horizon())
@@ -302,7 +318,7 @@ class Loader:
 
     async def spread(self) -> None:
         """Move what is due later from the log to its slot files. Raises OSError."""
-        self._log_is_long.clear()
+        self._turn_early.clear()
         self._spread_at = self._store.log.written + _LONG
         through = await self._seal()
         await self._loop.run_in_executor(self._mover, self._store.spread, through, self._now())
@@ -317,11 +333,14 @@ class Loader:
             else:
                 del self._slots[slot]
 
-        self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
+        if not self._closed:
+            self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
 
     def _remove_segments(self) -> None:
         """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        while self._oldest <= self._store.checkpoint and self._oldest not in self._segments:
+        while (
+            self._oldest <= self._store.checkpoint and self._oldest not in self._segments and not self._closed
+        ):
             self._loop.run_in_executor(
                 self._mover, self._store.remove_segment, self._oldest
             ).add_done_callback(self._segment_removed)
@@ -331,8 +350,18 @@ class Loader:
         if error := done.exception():
             logger.error("%s: a segment of the log stays: %s", self._store.path, error)
 
+    async def set_aside(self, message: Message, reason: str) -> None:
+        """Add a message to the dead letters. Raises OSError."""
+        await self._loop.run_in_executor(self._mover, self._store.set_aside, message, reason)
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        return await self._loop.run_in_executor(self._reader, self._store.dead_letters)
+
     async def close(self) -> None:
-        """End the threads, when they have done what they were told."""
+        """End the threads, when they have done what they were told. The messages stay on the disk."""
+        async with self._reading:
+            self._closed = True
+            self._pass(self.horizon)
         for thread in (self._reader, self._mover):
             await self._loop.run_in_executor(thread, int)
             thread.shutdown()

@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,19 +17,19 @@ from types import TracebackType
 from typing import Final, Self
 
 import anyio
-import anyio.to_thread
 
 from purgatory import Purgatory
 from purgatory._uninterrupted import uninterrupted
 from purgatory.delayed.committer import Committer
-from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
+from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
+from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message, Receipt
-from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.delayed.store import End, Find, Put, Store, Stored
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
 
@@ -133,22 +134,20 @@ class DelayedMessages:
         if self._parts is not None:
             raise RuntimeError(f"{self!r} was entered before: make a new one")
         loop = asyncio.get_running_loop()
-        opening = loop.run_in_executor(None, Store, self.path, self._slot_ms, self._disk, self._now())
+        thread = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed log")
+        opening = loop.run_in_executor(thread, Store, self.path, self._slot_ms, self._disk, self._now())
         try:
             store = await uninterrupted(opening)
-        except asyncio.CancelledError:
-            opening.result().close()
-            raise
-        try:
-            dead_letters = store.dead_letters()
-            delivery = self._new_delivery(dead_letters, self._delivered)
+            delivery = self._new_delivery(self._delivered)
             loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal)
-            committer = Committer(store, loader.stored, self._fail)
+            committer = Committer(store, thread, loader.stored, self._fail)
             self.purgatory.start()
         except BaseException:
-            store.close()
+            if opening.exception() is None:
+                opening.result().close()
+            thread.shutdown()
             raise
-        self._parts = _Parts(store, dead_letters, delivery, loader, committer)
+        self._parts = _Parts(store, delivery, loader, committer, thread)
         self._running = loop.create_task(self._run(self._parts), name=f"{self.purgatory.name} messages")
         self._running.add_done_callback(self._run_ended)
         self._open = True
@@ -162,24 +161,27 @@ class DelayedMessages:
     ) -> None:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
-        It waits for the deliveries that are under way; when an exception leaves the block, they are
-        cancelled. It waits for the disk, also when it is cancelled. Raises StoreFailed when a sync has
-        failed, and what else has ended the store.
+        It waits for the deliveries that are under way. When an exception leaves the block, or the task is
+        cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
+        has failed, and whatever else has ended the store.
         """
         self._open = False
-        parts = self._parts
+        parts, running = self._parts, self._running
         assert parts is not None
-        closing = asyncio.get_running_loop().create_task(self._close(parts, exception is not None))
-        await uninterrupted(closing)
+        assert running is not None
+        parts.delivery.close()
+        if exception is not None:
+            running.cancel()
+        try:
+            await asyncio.wait([running])
+        finally:
+            running.cancel()
+            await uninterrupted(asyncio.create_task(self._close(parts, running)))
         if self._failure is not None and exception is None:
             raise self._failure
 
-    async def _close(self, parts: _Parts, cancel: bool) -> None:
-        parts.delivery.close()
-        if self._running is not None:
-            if cancel:
-                self._running.cancel()
-            await asyncio.wait([self._running])
+    async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
+        await asyncio.wait([running])
         await self.purgatory.aclose(cancel_pending=True)
         if self._failure is None:
             try:
@@ -188,8 +190,10 @@ class DelayedMessages:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
         await parts.loader.close()
-        await parts.committer.close()
-        await asyncio.get_running_loop().run_in_executor(None, parts.store.close)
+        # Behind all that was submitted.
+        await parts.committer.seal()
+        await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
+        parts.thread.shutdown()
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
@@ -262,6 +266,15 @@ class DelayedMessages:
         self._cancelled += cancelled
         return cancelled
 
+    async def find(self, id: str) -> Receipt | None:
+        """The receipt of the message with this id that is still to come; None if there is none.
+
+        It knows the ids that users chose. The cost is a look into a file of some thousand ids.
+        """
+        _check_id(id)
+        found = await self._opened().committer.submit(Find(id))
+        return Receipt(id, found.due / 1000, found.token) if isinstance(found, Taken) else None
+
     async def _cancel_soon(self, parts: _Parts, token: int, due: int, named: bool) -> bool:
         operation = await parts.loader.withdraw(token, due)
         if operation is None:
@@ -280,8 +293,7 @@ class DelayedMessages:
 
     async def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
-        dead_letters = self._opened().dead_letters
-        return await anyio.to_thread.run_sync(lambda: list(dead_letters.read()))
+        return await self._opened().loader.dead_letters()
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""
@@ -328,10 +340,11 @@ class _Parts:
     """What an open store consists of."""
 
     store: Store
-    dead_letters: DeadLetters
     delivery: Delivery
     loader: Loader
     committer: Committer
+    # It writes the log.
+    thread: ThreadPoolExecutor
 
 
 def _milliseconds(at: float | datetime) -> int:

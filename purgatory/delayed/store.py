@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from purgatory.delayed.dead_letters import DeadLetters
+from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
 from purgatory.delayed.frame import (
@@ -68,6 +68,12 @@ class End(NamedTuple):
     check: bool = False
 
 
+class Find(NamedTuple):
+    """A request for the message with an id of the user's."""
+
+    name: str
+
+
 class Stored(NamedTuple):
     """The answer to a Put: the token of the message, where it is, and whether it was there before."""
 
@@ -76,11 +82,15 @@ class Stored(NamedTuple):
     repeated: bool = False
 
 
+Request = Put | End | Find
+Answer = Stored | IdTaken | Taken | bool | None
+
+
 class Store:
     """A directory with messages. It knows no clock and no event loop.
 
     Three threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
-    on (`spread`, `remove_segment`, `remove_slot`), and one that reads (`index`, `read`).
+    on (`spread`, `remove_segment`, `remove_slot`, `set_aside`), and one that reads (the rest).
 
     What is written goes to the log first, then to the slot files and their directories, then to the
     checkpoint; then the segment of the log is removed. After a crash at any point, the log has what the slot
@@ -106,6 +116,7 @@ class Store:
                 disk.make_directory(path / name)
             self.slots = SlotFiles(disk, path / "slots", self._salt, slot_ms)
             self.ids = Ids(disk, path / "ids")
+            self._dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
             # The last segment that was spread, and the last one that holds no message any more.
             self.checkpoint, self._emptied = read_checkpoint(disk, path)
             self._recover(now)
@@ -118,22 +129,19 @@ class Store:
         self.log.seal()
         self._disk.unlock(self._lock)
 
-    def dead_letters(self) -> DeadLetters:
-        """The messages that were set aside. One thread at a time may add to them."""
-        return DeadLetters(self._disk, self.path / "dead-letters", self._salt)
-
     # The thread that writes
 
-    def commit(self, requests: Sequence[Put | End]) -> list[Stored | IdTaken | bool]:
+    def commit(self, requests: Sequence[Request]) -> list[Answer]:
         """Write the requests to the log with one sync, and answer each.
 
         The answer to a Put with a taken id is IdTaken, or the earlier message if it is the same. The answer
-        to an End is whether the message had not ended before. Raises OSError if the disk is full, for
+        to an End is whether the message had not ended before. The answer to a Find is the message that is
+        still to come, or None. Raises OSError if the disk is full, for
         example: then nothing of it was written. Raises StoreFailed when nobody knows what was written.
         """
         frames: list[bytes] = []
         size = 0
-        answers: list[Stored | IdTaken | bool] = []
+        answers: list[Answer] = []
         notes: list[Taken | Ended] = []
         taken: dict[str, Taken] = {}
         ended: set[int] = set()
@@ -146,7 +154,7 @@ class Store:
                     hashed = digest(name.encode())
                     earlier = taken.get(name) or self.ids.taken(name)
                     content = digest(request.payload)
-                    if earlier is not None:
+                    if earlier is not None and earlier.token not in ended:
                         same = earlier.due == request.due and earlier.digest == content
                         answers.append(
                             Stored(earlier.token, 0, repeated=True)
@@ -160,6 +168,9 @@ class Store:
                 kind = Kind.SOON if request.soon else Kind.LATER
                 frame = encode(self._salt, kind, request.due, token, message_body(name, request.payload))
                 answers.append(Stored(token, size))
+            elif isinstance(request, Find):
+                found = taken.get(request.name) or self.ids.taken(request.name)
+                answers.append(None if found is None or found.token in ended else found)
             else:
                 token = request.token
                 fresh = not request.check or not (token in ended or self.ids.ended(token))
@@ -217,6 +228,10 @@ class Store:
         """Remove the file of a slot whose messages have ended."""
         self.slots.remove(slot)
 
+    def set_aside(self, message: Message, reason: str) -> None:
+        """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
+        self._dead_letters.add(message, reason)
+
     def _move(
         self,
         number: int,
@@ -256,6 +271,10 @@ class Store:
     def home_of(position: int) -> int:
         """The segment of the log in which the position is; 0 for a slot file."""
         return position >> _OFFSET_BITS
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The messages that were set aside, the oldest first."""
+        return list(self._dead_letters.read())
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
