@@ -2,7 +2,7 @@
 
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
-from purgatory.delayed.message import Receipt
+from purgatory.delayed.message import PendingMessage, Receipt
 from purgatory.delayed.messages import DelayedMessages, DelayedStatistics
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "DelayedMessages",
     "DelayedStatistics",
     "IdTaken",
+    "PendingMessage",
     "Receipt",
     "StoreFailed",
     "StoreLocked",

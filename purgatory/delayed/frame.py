@@ -22,6 +22,8 @@ MAX_ID: Final = 1 << 10
 # Bytes of a payload. A damaged length cannot make a reader ask for more.
 MAX_PAYLOAD: Final = 1 << 26
 _MAX_BODY: Final = _ID_LENGTH.size + MAX_ID + MAX_PAYLOAD
+# Bytes of the first read of a frame.
+_PAGE: Final = 4096
 # Bytes that one read of a scan takes at least.
 _PIECE: Final = 1 << 20
 
@@ -127,6 +129,14 @@ def decode(salt: int, data: bytes, at: int, offset: int) -> Frame | int:
 
 
 Read = Callable[[int, int], bytes]
+
+
+def read_frame(salt: int, read: Read, offset: int) -> Frame | None:
+    """The frame at `offset` of a file; None for what is no frame. ``read(offset, length)`` reads the file."""
+    frame = decode(salt, read(offset, _PAGE), 0, offset)
+    if isinstance(frame, int) and frame > _PAGE:
+        frame = decode(salt, read(offset, frame), 0, offset)
+    return frame if isinstance(frame, Frame) else None
 
 
 def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:

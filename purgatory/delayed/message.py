@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,13 @@ class Receipt:
         if str(receipt) != text:
             raise ValueError(f"{text!r} is no receipt")
         return receipt
+
+
+class PendingMessage(NamedTuple):
+    """A message that is still to come."""
+
+    receipt: Receipt
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)

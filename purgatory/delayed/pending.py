@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from purgatory.delayed.disk import Disk
-from purgatory.delayed.frame import ENDS, Damage, Kind, scan
+from purgatory.delayed.disk import Disk, File
+from purgatory.delayed.frame import ENDS, Damage, Kind, parse_body, read_frame, scan
 from purgatory.delayed.layout import Checkpoint
 from purgatory.delayed.log import segment_numbers
+from purgatory.delayed.message import Message
 from purgatory.delayed.slot_files import SlotFiles
 
 # A slot behind that of any due time.
 _END: Final = 1 << 63
+# Messages of a piece, and bytes after which it ends early.
+_MESSAGES: Final = 1_000
+_BYTES: Final = 1 << 23
 
 
 class Place(NamedTuple):
@@ -58,7 +62,7 @@ class Pending:
         for number in segment_numbers(self._disk, self._wal):
             file = None
             if number > checkpoint.emptied:
-                file = self._disk.open_existing(self._wal / f"{number:08}")
+                file = self._open(number, 0)
             if file is None:
                 # It has just been removed, or is about to be.
                 continue
@@ -79,6 +83,42 @@ class Pending:
             finally:
                 file.close()
         return list(self._in_log.values())
+
+    def messages(self, checkpoint: Checkpoint) -> Iterator[list[Message]]:
+        """All messages, some at a time. One that has ended meanwhile may be left out."""
+        yield from self._pieces(iter(self.read_log(checkpoint)))
+        for slot in self.slots():
+            yield from self._pieces(self.read_slot(slot))
+
+    def _pieces(self, places: Iterator[Place]) -> Iterator[list[Message]]:
+        files: dict[tuple[int, int], File | None] = {}
+        piece: list[Message] = []
+        size = 0
+        try:
+            for place in places:
+                slot = 0 if place.segment else self._slots.slot_of(place.due)
+                if (place.segment, slot) not in files:
+                    files[place.segment, slot] = self._open(place.segment, slot)
+                file = files[place.segment, slot]
+                frame = None if file is None else read_frame(self._salt, file.read, place.offset)
+                if frame is None:
+                    continue
+                piece.append(Message(frame.token, frame.due, *parse_body(frame.body), place.segment))
+                size += place.length
+                if len(piece) == _MESSAGES or size >= _BYTES:
+                    yield piece
+                    piece, size = [], 0
+        finally:
+            for file in files.values():
+                if file is not None:
+                    file.close()
+        if piece:
+            yield piece
+
+    def _open(self, segment: int, slot: int) -> File | None:
+        if segment:
+            return self._disk.open_existing(self._wal / f"{segment:08}")
+        return self._slots.open(slot)
 
     def slots(self) -> list[int]:
         """The slots that have a file, in order."""

@@ -17,11 +17,11 @@ from purgatory.delayed.frame import (
     Damage,
     Frame,
     Kind,
-    decode,
     encode,
     end_body,
     message_body,
     parse_body,
+    read_frame,
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
 from purgatory.delayed.layout import (
@@ -34,10 +34,9 @@ from purgatory.delayed.layout import (
 )
 from purgatory.delayed.log import Log, segment_numbers
 from purgatory.delayed.message import Message
+from purgatory.delayed.pending import Pending
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
-# Bytes of a first read of a message.
-_PAGE: Final = 4096
 # Bytes of messages that are read at a time.
 _READ: Final = 1 << 23
 # A position is a segment (0 for a slot file) and an offset.
@@ -276,6 +275,20 @@ class Store:
         """The messages that were set aside, the oldest first."""
         return list(self._dead_letters.read())
 
+    def pending(self) -> Iterator[list[Message]]:
+        """All messages that are still to come, some at a time. See `Pending`.
+
+        Raises OSError. It must be called behind `spread`, or it misses messages that move on meanwhile.
+        """
+        pending = Pending(
+            self._disk,
+            self.path,
+            self._salt,
+            self.slots,
+            lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
+        )
+        return pending.messages(Checkpoint(self.checkpoint, self._emptied))
+
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
         index = self.slots.index(slot)
@@ -297,7 +310,8 @@ class Store:
                 slot = 0 if home else self.slots.slot_of(due)
                 if (home, slot) not in files:
                     files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
-                frame = self._read_frame(files[home, slot], offset)
+                file = files[home, slot]
+                frame = None if file is None else read_frame(self._salt, file.read, offset)
                 if frame is None:
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
@@ -311,14 +325,6 @@ class Store:
                 if file is not None:
                     file.close()
         return messages
-
-    def _read_frame(self, file: File | None, offset: int) -> Frame | None:
-        if file is None:
-            return None
-        frame = decode(self._salt, file.read(offset, _PAGE), 0, offset)
-        if isinstance(frame, int) and frame > _PAGE:
-            frame = decode(self._salt, file.read(offset, frame), 0, offset)
-        return frame if isinstance(frame, Frame) else None
 
     # Opening
 

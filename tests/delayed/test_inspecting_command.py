@@ -200,7 +200,7 @@ def test_the_listing(store: Store, path: Path, capsys: pytest.CaptureFixture[str
     put(store, *[NOON] * 1234)
     spread(store)
     put(store, NOON + 25 * HOUR, -HOUR, 1 << 61)
-    store.dead_letters().add(Message(7, NOON, "order 7", b"tea", 0), "refused")
+    store.set_aside(Message(7, NOON, "order 7", b"tea", 0), "refused")
 
     assert main([str(path)]) == 0
     size = (path / "wal" / f"{store.seal():08}").stat().st_size
@@ -223,9 +223,8 @@ dead letters: 1
 
 
 def test_dead_letters_are_lines_of_json(store: Store, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    letters = store.dead_letters()
-    letters.add(Message(7, NOON + 1, "order 7", b"tea", 0), "ValueError('no\n tea')")
-    letters.add(Message(8, NOON, None, b"\xff", 0), "refused")
+    store.set_aside(Message(7, NOON + 1, "order 7", b"tea", 0), "ValueError('no\n tea')")
+    store.set_aside(Message(8, NOON, None, b"\xff", 0), "refused")
 
     assert main([str(path), "--dead-letters"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -321,9 +320,8 @@ def test_an_interrupt_ends_it_quietly(
 
 
 def test_a_reader_that_needs_no_more_ends_it_quietly(store: Store, path: Path) -> None:
-    letters = store.dead_letters()
-    letters.add(Message(8, NOON, None, b"x" * 200_000, 0), "refused")
-    command = [sys.executable, "-m", "purgatory.delayed", path, "--dead-letters"]
+    store.set_aside(Message(8, NOON, None, b"x" * 200_000, 0), "refused")
+    command = [sys.executable, "-m", "purgatory.delayed", str(path), "--dead-letters"]
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as closed:
