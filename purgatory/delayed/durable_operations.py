@@ -6,22 +6,21 @@ import asyncio
 import logging
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
 from purgatory._core.safe_repr import safe_repr
 from purgatory._uninterrupted import uninterrupted
+from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.durable_operation import DurableOperation, Record
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
-from purgatory.errors import PurgatoryClosed, PurgatoryError, PurgatoryNotOpen
+from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Timing
 
 Factory = Callable[[bytes, float], DurableOperation[Any]]
@@ -31,8 +30,6 @@ D = TypeVar("D", bound=DurableOperation[Any])
 _GRACE: Final = 1.0
 # Seconds until the deadline that stands for none: a century.
 _NEVER: Final = 100 * 365.25 * 86_400
-# Messages that are cancelled at a time.
-_BATCH: Final = 1_000
 # Overdue operations that are brought back before the loop gets a turn.
 _SLICE: Final = 100
 
@@ -96,12 +93,10 @@ class DurableOperations:
         self._clock = clock
         # By the id of the message.
         self._kept: dict[str, Kept] = {}
-        # Those whose messages are to be cancelled.
-        self._over: deque[Kept] = deque()
-        self._changed = asyncio.Event()
+        self._clearing = Clearing(self.messages, self._forget)
         self._restored = asyncio.Event()
         self._closed = asyncio.Event()
-        self._clearing: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<DurableOperations {str(self.messages.path)!r} of {len(self)}>"
@@ -125,7 +120,9 @@ class DurableOperations:
             await self.messages.__aexit__(type(error), error, error.__traceback__)
             raise
         self._restored.set()
-        self._clearing = asyncio.create_task(self._clear(), name=f"{self.messages.purgatory.name} clearing")
+        self._running = asyncio.create_task(
+            self._clearing.run(), name=f"{self.messages.purgatory.name} clearing"
+        )
         return self
 
     async def __aexit__(
@@ -136,16 +133,16 @@ class DurableOperations:
     ) -> None:
         """Withdraw the operations, remove the messages of those that have ended, and close the directory."""
         self._withdraw()
-        assert self._clearing is not None
+        assert self._running is not None
         try:
-            await uninterrupted(self._clearing)
+            await uninterrupted(self._running)
         finally:
             await self.messages.__aexit__(exception_type, exception, traceback)
 
     def _withdraw(self) -> None:
         """Take all operations out of the purgatory. Their messages stay."""
         self._closed.set()
-        self._changed.set()
+        self._clearing.close()
         for operation in self.purgatory.operations():
             if (
                 isinstance(operation, DurableOperation)
@@ -259,7 +256,7 @@ class DurableOperations:
         kept.receipt = receipt
         self._kept[receipt.id] = kept
         if kept.over:
-            self._remove(kept)
+            self._clearing.add(receipt)
 
     async def _deliver(self, id: str, body: bytes, due: float) -> None:
         """The deadline of an operation has passed a second ago."""
@@ -279,6 +276,9 @@ class DurableOperations:
                 if operation.deadline is not None:
                     timeout = operation.deadline - asyncio.get_running_loop().time()
                 await self._store(kept, *self._message(operation, operation.keys, timeout))
+        self._forget(id)
+
+    def _forget(self, id: str) -> None:
         self._kept.pop(id, None)
 
     def _ended(self, operation: DurableOperation[Any], timing: Timing) -> None:
@@ -289,35 +289,7 @@ class DurableOperations:
             return
         kept.over = True
         if kept.receipt is not None:
-            self._remove(kept)
-
-    def _remove(self, kept: Kept) -> None:
-        self._over.append(kept)
-        self._changed.set()
-
-    async def _clear(self) -> None:
-        """Cancel the messages of operations that are over, until closing."""
-        while self._over or not self._closed.is_set():
-            if self._over:
-                batch = [self._over.popleft() for _ in range(min(len(self._over), _BATCH))]
-                await asyncio.gather(*map(self._cancel, batch))
-            else:
-                self._changed.clear()
-                await self._changed.wait()
-
-    async def _cancel(self, kept: Kept) -> None:
-        assert kept.receipt is not None
-        try:
-            # If not, it is about to be delivered.
-            if await self.messages.cancel(kept.receipt):
-                self._kept.pop(kept.receipt.id, None)
-        except (OSError, PurgatoryError) as error:
-            logger.error(
-                "%s: an operation has ended, and comes back after a restart before %s: %s",
-                self.messages.path,
-                datetime.fromtimestamp(kept.receipt.due, UTC),
-                error,
-            )
+            self._clearing.add(kept.receipt)
 
 
 class _Ends:

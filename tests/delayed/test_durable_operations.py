@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,7 +15,14 @@ from typing import Any
 
 import pytest
 
-from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
+from purgatory import (
+    DelayedValue,
+    OperationState,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+)
 from purgatory.delayed import DelayedMessages, DurableOperation, DurableOperations
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.durable_operation import Record
@@ -498,13 +507,80 @@ async def test_several_share_a_purgatory_with_other_operations(path: Path, shop:
             first.purgatory, path.with_name("other"), {"payment": shop.restore}, clock=shop.clock
         ) as second,
     ):
-        await first.offer(shop.payment("tea", 60), ["tea"])
-        await second.offer(shop.payment("milk", 60), ["milk"])
-        alone = first.purgatory.try_complete_else_watch(shop.payment("alone", 600), ["alone"])
-        assert await alone == "expired"
+        for operations in (first, second):
+            await operations.offer(shop.payment("tea", 3600), ["tea"])
+        first.purgatory.try_complete_else_watch(shop.payment("tea", 3600), ["tea"])
+        first.purgatory.try_complete_else_watch(DelayedValue[None](3600), ["tea"]).complete(None)
+        shop.paid.add("tea")
+        assert first.purgatory.check_and_complete("tea") == 3
         await until_gone()
-        assert len(first) == len(second) == 0
-    assert pending(path) == pending(path.with_name("other")) == 0
+        assert [operations.messages.statistics().cancelled for operations in (first, second)] == [1, 1]
+        await second.offer(shop.payment("milk", 3600), ["milk"])
+        other = first.purgatory.try_complete_else_watch(DelayedValue[None](3600), ["milk"])
+    # Closing the purgatory has expired it, after the durable operations were gone.
+    assert other.expired
+    assert [pending(path), pending(path.with_name("other"))] == [0, 1]
+
+
+async def test_a_message_that_is_due_while_others_are_brought_back_waits_for_them(
+    path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 60), ["tea"])
+    await asyncio.sleep(1000)
+    usual = DelayedMessages.pending
+
+    async def slow(self: DelayedMessages) -> AsyncIterator[Any]:
+        await asyncio.sleep(100)
+        async for message in usual(self):
+            yield message
+
+    monkeypatch.setattr(DelayedMessages, "pending", slow)
+    async with opened(path, shop):
+        await asyncio.sleep(100)
+    assert shop.events("restored") == shop.events("expired") == [("tea", 1100)]
+    assert pending(path) == 0
+
+
+async def test_a_message_that_is_left_over_is_gone_though_the_purgatory_is_closed(
+    path: Path, shop: Shop
+) -> None:
+    disk = FullDisk()
+    async with opened(path, shop, disk) as operations:
+        operation = await operations.offer(shop.payment("tea", 60), ["tea"])
+        disk.full = True
+        operation.force_complete()
+        await until_gone()
+        disk.full = False
+        await operations.purgatory.aclose()
+        await asyncio.sleep(100)
+    assert pending(path) == 0
+
+
+async def test_an_operation_that_comes_back_late_and_cannot_be_written_is_not_made_twice(
+    path: Path, shop: Shop
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 60), ["tea"])
+    disk, made = FullDisk(), 0
+
+    def restore(payload: bytes, timeout: float) -> PaymentDue:
+        nonlocal made
+        made += 1
+        if made == 1:
+            raise ValueError("not yet")
+        disk.full = True
+        return shop.payment(payload.decode(), 600)
+
+    async with (
+        Purgatory() as purgatory,
+        DurableOperations(purgatory, path, {"payment": restore}, clock=shop.clock, disk=disk) as operations,
+    ):
+        await asyncio.sleep(62)
+        disk.full = False
+        await asyncio.sleep(62)
+        assert len(purgatory.operations()) == len(operations) == pending(path) == 1
+    assert made == 2
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), None])
@@ -606,6 +682,40 @@ async def test_an_entry_that_fails_leaves_nothing_in_the_purgatory(
         factories = {"payment": shop.restore}
         async with DurableOperations(purgatory, path, factories, clock=shop.clock) as operations:
             assert len(operations) == 1
+
+
+OFFERS_AND_CRASHES = """
+import asyncio, os, sys
+from purgatory import Purgatory
+from purgatory.delayed import DurableOperation, DurableOperations
+
+class Payment(DurableOperation[None]):
+    kind = "payment"
+    def payload(self):
+        return b"tea"
+    def try_complete(self):
+        return False
+
+async def main():
+    async with Purgatory() as purgatory:
+        factories = {"payment": print}
+        async with DurableOperations(purgatory, sys.argv[1], factories, clock=lambda: 1.9e9) as operations:
+            await operations.offer(Payment(3600), ["tea"])
+            os._exit(9)
+
+asyncio.run(main())
+"""
+
+
+async def test_an_operation_that_was_offered_survives_a_crash(path: Path, shop: Shop) -> None:
+    crashed = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", OFFERS_AND_CRASHES, str(path)], check=False
+    )
+    assert crashed.returncode == 9
+    async with opened(path, shop) as operations:
+        (operation,) = operations.purgatory.operations("tea")
+        assert await operation == "expired"
+    assert shop.events("expired") == [("tea", 3600)]
 
 
 def test_a_record_comes_back_as_it_was() -> None:
