@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -51,8 +52,9 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free."""
-        self._send.send_nowait(operation)
+        """Deliver a message as soon as a worker is free. When the store ends, the message stays on the disk."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._send.send_nowait(operation)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
@@ -89,7 +91,7 @@ class Delivery:
     async def _failed(self, operation: WaitingMessage, error: BaseException, loader: Loader) -> None:
         message = operation.message
         self.failures += 1
-        seconds = min(self._backoff * 2.0**operation.failures, _LONGEST)
+        seconds = min(self._backoff * 2.0 ** min(operation.failures, 1000), _LONGEST)
         if operation.failures + 1 >= self._attempts:
             try:
                 await loader.set_aside(message, safe_repr(error))
@@ -109,7 +111,6 @@ class Delivery:
     def _end(self, message: Message, loader: Loader) -> None:
         self._ended(message)
         loader.left(message)
-        loader.ended(message)
 
 
 def _is_cancelled() -> bool:

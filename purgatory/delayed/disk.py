@@ -27,7 +27,7 @@ class File:
     def append(self, data: bytes) -> None:
         """Write all of `data` at the end. Where that fails, nothing of it stays in the file.
 
-        It is on the disk after `sync` only.
+        It is on the disk after `sync` only. Raises StoreFailed if a part of it has to stay.
         """
         view = memoryview(data)
         written = 0
@@ -35,7 +35,10 @@ class File:
             while written < len(view):
                 written += os.pwrite(self._descriptor, view[written:], self.size + written)
         except OSError:
-            os.ftruncate(self._descriptor, self.size)
+            try:
+                os.ftruncate(self._descriptor, self.size)
+            except OSError as error:
+                raise StoreFailed(f"the disk keeps a part of what cannot be written: {error}") from error
             raise
         self.size += written
 
@@ -96,9 +99,7 @@ class Disk:
         """Return when the names of the directory's files are on the disk. Raises StoreFailed, as `sync`."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
-        except OSError as error:
-            raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
+            _sync_directory(descriptor, directory)
         finally:
             os.close(descriptor)
 
@@ -116,8 +117,7 @@ class Disk:
     def replace(self, path: Path, data: bytes) -> None:
         """Put `data` in the place of a file's content, wholly or not at all. It is on the disk after that."""
         new = path.with_name(f"{path.name}.new")
-        self.remove(new)
-        file = self.open(new)
+        file = File(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
         try:
             file.append(data)
             file.sync()
@@ -127,9 +127,21 @@ class Disk:
         self.sync_directory(path.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if it exists."""
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        """Remove a file, if it exists. Its name is gone from the disk after that.
+
+        Raises OSError if it stays, and StoreFailed if nobody knows: then it may come back after a crash.
+        """
+        try:
+            # It comes first, because it may fail: for example, too many files are open.
+            directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            _sync_directory(directory, path.parent)
+        finally:
+            os.close(directory)
 
     def remove_directory(self, path: Path) -> None:
         """Remove a directory, unless it has files or is gone."""
@@ -138,3 +150,10 @@ class Disk:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise
+
+
+def _sync_directory(descriptor: int, directory: Path) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error

@@ -21,7 +21,10 @@ _CHECKED_AT: Final = HEADER_SIZE - _CHECKED.size
 MAX_ID: Final = 1 << 10
 # Bytes of a payload. A damaged length cannot make a reader ask for more.
 MAX_PAYLOAD: Final = 1 << 26
-_MAX_BODY: Final = _ID_LENGTH.size + MAX_ID + MAX_PAYLOAD
+# Bytes of the reason of a dead letter in UTF-8.
+MAX_REASON: Final = 1000
+# A dead letter has all of it, and two lengths.
+_MAX_BODY: Final = 2 * _ID_LENGTH.size + MAX_REASON + MAX_ID + MAX_PAYLOAD
 # Bytes of the first read of a frame.
 _PAGE: Final = 4096
 # Bytes that one read of a scan takes at least.

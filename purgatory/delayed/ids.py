@@ -8,11 +8,14 @@ from pathlib import Path
 from struct import Struct
 from threading import Lock
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from purgatory.delayed.disk import Disk
 
 # Token, due time in ms, hash of the id, digest of the payload. The latter two are 0 for an ended message.
-_RECORD: Final = Struct("<QqQQ")
+_FIELDS: Final = Struct("<QqQQ")
+_CRC: Final = Struct("<I")
+_SIZE: Final = _FIELDS.size + _CRC.size
 # A bucket is rewritten when it has grown to twice its size, and not below this number of bytes.
 _REWRITE: Final = 1 << 16
 _BUCKETS: Final = 256
@@ -56,7 +59,7 @@ class _Recent:
 
 
 class Ids:
-    """Files ``ids/<bucket>`` of 32-byte records, and in memory the records of segments that are not spread.
+    """Files ``ids/<bucket>`` of 36-byte records, and in memory the records of segments that are not spread.
 
     Memory does not grow with what is pending. A search reads one of 256 buckets: 4,000 records for a million
     pending messages with ids of the user's. Messages without such an id have a record only when they are
@@ -120,7 +123,7 @@ class Ids:
             size = file.size
             # A crash may have left a part of a record, or bytes that were never synced. The records are in
             # the log still, and are added again.
-            padding = b"\0" * (-size % _RECORD.size)
+            padding = b"\0" * (-size % _SIZE)
             file.append(padding + b"".join(map(_pack, added)))
             file.sync()
             size = file.size
@@ -137,7 +140,7 @@ class Ids:
         if file is None:
             return b""
         try:
-            return file.read(0, file.size - file.size % _RECORD.size)
+            return file.read(0, file.size - file.size % _SIZE)
         finally:
             file.close()
 
@@ -146,9 +149,15 @@ class Ids:
 
 
 def _pack(record: Taken | Ended) -> bytes:
-    if isinstance(record, Taken):
-        return _RECORD.pack(*record)
-    return _RECORD.pack(record.token, record.due, 0, 0)
+    fields = _FIELDS.pack(*record) if isinstance(record, Taken) else _FIELDS.pack(*record, 0, 0)
+    return fields + _CRC.pack(crc32(fields))
+
+
+def _unpack(records: bytes, at: int) -> tuple[int, int, int, int] | None:
+    """The fields of the record at `at`; None if it is damaged. A torn `Taken` would look like an `Ended`."""
+    if crc32(records[at : at + _FIELDS.size]) != _CRC.unpack_from(records, at + _FIELDS.size)[0]:
+        return None
+    return _FIELDS.unpack_from(records, at)
 
 
 def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, int, int]]:
@@ -156,8 +165,8 @@ def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, in
     wanted = value.to_bytes(8, "little")
     at = records.find(wanted)
     while at >= 0:
-        if at % _RECORD.size == field:
-            yield _RECORD.unpack_from(records, at - field)
+        if at % _SIZE == field and (record := _unpack(records, at - field)) is not None:
+            yield record
         at = records.find(wanted, at + 1)
 
 
@@ -167,7 +176,8 @@ def _compacted(stored: bytes, now: int) -> Iterator[Taken | Ended]:
     An id is free again when its message has ended. What was due a day ago has ended: its slot has been
     read, and retries do not take that long.
     """
-    records = dict.fromkeys(_RECORD.iter_unpack(stored))
+    found = (_unpack(stored, at) for at in range(0, len(stored), _SIZE))
+    records = dict.fromkeys(record for record in found if record is not None)
     ended = {token for token, _, id, _ in records if not id}
     for token, due, id, payload in records:
         if due >= now - _DAY:

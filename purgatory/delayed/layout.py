@@ -43,7 +43,7 @@ def read_format(disk: Disk, store: Path) -> Format | None:
             return Format(fields["slot_ms"], fields["salt"])
     except (ValueError, TypeError, KeyError):
         raise ValueError(f"{store / 'format'} is damaged: {content!r}") from None
-    raise ValueError(f"{store} has version {fields['version']} of the format; this release reads {VERSION}")
+    raise ValueError(f"{store} has format {fields['version']}; this release reads {VERSION}")
 
 
 def write_format(disk: Disk, store: Path, format: Format) -> None:

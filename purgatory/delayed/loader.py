@@ -7,6 +7,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from math import inf
 from typing import Final
 
@@ -59,12 +60,15 @@ class Loader:
         clock: Callable[[], float],
         due: Callable[[WaitingMessage], None],
         seal: Callable[[], Awaitable[int]],
+        failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._purgatory = purgatory
         self._clock = clock
         self._due = due
         self._seal = seal
+        # Called when nobody knows what is on the disk.
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
         self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
@@ -77,6 +81,10 @@ class Loader:
         self.horizon = self._horizon()
         self._indexed = 0
         self._progress = asyncio.Event()
+        # Why the last turn has failed, and the slots and messages that it could not read.
+        self._stuck: OSError | None = None
+        self._unread_slots: dict[int, OSError] = {}
+        self._unread: list[tuple[int, int]] = []
         # Whether messages wait for room in memory.
         self._starved = False
         # Set when there is something to read.
@@ -95,6 +103,9 @@ class Loader:
         self._slots: dict[int, int] = {}
         self._segments: Counter[int] = Counter()
         self._oldest = store.checkpoint + 1
+        self._removing = False
+        # Slots whose files could not be removed.
+        self._left_over: list[int] = []
         # The difference between the wall clock and the loop's, at the last look.
         self._offset = clock() - self._loop.time()
 
@@ -124,11 +135,14 @@ class Loader:
         """Take out a message that is due soon and was not tried yet, or waits for another attempt.
 
         Returns None if there is none. It may read the messages that are due in the same millisecond. Raises
-        PurgatoryClosed when the store is closed meanwhile.
+        OSError when it cannot read them, and PurgatoryClosed when the store is closed meanwhile.
         """
         slot = self._store.slots.slot_of(due)
         while slot >= self._indexed and not self._closed:
+            if self._stuck is not None:
+                raise copy(self._stuck)
             await self._progress.wait()
+        unread: OSError | None = self._unread_slots.get(slot)
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
@@ -140,13 +154,17 @@ class Loader:
             while places:
                 messages = await self._read(places[:_PIECE])
                 for place, message in zip(places, messages, strict=False):
-                    if message is not None and message.token == token:
+                    if isinstance(message, OSError):
+                        unread = message
+                    elif message is not None and message.token == token:
                         if place in self._next:
                             self._next.remove(place)
                         else:
                             self._agenda.remove(*place)
                         return self._operation(message, 0, due / 1000)
                 del places[: len(messages)]
+        if unread is not None:
+            raise copy(unread)
         return None
 
     def restore(self, operation: WaitingMessage) -> None:
@@ -188,6 +206,9 @@ class Loader:
             self._changed.set()
 
     def _enter(self, message: Message) -> None:
+        if not self._loaded:
+            # While there is a message in memory, `read_ahead` looks at the wall clock.
+            self._changed.set()
         self._loaded += 1
         self._bytes += len(message.payload)
 
@@ -256,11 +277,13 @@ class Loader:
                 if message is None:
                     # It does not keep its file.
                     self.ended(Message(0, due, None, b"", self._store.home_of(position)))
+                elif isinstance(message, OSError):
+                    self._unread.append((due, position))
                 else:
                     self._park(message)
         return True
 
-    async def _read(self, places: list[tuple[int, int]]) -> list[Message | None]:
+    async def _read(self, places: list[tuple[int, int]]) -> list[Message | OSError | None]:
         """Read messages; not all of them if they are large. None stands for a damaged one."""
         return await self._loop.run_in_executor(self._reader, self._store.read, places)
 
@@ -285,14 +308,27 @@ class Loader:
             try:
                 await self._turn()
             except OSError as error:
-                where = self._store.path
-                logger.error("%s: messages wait in the log and may be late: %s", where, error)
+                if self._stuck is None:
+                    where = self._store.path
+                    logger.error("%s: messages wait in the log and may be late: %s", where, error)
+                self._stuck = error
+                # Those who cancel need not wait.
+                self._pass(0)
                 pause = _AGAIN
+            else:
+                self._stuck = None
             with anyio.move_on_after(pause):
                 await self._turn_early.wait()
 
     async def _turn(self) -> None:
         self.horizon = max(self.horizon, self._horizon())
+        left_over, self._left_over = self._left_over, []
+        for slot in left_over:
+            self._remove_slot(slot)
+        unread, self._unread = self._unread, []
+        for due, position in unread:
+            self._agenda.add(due, (position,))
+            self._changed.set()
         await self.spread()
         for slot in await self._loop.run_in_executor(self._reader, self._store.slots.present, self.horizon):
             if slot in self._slots:
@@ -300,7 +336,14 @@ class Loader:
             while len(self._agenda) > _POSITIONS:
                 self._taken.clear()
                 await self._taken.wait()
-            index = await self._loop.run_in_executor(self._reader, self._store.index, slot)
+            try:
+                index = await self._loop.run_in_executor(self._reader, self._store.index, slot)
+            except OSError as error:
+                # The next turn tries again.
+                logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
+                self._unread_slots[slot] = error
+                continue
+            self._unread_slots.pop(slot, None)
             self._slots[slot] = index.count
             for due, offsets in index.offsets.items():
                 self._agenda.add(due, offsets)
@@ -328,27 +371,40 @@ class Loader:
 
     def _remove_slot(self, slot: int) -> None:
         def removed(done: asyncio.Future[None]) -> None:
-            if error := done.exception():
-                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
-            else:
+            error = done.exception()
+            if error is None:
                 del self._slots[slot]
+            elif isinstance(error, OSError):
+                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
+                self._left_over.append(slot)
+            else:
+                self._failed(error)
 
         if not self._closed:
             self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
 
     def _remove_segments(self) -> None:
         """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        while (
-            self._oldest <= self._store.checkpoint and self._oldest not in self._segments and not self._closed
-        ):
+        end = self._oldest
+        while end <= self._store.checkpoint and end not in self._segments:
+            end += 1
+        if self._oldest < end and not self._removing and not self._closed:
+            self._removing = True
             self._loop.run_in_executor(
-                self._mover, self._store.remove_segment, self._oldest
-            ).add_done_callback(self._segment_removed)
-            self._oldest += 1
+                self._mover, self._store.remove_segments, self._oldest, end
+            ).add_done_callback(self._segments_removed)
 
-    def _segment_removed(self, done: asyncio.Future[None]) -> None:
-        if error := done.exception():
+    def _segments_removed(self, done: asyncio.Future[int]) -> None:
+        self._removing = False
+        error = done.exception()
+        if error is None:
+            self._oldest = done.result()
+            self._remove_segments()
+        elif isinstance(error, OSError):
+            # The next turn tries again. A later segment must not go before.
             logger.error("%s: a segment of the log stays: %s", self._store.path, error)
+        else:
+            self._failed(error)
 
     async def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. Raises OSError."""

@@ -91,15 +91,19 @@ class Pending:
             yield from self._pieces(self.read_slot(slot))
 
     def _pieces(self, places: Iterator[Place]) -> Iterator[list[Message]]:
-        files: dict[tuple[int, int], File | None] = {}
+        """The messages of the slot file or of the segments, one of which is open at a time."""
+        home: tuple[int, int] | None = None
+        file: File | None = None
         piece: list[Message] = []
         size = 0
         try:
             for place in places:
                 slot = 0 if place.segment else self._slots.slot_of(place.due)
-                if (place.segment, slot) not in files:
-                    files[place.segment, slot] = self._open(place.segment, slot)
-                file = files[place.segment, slot]
+                if home != (place.segment, slot):
+                    home = (place.segment, slot)
+                    if file is not None:
+                        file.close()
+                    file = self._open(*home)
                 frame = None if file is None else read_frame(self._salt, file.read, place.offset)
                 if frame is None:
                     continue
@@ -109,9 +113,8 @@ class Pending:
                     yield piece
                     piece, size = [], 0
         finally:
-            for file in files.values():
-                if file is not None:
-                    file.close()
+            if file is not None:
+                file.close()
         if piece:
             yield piece
 
@@ -130,7 +133,6 @@ class Pending:
         for damage in content.damaged:
             if damage.end < content.size:
                 self._damaged(f"the file of slot {slot}", damage.end - damage.offset)
-        columns = zip(content.tokens, content.dues, content.lengths, content.offsets, strict=True)
-        for token, due, length, offset in columns:
-            if not (token in content.ended or token in self._ended or token in self._in_log):
+        for token, due, length, offset in content.pending():
+            if not (token in self._ended or token in self._in_log):
                 yield Place(token, due, length - 2, 0, offset)

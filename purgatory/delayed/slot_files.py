@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ class SlotIndex:
     damaged: list[Damage] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SlotContent:
     """All messages of a slot file of `size` bytes, in the file's order: 28 bytes of memory for each.
 
@@ -41,12 +41,24 @@ class SlotContent:
     lengths: array[int] = field(default_factory=lambda: array("I"))
     ended: set[int] = field(default_factory=set)
     damaged: list[Damage] = field(default_factory=list)
+    # Whether anything was damaged, also what another block has replaced.
+    torn: bool = False
 
     def add(self, frame: Frame) -> None:
         self.dues.append(frame.due)
         self.offsets.append(frame.offset)
         self.tokens.append(frame.token)
         self.lengths.append(len(frame.body))
+
+    def pending(self) -> Iterator[tuple[int, int, int, int]]:
+        """Token, due time, length and offset of each message that has not ended. It can be called once."""
+        for message in zip(self.tokens, self.dues, self.lengths, self.offsets, strict=True):
+            token = message[0]
+            if token not in self.ended:
+                yield message
+                if self.torn:
+                    # A block whose start was lost is not known to be replaced: its messages are there twice.
+                    self.ended.add(token)
 
     def drop(self, first: int) -> None:
         """Forget the messages from the index `first` on."""
@@ -122,10 +134,9 @@ class SlotFiles:
         content = self.content(slot)
         by_due: dict[int, array[int]] = {}
         count = 0
-        for due, offset, token in zip(content.dues, content.offsets, content.tokens, strict=True):
-            if token not in content.ended:
-                by_due.setdefault(due, array("Q")).append(offset)
-                count += 1
+        for _, due, _, offset in content.pending():
+            by_due.setdefault(due, array("Q")).append(offset)
+            count += 1
         return SlotIndex(count, by_due, content.damaged)
 
     def content(self, slot: int) -> SlotContent:
@@ -141,6 +152,7 @@ class SlotFiles:
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Damage):
                     damaged.append(frame)
+                    content.torn = True
                 elif frame.kind in MESSAGES:
                     content.add(frame)
                 elif frame.kind in ENDS:
@@ -168,11 +180,12 @@ class SlotFiles:
         return file is not None
 
     def remove(self, slot: int) -> None:
-        """Remove the file of a slot, and the directory of its hour when that is empty."""
+        """Remove the file of a slot, and the directory of its hour when that is empty.
+
+        The log is about to forget that the messages were delivered.
+        """
         path = self._path(slot)
         self._disk.remove(path)
-        # The log is about to forget that the messages were delivered.
-        self._disk.sync_directory(path.parent)
         self._disk.remove_directory(path.parent)
 
     def _path(self, slot: int) -> Path:

@@ -39,8 +39,12 @@ from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
 # Bytes of messages that are read at a time.
 _READ: Final = 1 << 23
-# A position is a segment (0 for a slot file) and an offset.
-_OFFSET_BITS: Final = 40
+# Files of a read that are open at a time. A process may often open 1,024 in all.
+_OPEN: Final = 16
+# A position in a slot file is an offset. One in the log is this bit, the segment and the offset.
+_IN_LOG: Final = 1 << 63
+# A segment ends behind 16 MiB and one commit.
+_OFFSET_BITS: Final = 28
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -185,7 +189,7 @@ class Store:
             segment, offset = self.log.append(b"".join(frames))
             for note in notes:
                 self.ids.note(segment, note)
-            start = segment << _OFFSET_BITS | offset
+            start = _IN_LOG | segment << _OFFSET_BITS | offset
             for place, answer in enumerate(answers):
                 if isinstance(answer, Stored) and not answer.repeated:
                     answers[place] = Stored(answer.token, start + answer.position)
@@ -219,9 +223,14 @@ class Store:
             self._write_checkpoint(number, self._emptied)
             self.ids.spread(number)
 
-    def remove_segment(self, number: int) -> None:
-        """Remove a segment that was spread, and whose messages that were due soon have ended."""
-        self.log.remove(number)
+    def remove_segments(self, first: int, end: int) -> int:
+        """Remove the oldest segments, below `end`. They were spread, and all that was due soon has ended.
+
+        Returns `end`. Raises OSError; then it can be repeated.
+        """
+        for number in range(first, end):
+            self.log.remove(number)
+        return end
 
     def remove_slot(self, slot: int) -> None:
         """Remove the file of a slot whose messages have ended."""
@@ -269,7 +278,7 @@ class Store:
     @staticmethod
     def home_of(position: int) -> int:
         """The segment of the log in which the position is; 0 for a slot file."""
-        return position >> _OFFSET_BITS
+        return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
 
     def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
@@ -296,22 +305,31 @@ class Store:
             self._report(f"the slot file {slot}", damage)
         return index
 
-    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | None]:
-        """The messages at these positions, each a due time and a position. None stands for a damaged one.
+    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | OSError | None]:
+        """The messages at these positions, each a due time and a position.
 
-        It stops behind 8 MiB of payloads.
+        None stands for a damaged one, and an OSError for one that cannot be read now. Both are logged. It
+        stops behind 8 MiB of payloads.
         """
         files: dict[tuple[int, int], File | None] = {}
-        messages: list[Message | None] = []
+        messages: list[Message | OSError | None] = []
         size = 0
         try:
             for due, position in positions:
-                home, offset = position >> _OFFSET_BITS, position & (1 << _OFFSET_BITS) - 1
+                home = self.home_of(position)
+                offset = position & (1 << _OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
-                if (home, slot) not in files:
-                    files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
-                file = files[home, slot]
-                frame = None if file is None else read_frame(self._salt, file.read, offset)
+                try:
+                    if (home, slot) not in files:
+                        if len(files) == _OPEN:
+                            _close(files)
+                        files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
+                    file = files[home, slot]
+                    frame = None if file is None else read_frame(self._salt, file.read, offset)
+                except OSError as error:
+                    logger.error("%s: a message due at %d cannot be read: %s", self.path, due, error)
+                    messages.append(error)
+                    continue
                 if frame is None:
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
@@ -321,9 +339,7 @@ class Store:
                     if size > _READ:
                         break
         finally:
-            for file in files.values():
-                if file is not None:
-                    file.close()
+            _close(files)
         return messages
 
     # Opening
@@ -386,3 +402,10 @@ class Store:
     def _report(self, what: str, damage: Damage) -> None:
         size = damage.end - damage.offset
         logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
+
+
+def _close(files: dict[tuple[int, int], File | None]) -> None:
+    for file in files.values():
+        if file is not None:
+            file.close()
+    files.clear()

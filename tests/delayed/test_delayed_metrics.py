@@ -1,17 +1,15 @@
-"""The metrics of delayed messages, and their purgatory on the dashboard."""
+"""The metrics of delayed messages."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
 
-import httpx
 import pytest
 
 from purgatory.delayed import DelayedMessages
-from purgatory.metrics import DelayedCollector, PurgatoryCollector
+from purgatory.metrics import DelayedCollector
 from purgatory.testing import ManualClock, VirtualTimeLoop
-from purgatory.web import dashboard
 from tests.scrape import FakeMessages, Scrape
 
 
@@ -59,16 +57,3 @@ def test_a_second_collector_is_refused_by_its_registry(clock: ManualClock) -> No
     scrape = Scrape(DelayedCollector())
     with pytest.raises(ValueError, match="Duplicated"):
         scrape.registry.register(DelayedCollector())
-
-
-async def test_the_purgatory_of_messages_is_shown_as_any_other(
-    tmp_path: Path, virtual_time: VirtualTimeLoop
-) -> None:
-    messages = DelayedMessages(tmp_path, deliver, clock=virtual_time.time)
-    transport = httpx.ASGITransport(dashboard(messages.purgatory))
-    scrape = Scrape(PurgatoryCollector(messages.purgatory))
-    async with messages, httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-        await messages.schedule(b"tea", at=virtual_time.time() + 0.5)
-        snapshot = (await client.get("/data")).json()
-    assert snapshot["tabs"] == [{"name": "delayed", "pending": 1}]
-    assert scrape.value("purgatory_pending", purgatory="delayed") == 0

@@ -98,8 +98,7 @@ def test_a_message_that_has_ended_is_left_out(
     end(store, first, NOON, kind)
     if spread_after:
         spread(store)
-        for number in range(1, store.seal() + 1):
-            store.remove_segment(number)
+        store.remove_segments(1, store.seal() + 1)
     assert inspect(path).pending == Amount(1, 5)
 
 
@@ -256,7 +255,7 @@ def test_a_directory_of_something_else_is_an_error_in_plain_words(
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("format", '{"version": 2}', "has version 2 of the format; this release reads 1"),
+        ("format", '{"version": 2}', "has format 2; this release reads 1"),
         ("format", "half a fi", "is damaged: b'half a fi'"),
         ("format", "[1]", "is damaged"),
         ("format", '{"version": 1}', "is damaged"),
