@@ -30,8 +30,8 @@ class Committer:
     """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
     While a commit is under way, requests gather for the next one. `stored` is called for each new message,
-    before the task that has scheduled it goes on; `ended` for each message whose note was written. `failed` is called for an error other than OSError: then
-    nobody knows what was written.
+    before the task that has scheduled it goes on, and `ended` for each message whose end was noted. `failed`
+    is called for an error other than OSError: then nobody knows what was written.
     """
 
     def __init__(
@@ -156,9 +156,9 @@ class Committer:
                 if isinstance(waiter, asyncio.Future) and not waiter.done():
                     # Each task raises one of its own, because raising adds to the traceback.
                     waiter.set_exception(copy(answers))
-        for waiter in seals:
-            if not waiter.done():
-                waiter.set_result(sealed)
+        for seal in seals:
+            if not seal.done():
+                seal.set_result(sealed)
 
     def _postpone(self, batch: list[_Waiting]) -> None:
         """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""

@@ -52,7 +52,7 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free. When the store ends, the message stays on the disk."""
+        """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._send.send_nowait(operation)
 

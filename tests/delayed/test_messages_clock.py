@@ -9,7 +9,7 @@ import pytest
 from tests.delayed.service import BEGIN, Delivered, Service
 
 # Where a message is: due soon and parked, in the agenda, in the log, in a slot file.
-DELAYS = [0.8, 15.0, 300.0, 5_000.0]
+DELAYS = [0.8, 15.0, 45.0, 400.0]
 
 
 @pytest.mark.parametrize("delay", DELAYS)
@@ -17,7 +17,7 @@ async def test_a_clock_that_is_set_forward_makes_messages_due(service: Service, 
     async with service.store() as delayed:
         await delayed.schedule(b"payload", at=BEGIN + delay)
         await asyncio.sleep(0.1)
-        service.wall.offset += 10_000
+        service.wall.offset += 500
         await asyncio.sleep(10.1)
         assert service.payloads == [b"payload"]
 
@@ -29,7 +29,7 @@ async def test_a_clock_that_is_set_forward_is_noticed_within_half_a_second_where
     async with service.store() as delayed:
         await delayed.schedule(b"payload", at=BEGIN + delay)
         await asyncio.sleep(0.1)
-        service.wall.offset += 10_000
+        service.wall.offset += 500
         await asyncio.sleep(0.55)
         assert service.payloads == [b"payload"]
 

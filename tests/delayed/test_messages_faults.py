@@ -9,6 +9,8 @@ import logging
 import pytest
 
 from purgatory.delayed import IdTaken, StoreFailed
+from purgatory.delayed.slot_files import SlotFiles, SlotIndex
+from purgatory.delayed.store import Store
 from tests.delayed.service import BEGIN, PATH, Delivered, Service
 from tests.delayed.simulated_disk import NOTHING
 
@@ -56,7 +58,7 @@ async def test_what_was_delivered_while_the_disk_was_full_is_not_delivered_again
         with pytest.raises(OSError, match="No space"):
             await delayed.schedule(b"another", at=BEGIN + 100, id="the id")
         service.disk.capacity = None
-        await asyncio.sleep(1)
+        await asyncio.sleep(1.5)
         # The power goes off.
         service.disk = service.disk.after_power_cut(NOTHING)
     async with service.store() as delayed:
@@ -79,7 +81,8 @@ async def test_a_failed_sync_closes_the_store_loudly(
     service: Service, caplog: pytest.LogCaptureFixture, operation: str
 ) -> None:
     delayed = service.store()
-    with pytest.raises(StoreFailed, match="failed to sync"):
+
+    async def serve() -> None:
         async with delayed:
             await asyncio.sleep(0.1)
             service.disk.fail(operation)
@@ -88,6 +91,9 @@ async def test_a_failed_sync_closes_the_store_loudly(
             for _ in range(2):
                 with pytest.raises(StoreFailed, match="is closed: the disk failed to sync"):
                     await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(StoreFailed, match="failed to sync"):
+        await serve()
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
     async with service.store():
         await asyncio.sleep(100)
@@ -99,7 +105,8 @@ async def test_after_a_failed_sync_what_was_acknowledged_is_delivered_by_the_nex
 ) -> None:
     delayed = service.store()
     receipts = []
-    with pytest.raises(StoreFailed):
+
+    async def serve() -> None:
         async with delayed:
             for number in range(5):
                 receipts.append(await delayed.schedule(b"%d" % number, at=BEGIN + 10 + number))
@@ -109,6 +116,9 @@ async def test_after_a_failed_sync_what_was_acknowledged_is_delivered_by_the_nex
                 await delayed.cancel(receipts[3])
             await asyncio.sleep(30)
             assert service.payloads == []
+
+    with pytest.raises(StoreFailed):
+        await serve()
     service.disk = service.disk.after_power_cut(NOTHING)
     async with service.store():
         await asyncio.sleep(30)
@@ -117,13 +127,17 @@ async def test_after_a_failed_sync_what_was_acknowledged_is_delivered_by_the_nex
 
 async def test_a_sync_that_fails_in_the_background_closes_the_store(service: Service) -> None:
     delayed = service.store()
-    with pytest.raises(StoreFailed):
+
+    async def serve() -> None:
         async with delayed:
             await delayed.schedule(b"payload", at=BEGIN + 60)
             service.disk.fail("sync")
             await asyncio.sleep(11)
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(StoreFailed):
+        await serve()
     service.disk = service.disk.after_power_cut(NOTHING)
     async with service.store():
         await asyncio.sleep(60)
@@ -140,12 +154,16 @@ async def test_a_failed_sync_of_a_removal_closes_the_store(service: Service, at:
             service.disk.fail("sync_directory")
 
     service.disk.watch = fail
-    with pytest.raises(StoreFailed):
+
+    async def serve() -> None:
         async with delayed:
             await delayed.schedule(b"payload", at=at)
             await asyncio.sleep(50)
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(StoreFailed):
+        await serve()
 
 
 async def test_what_cannot_be_removed_is_removed_later_and_in_order(service: Service) -> None:
@@ -181,18 +199,20 @@ async def test_a_message_that_cannot_be_read_is_read_later_and_others_do_not_wai
         assert sorted(service.payloads) == [b"1", b"2", b"3"]
 
 
-async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(service: Service) -> None:
+async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with service.store() as delayed:
         receipts = [await delayed.schedule(b"%d" % number, at=BEGIN + 25 + number) for number in range(3)]
         await asyncio.sleep(9)
         await asyncio.sleep(0.9)
-        index = delayed._parts.store.index  # type: ignore[union-attr]  # the store is open
+        index = SlotFiles.index
 
-        def fail_once(slot: int) -> object:
-            delayed._parts.store.index = index  # type: ignore[union-attr, method-assign]  # the same
+        def fail_once(slots: SlotFiles, slot: int) -> SlotIndex:
+            monkeypatch.setattr(SlotFiles, "index", index)
             raise OSError(errno.EIO, "cannot be read")
 
-        delayed._parts.store.index = fail_once  # type: ignore[union-attr, method-assign, assignment]  # the same
+        monkeypatch.setattr(SlotFiles, "index", fail_once)
         await asyncio.sleep(1)
         with pytest.raises(OSError, match="cannot be read"):
             await delayed.cancel(receipts[0])
@@ -253,13 +273,17 @@ async def test_an_unexpected_error_of_the_store_closes_it(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delayed = service.store()
-    with pytest.raises(ZeroDivisionError):
+
+    async def serve() -> None:
         async with delayed:
-            monkeypatch.setattr(delayed._parts.store, "read", lambda places: 1 / 0)  # type: ignore[union-attr]  # it is open
+            monkeypatch.setattr(Store, "read", lambda store, places: 1 / 0)
             await delayed.schedule(b"payload", at=BEGIN + 5)
             await asyncio.sleep(6)
             with pytest.raises(StoreFailed, match="is closed: division by zero"):
                 await delayed.schedule(b"refused", at=BEGIN + 5)
+
+    with pytest.raises(ZeroDivisionError):
+        await serve()
     monkeypatch.undo()
     async with service.store():
         await asyncio.sleep(6)
@@ -267,12 +291,16 @@ async def test_an_unexpected_error_of_the_store_closes_it(
 
 
 async def test_the_exception_of_the_block_goes_before_that_of_the_store(service: Service) -> None:
-    with pytest.raises(IdTaken):
+
+    async def serve() -> None:
         async with service.store() as delayed:
             service.disk.fail("sync")
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"payload", at=BEGIN + 5)
             raise IdTaken
+
+    with pytest.raises(IdTaken):
+        await serve()
 
 
 async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
@@ -286,7 +314,8 @@ async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
             raise
 
     service.handle = handle
-    with pytest.raises(StoreFailed):
+
+    async def serve() -> None:
         async with service.store() as delayed:
             await delayed.schedule(b"payload", at=BEGIN)
             await asyncio.sleep(1)
@@ -295,3 +324,6 @@ async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
                 await delayed.schedule(b"another", at=BEGIN + 5)
             await asyncio.sleep(1)
             assert len(ended) == 1
+
+    with pytest.raises(StoreFailed):
+        await serve()

@@ -150,11 +150,15 @@ async def test_an_exception_that_leaves_the_block_cancels_deliveries(
         await asyncio.sleep(1_000)
 
     service.handle = handle
-    with pytest.raises(error):
+
+    async def serve() -> None:
         async with service.store() as delayed:
             await delayed.schedule(b"payload", at=BEGIN)
             await asyncio.sleep(1)
             raise error
+
+    with pytest.raises(error):
+        await serve()
     assert service.wall() < BEGIN + 2
     service.handle = service._take
     async with service.store():
@@ -183,15 +187,15 @@ async def test_leaving_is_cancelled_and_waits_for_the_disk_alone(service: Servic
 class SlowDisk:
     """Holds an operation of a disk until a test lets it go on."""
 
-    def __init__(self, service: Service, operation: str) -> None:
+    def __init__(self, service: Service, operation: str | None = None) -> None:
+        self.operation = operation
         self.free = threading.Event()
         self.begun = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._operation = operation
         service.disk.watch = self._watch
 
     def _watch(self, operation: str) -> None:
-        if operation == self._operation:
+        if operation == self.operation:
             self._loop.call_soon_threadsafe(self.begun.set)
             self.free.wait()
 
@@ -219,19 +223,16 @@ async def test_entering_that_is_cancelled_waits_for_the_disk_and_leaves_no_lock(
 @pytest.mark.parametrize("cancel", ["task", "scope"])
 async def test_leaving_that_is_cancelled_waits_for_the_disk(service: Service, cancel: str) -> None:
     scope = anyio.CancelScope()
+    slow = SlowDisk(service)
 
     async def serve() -> None:
         with scope:
             async with service.store() as delayed:
                 await delayed.schedule(b"payload", at=BEGIN + 60)
-                nonlocal slow
-                slow = SlowDisk(service, "sync")
+                slow.operation = "sync"
             await anyio.sleep_forever()
 
-    slow: SlowDisk | None = None
     serving = asyncio.create_task(serve())
-    while slow is None:
-        await asyncio.sleep(0)
     await slow.begun.wait()
     for _ in range(3):
         if cancel == "task":

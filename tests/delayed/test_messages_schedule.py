@@ -42,9 +42,10 @@ from tests.delayed.service import BEGIN, Delivered, Service
 async def test_bad_input_is_refused_and_harms_nothing(
     service: Service, arguments: dict[str, Any], error: type[Exception], complaint: str
 ) -> None:
+    default: dict[str, Any] = {"payload": b"refused", "at": BEGIN + 1}
     async with service.store(max_payload=1_000) as delayed:
         with pytest.raises(error, match=complaint):
-            await delayed.schedule(**({"payload": b"refused", "at": BEGIN + 1} | arguments))
+            await delayed.schedule(**(default | arguments))
         await delayed.schedule(bytes(1_000), at=BEGIN + 1, id="ß" * 512)
         await asyncio.sleep(2)
         assert delayed.statistics().scheduled == 1
@@ -108,7 +109,7 @@ async def test_a_message_without_an_id_gets_one(service: Service) -> None:
     assert sorted(receipt.id for receipt in receipts) == sorted(d.id for d in service.delivered)
 
 
-@pytest.mark.parametrize("delay", [0.5, 15.0, 5_000.0])
+@pytest.mark.parametrize("delay", [0.5, 15.0, 400.0])
 @pytest.mark.parametrize("restart", [False, True])
 async def test_the_same_message_twice_is_one_and_another_with_its_id_is_refused(
     service: Service, delay: float, restart: bool
@@ -134,7 +135,7 @@ async def test_the_same_message_twice_is_one_and_another_with_its_id_is_refused(
         assert await delayed.find("id") is None
 
 
-@pytest.mark.parametrize("delay", [0.5, 15.0, 5_000.0])
+@pytest.mark.parametrize("delay", [0.5, 15.0, 400.0])
 async def test_the_id_of_a_cancelled_message_is_free(service: Service, delay: float) -> None:
     async with service.store() as delayed:
         for number in range(3):

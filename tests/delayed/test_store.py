@@ -15,6 +15,7 @@ from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
 from purgatory.delayed.ids import Taken
+from purgatory.delayed.message import Message
 from purgatory.delayed.store import End, Find, Put, Store, Stored
 from tests.delayed.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.store_run import NOW, PATH, SLOT_MS, StoreRun
@@ -158,7 +159,8 @@ def test_messages_of_many_slots_are_read_with_few_files_open(tmp_path: Path, few
     dues = [NOW + 1_000 * number for number in range(300)]
     store.commit([Put(due, None, b"payload", soon=False) for due in dues])
     store.spread(store.seal(), NOW)
-    assert [message.due for message in store.read([(due, HEADER_SIZE) for due in dues]) if message] == dues
+    found = store.read([(due, HEADER_SIZE) for due in dues])
+    assert [message.due for message in found if isinstance(message, Message)] == dues
     store.close()
 
 
@@ -170,7 +172,10 @@ def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) 
     assert isinstance(second, Stored)
     assert run.store.home_of(second.position) == segment
     messages = run.store.read([(NOW, first.position), (NOW, second.position)])
-    assert [(m.payload, m.home) for m in messages if m] == [(b"a", segment), (b"b", segment)]
+    assert [(m.payload, m.home) for m in messages if isinstance(m, Message)] == [
+        (b"a", segment),
+        (b"b", segment),
+    ]
     assert second.position < 1 << 64
     # A slot file may have any length.
     assert run.store.home_of((1 << 63) - 1) == 0
