@@ -17,8 +17,6 @@ from tests.docs.programs import PROGRAMS, ROOT, Program
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
 WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
-# The wall clock, which decides when a message is due, does not jump with virtual time.
-WITH_THE_WALL_CLOCK = {"docs/delayed.md"}
 # Test modules and their conftest.py, which test_virtual_time_page.py runs by pytest.
 RUN_BY_PYTEST = {"docs/how-to/virtual-time.md"}
 
@@ -52,7 +50,7 @@ def test_a_program_prints_what_its_page_says(
     path = tmp_path / f"{program.name}.py"
     path.write_text(program.code)
     monkeypatch.chdir(tmp_path)
-    if page_of(program) not in WITH_SOCKETS | WITH_THE_WALL_CLOCK:
+    if page_of(program) not in WITH_SOCKETS:
         # So that no timing decides, and nobody waits.
         monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualTimeLoop)
     runpy.run_path(str(path), run_name="__main__")
