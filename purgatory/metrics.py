@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Exported
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from purgatory import DelayedOperation, Purgatory
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory.message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.observer import Timing
 from purgatory.statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
 
@@ -106,61 +107,6 @@ class PurgatoryCollector(Collector):
         return [waits, lateness]
 
 
-class DelayedStatistics(Protocol):
-    """What a `DelayedMessages` counts."""
-
-    @property
-    def scheduled(self) -> int: ...
-
-    @property
-    def delivered(self) -> int: ...
-
-    @property
-    def cancelled(self) -> int: ...
-
-    @property
-    def failures(self) -> int: ...
-
-    @property
-    def dead(self) -> int: ...
-
-    @property
-    def retrying(self) -> int: ...
-
-    @property
-    def log_bytes(self) -> int: ...
-
-    @property
-    def slot_bytes(self) -> int: ...
-
-
-class DelayedMessages(Protocol):
-    """A store of delayed messages, such as `purgatory.delayed.DelayedMessages`."""
-
-    @property
-    def purgatory(self) -> Purgatory: ...
-
-    def statistics(self) -> DelayedStatistics: ...
-
-
-_DELAYED: Final = (
-    ("scheduled", Metric("purgatory_delayed_scheduled", "Messages that were scheduled.", counter=True)),
-    ("delivered", Metric("purgatory_delayed_delivered", "Messages that were delivered.", counter=True)),
-    ("cancelled", Metric("purgatory_delayed_cancelled", "Messages that were cancelled.", counter=True)),
-    ("failures", Metric("purgatory_delayed_failures", "Attempts to deliver that failed.", counter=True)),
-    (
-        "dead",
-        Metric("purgatory_delayed_dead", "Messages that went to the dead letters.", counter=True),
-    ),
-    ("retrying", Metric("purgatory_delayed_retrying", "Messages that wait for another attempt.")),
-    ("log_bytes", Metric("purgatory_delayed_log_bytes", "Bytes written to the log.", counter=True)),
-    (
-        "slot_bytes",
-        Metric("purgatory_delayed_slot_bytes", "Bytes written to the slot files.", counter=True),
-    ),
-)
-
-
 class DelayedCollector(Collector):
     """Exports the figures of some stores of delayed messages to a registry of prometheus_client.
 
@@ -171,7 +117,7 @@ class DelayedCollector(Collector):
     Raises ValueError for two stores of the same name, since they would be one series.
     """
 
-    def __init__(self, *stores: DelayedMessages) -> None:
+    def __init__(self, *stores: MessageStore) -> None:
         self._stores = {store.purgatory.name: store for store in stores}
         if len(self._stores) < len(stores):
             raise ValueError("two stores have the same name: give each DelayedMessages a name of its own")
@@ -181,7 +127,7 @@ class DelayedCollector(Collector):
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        families = {field: _family(metric, ["purgatory"]) for field, metric in _DELAYED}
+        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in MESSAGE_FIGURES}
         for name, store in self._stores.items():
             # A store that was never opened has counted nothing.
             with suppress(PurgatoryNotOpen):

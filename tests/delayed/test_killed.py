@@ -40,7 +40,9 @@ class Oracle:
             case ["deliver", number, due, now]:
                 assert float(now) >= float(due), "early"
                 assert not self.cancelled.get(int(number)), "delivered after it was cancelled"
-                assert int(number) not in self.noted, "delivered again though the log says that it was delivered"
+                assert int(number) not in self.noted, (
+                    "delivered again though the log says that it was delivered"
+                )
             case ["delivered", number]:
                 self.delivered[int(number)] += 1
             case ["noted", number]:
