@@ -212,8 +212,8 @@ class DelayedMessages:
             logger.critical("%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
-            if self._running is not None:
-                self._running.cancel()
+            assert self._running is not None
+            self._running.cancel()
 
     # What users call
 

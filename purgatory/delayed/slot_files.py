@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Frame, Kind, encode, scan
 
@@ -89,7 +90,7 @@ class SlotFiles:
         """The slot of a due time. All times before 1970 are in the first slot."""
         return max(due, 0) // self._slot_ms
 
-    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes]]) -> None:
+    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes]], appends: Appends) -> None:
         """Append a block to each of the slot files, from the segments (after, number] of the log.
 
         All of it is on the disk after that. Raises OSError when it cannot be written; then it may be written
@@ -102,13 +103,8 @@ class SlotFiles:
             if path.parent not in hours:
                 self._disk.make_directory(path.parent)
                 hours.add(path.parent)
-            file = self._disk.open(path)
-            try:
-                data = header + b"".join(frames)
-                file.append(data)
-                file.sync()
-            finally:
-                file.close()
+            data = header + b"".join(frames)
+            appends.append(path, data)
             self.written += len(data)
         for hour in hours:
             self._disk.sync_directory(hour)

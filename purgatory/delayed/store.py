@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
@@ -248,7 +249,10 @@ class Store:
         taken: Iterable[Frame],
         now: int,
     ) -> None:
-        """Write the frames of the segments (checkpoint, number] where they belong."""
+        """Write the frames of the segments (checkpoint, number] where they belong.
+
+        Those in `taken` have an id that the user chose.
+        """
         slots: dict[int, list[bytes]] = {}
         for frame in messages:
             later = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
@@ -262,16 +266,21 @@ class Store:
             else:
                 # The message was in the log, or its slot is over.
                 gone.add(slot)
-        self.slots.write(number, self.checkpoint, slots)
         records: list[Taken | Ended] = []
         for frame in taken:
             name, payload = parse_body(frame.body)
-            if name is not None:
-                records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
+            assert name is not None
+            records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
         records += [
             Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
         ]
-        self.ids.add(records, now)
+        appends = Appends(self._disk)
+        try:
+            self.slots.write(number, self.checkpoint, slots, appends)
+            self.ids.add(records, now, appends)
+        except OSError:
+            appends.take_back()
+            raise
 
     # The thread that reads
 
@@ -297,6 +306,15 @@ class Store:
             lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
         )
         return pending.messages(Checkpoint(self.checkpoint, self._emptied))
+
+    def slots_in_log(self, through: int) -> set[int]:
+        """The slots whose files lack something that the segments up to `through` have."""
+        return {
+            self.slots.slot_of(frame.due)
+            for number in range(self.checkpoint + 1, through + 1)
+            for frame in self._frames(number)
+            if frame.kind == Kind.LATER or frame.kind in ENDS
+        }
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""

@@ -1,7 +1,7 @@
-"""A service under load that `test_killed` kills: ``python -m tests.delayed.killed_service DIRECTORY``.
+"""A service under load for `test_killed`: ``python -m tests.delayed.killed_service DIRECTORY``.
 
-For each line of its input, a number, it forks a process that schedules, cancels and delivers messages until it
-is killed. Messages are numbered. It says what happens, a line for each event:
+For each line of its input, a number, it forks a process that schedules, cancels and delivers messages until
+that one is killed. Messages are numbered. It says what happens, a line for each event:
 
     pid PID             a process was forked
     ended               it is dead
@@ -20,10 +20,11 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 
-from purgatory.delayed import DelayedMessages, Receipt, loader
+from purgatory.delayed import DelayedMessages, Receipt, loader, messages
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.store import Answer, End, Request, Store
 
@@ -56,6 +57,9 @@ async def serve(directory: Path, number: int) -> None:
     random = Random(number)
 
     async def deliver(id: str, payload: bytes, due: float) -> None:
+        if not id.startswith("id "):
+            # An earlier process may have stored it.
+            numbers[int(id, 16)] = int(payload)
         say("deliver", payload.decode(), due, time.time())
         await asyncio.sleep(random.random() * 0.01)
         if random.random() < 0.05:
@@ -65,9 +69,7 @@ async def serve(directory: Path, number: int) -> None:
     async def write() -> None:
         receipts: list[tuple[int, Receipt]] = []
         while True:
-            nonlocal next_number
-            next_number += 1
-            mine = next_number
+            mine = next(next_numbers)
             due = time.time() + random.choice([0.0, random.uniform(0, 0.3), random.uniform(0, 1.5)])
             id = f"id {mine}" if random.random() < 0.3 else None
             say("put", mine)
@@ -80,7 +82,7 @@ async def serve(directory: Path, number: int) -> None:
                 say("cancel", chosen)
                 say("cancelled", chosen, await delayed.cancel(receipt))
 
-    next_number = number * 1_000_000
+    next_numbers = count(number * 1_000_000)
     async with DelayedMessages(
         directory, deliver, slot=0.05, workers=20, backoff=0.02, attempts=100
     ) as delayed:
@@ -91,9 +93,7 @@ async def serve(directory: Path, number: int) -> None:
 
 
 def main() -> None:
-    import purgatory.delayed.messages
-
-    purgatory.delayed.messages.Store = SayingStore  # type: ignore[misc]  # it says more
+    setattr(messages, "Store", SayingStore)  # noqa: B010  # no name that the module exports
     directory = Path(sys.argv[1])
     for line in sys.stdin:
         # Quicker than a new interpreter. There are no threads yet.

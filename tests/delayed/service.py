@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -71,3 +72,20 @@ class Service:
         if directory == "slots":
             return [name for hour in names for name in self.disk.names(PATH / "slots" / hour)]
         return names
+
+
+class SlowDisk:
+    """Holds an operation of a disk, of one thread or of all, until a test lets it go on."""
+
+    def __init__(self, service: Service, operation: str | None = None, thread: str = "") -> None:
+        self.operation = operation
+        self.free = threading.Event()
+        self.begun = asyncio.Event()
+        self._thread = thread
+        self._loop = asyncio.get_running_loop()
+        service.disk.watch = self._watch
+
+    def _watch(self, operation: str) -> None:
+        if operation == self.operation and self._thread in threading.current_thread().name:
+            self._loop.call_soon_threadsafe(self.begun.set)
+            self.free.wait()

@@ -242,7 +242,6 @@ class SimulatedDisk(Disk):
         return _Operation(self, "read", begins=None)
 
     def begin(self, name: str) -> None:
-        self.watch(name)
         if self.off:
             raise PowerCut
         self._counts[name] += 1
@@ -320,6 +319,12 @@ class SimulatedDisk(Disk):
             self._names(path.parent).change(Naming(path.name, content, new.name))
         self.sync_directory(path.parent)
 
+    def truncate(self, path: Path, size: int) -> None:
+        with self.operation("truncate"):
+            content = self.content(path)
+            content.unsynced.append(Truncation(size))
+            del content.data[size:]
+
     def remove(self, path: Path) -> None:
         if self._find(path.parent) is not None:
             with self.operation("remove"):
@@ -355,6 +360,7 @@ class _Operation:
 
     def __enter__(self) -> None:
         disk = self._disk
+        disk.watch(self._name)
         disk._mutex.acquire()
         try:
             disk.begin(self._name)

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from purgatory.delayed import Receipt
-from tests.delayed.service import BEGIN, Delivered, Service
+from purgatory.delayed.loader import Loader
+from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk
 
 # Seconds until the message is due: parked, in the agenda, in the log, and in a slot file after a turn.
 DELAYS = [0.5, 15.0, 45.0, 400.0]
@@ -204,3 +205,75 @@ async def test_a_receipt_of_another_store_cancels_nothing(service: Service) -> N
         assert not await delayed.cancel(Receipt("id", BEGIN + 5, 1))
         await asyncio.sleep(6)
     assert service.payloads == [b"payload"]
+
+
+async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.loader._BYTES", 4_000)
+    monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
+
+    async def handle(attempt: Delivered) -> None:
+        await asyncio.sleep(1)
+
+    service.handle = handle
+    async with service.store(workers=1) as delayed:
+        receipts = [
+            await delayed.schedule(bytes(1_000) + b"%d" % number, at=BEGIN + 5) for number in range(20)
+        ]
+        await asyncio.sleep(6)
+        assert await delayed.cancel(receipts[15])
+        assert not await delayed.cancel(receipts[15])
+        await asyncio.sleep(30)
+    assert [int(payload[1_000:]) for payload in service.payloads] == [n for n in range(20) if n != 15]
+
+
+async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_cancelled(
+    service: Service,
+) -> None:
+    async with service.store() as delayed:
+        await asyncio.sleep(0.1)
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 0.9)
+        slow = SlowDisk(service, "append")
+        cancelling = asyncio.create_task(delayed.cancel(receipt))
+        await slow.begun.wait()
+        cancelling.cancel()
+        await asyncio.wait([cancelling])
+        assert cancelling.cancelled()
+        slow.free.set()
+        assert not await delayed.cancel(receipt)
+        await asyncio.sleep(2)
+    assert service.payloads == []
+    assert service.files("wal") == []
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_or_raises(
+    service: Service, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
+    close = Loader.close
+
+    async def close_and_let_go_on(loader: Loader) -> None:
+        if full:
+            service.disk.capacity = 0
+        asyncio.get_running_loop().call_soon(slow.free.set)
+        await close(loader)
+
+    monkeypatch.setattr(Loader, "close", close_and_let_go_on)
+    async with service.store() as delayed:
+        await asyncio.sleep(0.1)
+        slow = SlowDisk(service, "read", "reader")
+        cancelling = asyncio.create_task(delayed.cancel(receipt))
+        await slow.begun.wait()
+    service.disk.capacity = None
+    if full:
+        with pytest.raises(OSError, match="No space"):
+            await cancelling
+    else:
+        assert await cancelling
+    async with service.store():
+        await asyncio.sleep(16)
+    assert service.payloads == ([b"payload"] if full else [])
+    assert service.files("slots") == []

@@ -275,3 +275,42 @@ async def test_the_log_says_when_a_message_fails(service: Service, caplog: pytes
     [record] = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage() == "message 'the id' failed, and is tried again in 1 s: ValueError('no')"
+
+
+async def test_a_long_log_is_spread_before_the_next_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.loader._LONG", 1_000)
+    async with service.store() as delayed:
+        await asyncio.sleep(1)
+        for number in range(30):
+            await delayed.schedule(bytes(100), at=BEGIN + 60 + number)
+        await asyncio.sleep(1)
+        assert len(service.files("slots")) >= 20
+        await asyncio.sleep(90)
+    assert len(service.delivered) == 30
+
+
+async def test_only_so_many_positions_are_in_memory(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.loader._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.loader._WAITING", 15)
+    async with service.store() as delayed:
+        for number in range(200):
+            await delayed.schedule(b"%d" % number, at=BEGIN + 100 + number // 10)
+    most = 0
+
+    async def handle(attempt: Delivered) -> None:
+        nonlocal most
+        assert delayed._parts is not None
+        most = max(most, len(delayed._parts.loader._agenda))
+        await asyncio.sleep(0.01)
+
+    service.handle = handle
+    service.wall.offset += 1_000
+    async with service.store(workers=5) as delayed:
+        await asyncio.sleep(5)
+    assert sorted(map(int, service.payloads)) == list(range(200))
+    # A slot of ten messages more.
+    assert 10 < most <= 30

@@ -33,6 +33,44 @@ async def test_a_full_disk_loses_nothing_and_the_store_goes_on_once_there_is_roo
     assert service.files("wal") == []
 
 
+async def test_a_store_that_has_filled_the_disk_itself_makes_room_by_its_deliveries(service: Service) -> None:
+    async with service.store() as delayed:
+        for number in range(40):
+            await delayed.schedule(bytes(100) + b"%d" % number, at=BEGIN + 30 + number, id=str(number))
+        await asyncio.sleep(11)
+        # These are in the log alone, together with what was cancelled.
+        for number in range(40, 50):
+            await delayed.schedule(bytes(100) + b"%d" % number, at=BEGIN + 30 + number)
+        cancelled = await delayed.find("25")
+        assert cancelled is not None
+        assert await delayed.cancel(cancelled)
+        # There is room for a cancellation, and not for a message.
+        service.disk.capacity = service.disk.used + 60
+        await asyncio.sleep(8.5)
+        waiting = await delayed.find("5")
+        assert waiting is not None
+        assert await delayed.cancel(waiting)
+        await asyncio.sleep(61)
+        expected = [number for number in range(50) if number not in (5, 25)]
+        assert [int(payload[100:]) for payload in service.payloads] == expected
+        assert all(0 <= delivered.late < 0.002 for delivered in service.delivered)
+    assert service.files("slots") == []
+
+
+async def test_a_message_that_waits_in_the_log_of_a_full_disk_is_not_cancelled_in_vain(
+    service: Service,
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 25)
+        service.disk.capacity = service.disk.used
+        await asyncio.sleep(11)
+        with pytest.raises(OSError, match="No space"):
+            await delayed.cancel(receipt)
+        service.disk.capacity = None
+        await asyncio.sleep(20)
+    assert service.payloads == [b"payload"]
+
+
 async def test_a_store_that_is_closed_and_opened_on_a_full_disk_loses_nothing(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -50,10 +88,16 @@ async def test_a_store_that_is_closed_and_opened_on_a_full_disk_loses_nothing(
     assert service.payloads == [b"%d" % number for number in range(1, 41)]
 
 
-async def test_what_was_delivered_while_the_disk_was_full_is_not_delivered_again(service: Service) -> None:
+async def test_what_was_delivered_while_the_disk_was_full_is_not_delivered_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two notes in each commit are old ones.
+    monkeypatch.setattr("purgatory.delayed.committer._REQUESTS", 20)
     async with service.store() as delayed:
         await delayed.schedule(b"payload", at=BEGIN + 1, id="the id")
-        service.disk.capacity = service.disk.used
+        for _ in range(4):
+            await delayed.schedule(b"unnamed", at=BEGIN + 1)
+        service.disk.capacity = 0
         await asyncio.sleep(2)
         with pytest.raises(OSError, match="No space"):
             await delayed.schedule(b"another", at=BEGIN + 100, id="the id")
@@ -64,14 +108,14 @@ async def test_what_was_delivered_while_the_disk_was_full_is_not_delivered_again
     async with service.store() as delayed:
         await delayed.schedule(b"another", at=BEGIN + 5, id="the id")
         await asyncio.sleep(10)
-    assert service.payloads == [b"payload", b"another"]
+    assert sorted(service.payloads) == [b"another", b"payload"] + [b"unnamed"] * 4
 
 
 async def test_a_store_is_closed_while_what_was_delivered_cannot_be_written(service: Service) -> None:
     async with service.store() as delayed:
         for number in range(3):
             await delayed.schedule(b"%d" % number, at=BEGIN + 1)
-        service.disk.capacity = service.disk.used
+        service.disk.capacity = 0
         await asyncio.sleep(2)
     assert len(service.payloads) == 3
 
@@ -153,12 +197,12 @@ async def test_a_failed_sync_of_a_removal_closes_the_store(service: Service, at:
         if operation == "remove":
             service.disk.fail("sync_directory")
 
-    service.disk.watch = fail
-
     async def serve() -> None:
         async with delayed:
             await delayed.schedule(b"payload", at=at)
-            await asyncio.sleep(50)
+            await asyncio.sleep(at - BEGIN - 0.5)
+            service.disk.watch = fail
+            await asyncio.sleep(20)
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"refused", at=BEGIN + 60)
 
@@ -327,3 +371,46 @@ async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
 
     with pytest.raises(StoreFailed):
         await serve()
+
+
+async def test_a_slot_file_that_cannot_be_removed_is_removed_later(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with service.store() as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 25)
+        await asyncio.sleep(24)
+        service.disk.fail("remove", errno.EIO)
+        await asyncio.sleep(2)
+        assert len(service.files("slots")) == 1
+        await asyncio.sleep(10)
+        assert service.files("slots") == []
+    assert f"the file of slot {int(BEGIN + 25)} stays: [Errno 5]" in caplog.text
+
+
+async def test_a_message_that_could_not_be_read_is_cancelled_before_it_is_read_again(
+    service: Service,
+) -> None:
+    async with service.store() as delayed:
+        await asyncio.sleep(0.1)
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 5)
+        await delayed.schedule(b"another", at=BEGIN + 5)
+        service.disk.fail("read", errno.EIO, times=2)
+        await asyncio.sleep(5)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(10)
+    assert service.payloads == [b"another"]
+
+
+async def test_two_failures_close_the_store_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    async def serve() -> None:
+        async with service.store() as delayed:
+            await asyncio.sleep(0.1)
+            service.disk.fail("sync", times=9)
+            await asyncio.gather(
+                *(delayed.schedule(b"payload", at=BEGIN + 60) for _ in range(9)), return_exceptions=True
+            )
+            delayed._fail(ValueError("another"))
+
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        await serve()
+    assert len(caplog.records) == 1

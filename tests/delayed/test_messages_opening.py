@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.delayed import DelayedMessages, StoreLocked
-from tests.delayed.service import BEGIN, PATH, Delivered, Service
+from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.delayed.simulated_disk import NOTHING
 from tests.operations import a_few_turns
 
@@ -182,22 +181,6 @@ async def test_leaving_is_cancelled_and_waits_for_the_disk_alone(service: Servic
     with pytest.raises(asyncio.CancelledError):
         await serving
     assert service.wall() < BEGIN + 3
-
-
-class SlowDisk:
-    """Holds an operation of a disk until a test lets it go on."""
-
-    def __init__(self, service: Service, operation: str | None = None) -> None:
-        self.operation = operation
-        self.free = threading.Event()
-        self.begun = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        service.disk.watch = self._watch
-
-    def _watch(self, operation: str) -> None:
-        if operation == self.operation:
-            self._loop.call_soon_threadsafe(self.begun.set)
-            self.free.wait()
 
 
 async def test_entering_that_is_cancelled_waits_for_the_disk_and_leaves_no_lock(service: Service) -> None:
