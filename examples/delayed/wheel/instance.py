@@ -16,7 +16,7 @@ from examples.delayed.clients import consuming, create_topics, partitions_of, re
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import Record
 from examples.delayed.settings import Settings
-from examples.delayed.wheel.ownership import LEASE, Ownership
+from examples.delayed.wheel.ownership import Ownership
 from examples.delayed.wheel.partition import PartitionWheel
 from examples.delayed.wheel.positions import Positions
 from purgatory import Purgatory
@@ -43,8 +43,8 @@ async def wheel(
     which forwards its records and tells the others. Raises ValueError if the directory is of other topics,
     and for a session timeout that is too short.
     """
-    if settings.session_timeout < 2 * LEASE:
-        raise ValueError(f"the session timeout must be {2 * LEASE:g} s or more")
+    if settings.session_timeout < 2 * settings.lease:
+        raise ValueError(f"the session timeout must be {2 * settings.lease:g} s or more")
     topics, bootstrap = settings.topics, settings.bootstrap
     names = (topics.requests, topics.done, topics.rejected)
     partitions_of_topic = await create_topics(bootstrap, names, settings.partitions, settings.replicas)
@@ -59,6 +59,7 @@ async def wheel(
             changed=lambda number: partitions[number].owner_changed(),
             drained=lambda number: partitions[number].drained(),
             patience=settings.session_timeout / 2,
+            lease=settings.lease,
         )
         for number in numbers:
             directory = settings.directory / f"partition-{number}"

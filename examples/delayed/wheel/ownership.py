@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from math import inf
 from typing import Any, Final
 
 import anyio
@@ -14,8 +15,6 @@ from anyio.abc import TaskGroup
 
 from examples.delayed.clients import partitions_of
 
-# Seconds for which a commit proves that this instance is the owner. It is shorter than any session timeout.
-LEASE: Final = 1.0
 # The offsets that owners commit. Nobody reads from them.
 RELEASED: Final = 0
 HELD: Final = 1
@@ -29,8 +28,8 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
     """A member of a consumer group. The group gives each partition to one member, which is its owner.
 
     The group takes a partition from a member that does not answer, and that member may not know. So an owner
-    forwards only during a lease: for a second after the group has accepted a commit of its generation. A new
-    owner waits for the end of such a lease, unless the owner before it has released the partition.
+    forwards only during a lease: for `lease` seconds after the group has accepted a commit of its generation.
+    A new owner waits for the end of such a lease, unless the owner before it has released the partition.
 
     ``prepare(partition)`` runs before a partition is owned; ``changed(partition)`` is called when it is, or
     no longer is; ``drained(partition)`` waits until nothing of it is being forwarded.
@@ -43,6 +42,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
         changed: Callable[[int], object],
         drained: Callable[[int], Awaitable[None]],
         patience: float,
+        lease: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.owned: set[int] = set()
@@ -52,8 +52,9 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
         self._drained = drained
         # Seconds that the group waits for `drained`, at most.
         self._patience = patience
+        self._lease = lease
         self._clock = clock
-        self._lease_end = -LEASE
+        self._lease_end = -inf
         self._renewing = anyio.Lock(fast_acquire=True)
         # How often the group has changed. What was begun before a change has no effect after it.
         self._changes = 0
@@ -102,7 +103,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
         """Become the owner, unless the group changes meanwhile."""
         (full,) = partitions_of(self._topic, [partition])
         if await self._consumer.committed(full) == HELD:
-            await anyio.sleep(LEASE)
+            await anyio.sleep(self._lease)
         await self._prepare(partition)
         if changes == self._changes:
             self.owned.add(partition)
@@ -118,7 +119,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
             if changes != self._changes:
                 return
             if accepted:
-                self._lease_end = asked + LEASE
+                self._lease_end = asked + self._lease
             else:
                 self._lose()
 
@@ -138,7 +139,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
     def _lose(self) -> set[int]:
         """Own nothing from now on."""
         self._changes += 1
-        self._lease_end = -LEASE
+        self._lease_end = -inf
         owned, self.owned = self.owned, set()
         for partition in owned:
             self._changed(partition)

@@ -1,0 +1,173 @@
+"""The command line of ``python -m examples.delayed``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import anyio
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
+
+from examples.arguments import number, whole
+from examples.delayed.service import DESIGNS, serve
+from examples.delayed.settings import Settings
+from examples.delayed.statistics import Statistics
+from examples.delayed.topics import LEVELS, Topics, is_legal
+from examples.event_loop import run
+from purgatory.errors import PurgatoryError
+
+FAILED: Final = 1
+
+# Seconds between two lines of counts.
+_REPORT: Final = 0.5
+
+_DESCRIPTION: Final = "Delay records of Kafka, in one of three designs."
+_SERVE: Final = """\
+Run an instance of the service. Start several: they share the partitions, and take over from each other.
+
+A producer sends a record to the topic "delayed" with the header "deliver-at" (milliseconds since the
+epoch) or "delay-ms" (milliseconds), and the header "target" (a topic). The service forwards it to the
+target when it is due. Consumers of the target need not know of that. Records whose headers are wrong
+go to the topic "delayed-rejected", with the reason in the header "delayed-reason"."""
+_EXAMPLES: Final = """\
+examples:
+  %(prog)s --design wheel --bootstrap localhost:9092 --directory data/1
+  %(prog)s --design wheel --bootstrap localhost:9092 --directory data/2
+      two instances; each has a directory of its own
+  %(prog)s --design levels --bootstrap localhost:9092 --levels 1,10,60
+      levels of 1, 10 and 60 seconds
+  echo hello | kcat -b localhost:9092 -P -t delayed -H delay-ms=5000 -H target=greetings
+  kcat -b localhost:9092 -C -t greetings -f '%%s %%h\\n'
+      send a record with kcat, and read it five seconds later
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.design == "wheel" and options.directory is None:
+        parser.error("--design wheel keeps its records in files: choose a --directory")
+    if not is_legal(options.topic):
+        parser.error(f"--topic: Kafka allows no topic of the name {options.topic!r}")
+    settings = Settings(
+        options.bootstrap,
+        options.directory or Path(),
+        topics=Topics(options.topic),
+        partitions=options.partitions,
+        replicas=options.replication_factor,
+        session_timeout=options.session_timeout,
+        levels=options.levels,
+    )
+    logging.basicConfig(
+        format=f"%(asctime)s {options.instance}: %(message)s",
+        level=logging.INFO if options.verbose else logging.WARNING,
+    )
+    # The client logs at this level what it then does about it.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    status = 0
+    try:
+        run(lambda: _serve(options.design, settings, options.instance, options.statistics))
+    except* (KafkaError, PurgatoryError, OSError, ValueError) as errors:
+        print(f"{options.instance}: {_first(errors)}", file=sys.stderr)
+        status = FAILED
+    return status
+
+
+async def _serve(design: str, settings: Settings, instance: str, with_statistics: bool) -> None:
+    stop = anyio.Event()
+    statistics = Statistics()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_wait_for_signal, stop)
+        if with_statistics:
+            tasks.start_soon(_report, statistics)
+        async with anyio.create_task_group() as service:
+            await service.start(serve, design, settings, statistics, stop)
+            # One line for scripts.
+            print(f"{instance} serves", flush=True)
+        tasks.cancel_scope.cancel()
+    if with_statistics:
+        _print(statistics)
+    print(f"{instance} has stopped", flush=True)
+
+
+async def _wait_for_signal(stop: anyio.Event) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            stop.set()
+
+
+async def _report(statistics: Statistics) -> None:
+    while True:
+        _print(statistics)
+        await anyio.sleep(_REPORT)
+
+
+def _print(statistics: Statistics) -> None:
+    print(json.dumps(asdict(statistics)), flush=True)
+
+
+def _first(errors: BaseExceptionGroup[Exception]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    """Whole milliseconds, the shortest first."""
+    try:
+        seconds = [float(part) for part in text.split(",")]
+    except ValueError:
+        seconds = [0]
+    levels = tuple(sorted({round(1000 * each) for each in seconds if 0 < each < 1e9}))
+    if len(levels) < len(seconds) or not levels[0]:
+        raise argparse.ArgumentTypeError(f"must be different numbers of seconds above 0, not {text!r}")
+    return levels
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m examples.delayed", description=_DESCRIPTION)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serving = commands.add_parser(
+        "serve",
+        help="run an instance of the service",
+        description=_SERVE,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serving.add_argument("--design", choices=list(DESIGNS), required=True, help="the design")
+    serving.add_argument(
+        "--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas"
+    )
+    serving.add_argument("--directory", type=Path, metavar="DIR", help="the files of the wheel")
+    serving.add_argument("--instance", default="1", metavar="NAME", help="its name in messages (default: 1)")
+    serving.add_argument(
+        "--topic", default="delayed", help='the topic that producers send to (default: "delayed")'
+    )
+    serving.add_argument(
+        "--levels",
+        type=_levels,
+        default=LEVELS,
+        metavar="X,...",
+        help="the levels, in seconds (default: 5 s to 2 h)",
+    )
+    number(
+        serving.add_argument,
+        "--session-timeout",
+        10,
+        "seconds after which others take over from an instance that does not answer",
+        least=2,
+    )
+    whole(serving.add_argument, "--partitions", 3, "partitions of topics that do not exist yet")
+    whole(serving.add_argument, "--replication-factor", 3, "their replicas, at most one a broker")
+    serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
+    serving.add_argument("--verbose", action="store_true", help="log what the group assigns")
+    return parser
