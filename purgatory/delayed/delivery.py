@@ -51,8 +51,9 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free."""
-        self._send.send_nowait(operation)
+        """Deliver a message as soon as a worker is free. After `close` it stays on the disk."""
+        if not self._closing:
+            self._send.send_nowait(operation)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
