@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 import anyio
-from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no types
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore[import-untyped]  # has no types
 from aiokafka.errors import CommitFailedError, IllegalStateError  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.request import Record
@@ -20,29 +20,52 @@ _WAIT: Final = 0.2
 logger = logging.getLogger("examples.delayed")
 
 
-async def handle_batches(
-    consumer: AIOKafkaConsumer, handle: Callable[[Record], Awaitable[bool]], stop: anyio.Event, pause: float
-) -> None:
-    """Read until `stop`. Handle the records of a batch at the same time; then commit their offsets.
+class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
+    """Handles the records of a batch at the same time; then commits their offsets.
 
-    After a batch for none of whose records `handle` returns True, it waits for `pause` seconds. When an
-    exception leaves `handle`, nothing of the batch is committed.
+    The group gets partitions back between two batches, so no record is handled twice unless a member fails.
+    After a batch for none of whose records `handle` returns True, there is a pause of `pause` seconds.
     """
-    while not stop.is_set():
-        records = await consumer.getmany(timeout_ms=round(_WAIT * 1000), max_records=BATCH)
-        useful: list[bool] = []
 
-        async def handle_one(record: Record, useful: list[bool] = useful) -> None:
-            useful.append(await handle(record))
+    def __init__(self, handle: Callable[[Record], Awaitable[bool]], pause: float = 0.0) -> None:
+        self._handle = handle
+        self._pause = pause
+        self._handling = anyio.Lock(fast_acquire=True)
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Wait for the end of the batch."""
+        async with self._handling:
+            pass
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """Nothing."""
+
+    async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
+        """Read until `stop`. When an exception leaves `handle`, nothing of the batch is committed."""
+        while not stop.is_set():
+            records = await consumer.getmany(timeout_ms=round(_WAIT * 1000), max_records=BATCH)
+            # No other task runs between the line above and the next one: these partitions are assigned.
+            async with self._handling:
+                useful = await self._handle_all([record for some in records.values() for record in some])
+                await commit(
+                    consumer, {partition: some[-1].offset + 1 for partition, some in records.items()}
+                )
+            if not useful:
+                with anyio.move_on_after(self._pause):
+                    await stop.wait()
+
+    async def _handle_all(self, records: Sequence[Record]) -> bool:
+        """Whether it was of use to read the records; True if there are none."""
+        useful = not records
+
+        async def handle(record: Record) -> None:
+            nonlocal useful
+            useful = await self._handle(record) or useful
 
         async with anyio.create_task_group() as group:
-            for some in records.values():
-                for record in some:
-                    group.start_soon(handle_one, record)
-        await commit(consumer, {partition: some[-1].offset + 1 for partition, some in records.items()})
-        if useful and not any(useful):
-            with anyio.move_on_after(pause):
-                await stop.wait()
+            for record in records:
+                group.start_soon(handle, record)
+        return useful
 
 
 async def commit(consumer: AIOKafkaConsumer, offsets: dict[Any, int]) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Sequence
 from typing import Final
 
 import anyio
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # has no types
 from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
     InvalidTopicError,
-    MessageSizeTooLargeError,
-    RecordListTooLargeError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
 
+from examples.delayed.producer import TOO_LARGE, Producer
 from examples.delayed.request import Header, Request
 from examples.delayed.statistics import Statistics
 from examples.delayed.topics import Topics
@@ -30,10 +27,9 @@ _NAMES: Final = 1_000
 # Sending again does not help.
 _REFUSALS: Final = (
     InvalidTopicError,
-    MessageSizeTooLargeError,
-    RecordListTooLargeError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
+    *TOO_LARGE,
 )
 
 logger = logging.getLogger("examples.delayed")
@@ -43,7 +39,7 @@ class Forwarder:
     """Sends records with a producer. Each method returns when the record is acknowledged."""
 
     def __init__(
-        self, producer: AIOKafkaProducer, topics: Topics, statistics: Statistics, appears: float = _APPEARS
+        self, producer: Producer, topics: Topics, statistics: Statistics, appears: float = _APPEARS
     ) -> None:
         self.topics = topics
         self.statistics = statistics
@@ -71,7 +67,7 @@ class Forwarder:
         headers = request.delivered_headers()
         try:
             await self.send(self.topics.rejected, request.key, request.value, headers)
-        except (MessageSizeTooLargeError, RecordListTooLargeError):
+        except TOO_LARGE:
             # The reason makes the largest of records too large. Its id says where it is.
             await self.send(self.topics.rejected, request.key, None, headers)
         self.statistics.rejected += 1
@@ -85,25 +81,12 @@ class Forwarder:
         partition: int | None = None,
     ) -> int:
         """Send a record, and return its offset."""
-        if key is None and value is None:
-            offset = await self._send_empty(topic, headers, partition)
-        else:
-            sent = await self._producer.send(topic, value, key, partition, headers=list(headers))
-            offset = (await sent).offset
+        offset = await self._producer.send(topic, key, value, headers, partition)
         self.statistics.sent += 1
         self.statistics.sent_bytes += sum(
             len(name) + len(content or b"") for name, content in [*headers, ("", key), ("", value)]
         )
-        return int(offset)
-
-    async def _send_empty(self, topic: str, headers: Sequence[Header], partition: int | None) -> int:
-        """The client's `send` refuses a record that has neither a key nor a value."""
-        numbers = await self._producer.partitions_for(topic)
-        batch = self._producer.create_batch()
-        batch.append(timestamp=None, key=None, value=None, headers=list(headers))
-        if partition is None:
-            partition = random.choice(sorted(numbers))
-        return int((await (await self._producer.send_batch(batch, topic, partition=partition))).offset)
+        return offset
 
     async def _wait_for(self, topic: str) -> None:
         """Return once the topic exists. Raises UnknownTopicOrPartitionError if it does not appear."""
@@ -112,7 +95,7 @@ class Forwarder:
             raise UnknownTopicOrPartitionError(topic)
         try:
             with anyio.fail_after(self._appears):
-                await self._producer.partitions_for(topic)
+                await self._producer.partitions(topic)
         except TimeoutError:
             if len(self._absent) >= _NAMES:
                 self._absent.clear()

@@ -13,7 +13,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore[import-untyped]  # has no types
 from anyio.abc import TaskStatus
 
-from examples.delayed.batches import BATCH, commit, handle_batches
+from examples.delayed.batches import BATCH, Batches, commit
 from examples.delayed.clients import consuming, create_topics
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import Record, Request
@@ -42,15 +42,15 @@ async def levels(
         settings.replicas,
     )
     outlet = Outlet(forwarder)
+    intake = Batches(Intake(forwarder, settings.levels).handle)
     timeout = settings.session_timeout
     async with (
         consuming(settings.bootstrap, names, topics.group("outlet"), timeout, outlet) as waiting,
-        consuming(settings.bootstrap, [topics.requests], topics.group("intake"), timeout) as arriving,
+        consuming(settings.bootstrap, [topics.requests], topics.group("intake"), timeout, intake) as arriving,
         anyio.create_task_group() as group,
     ):
         group.start_soon(outlet.run, waiting, stop)
-        intake = Intake(forwarder, settings.levels)
-        group.start_soon(handle_batches, arriving, intake.handle, stop, 0.0)
+        group.start_soon(intake.run, arriving, stop)
         task_status.started()
 
 
@@ -64,12 +64,12 @@ class Intake:
     async def handle(self, record: Record) -> bool:
         forwarder = self._forwarder
         request = Request.parse(record, forwarder.topics)
-        now = math.ceil(time.time() * 1000)
+        now = time.time() * 1000
         if request.due <= now:
             await forwarder.deliver(request)
             return True
         level = next((level for level in self._levels if now + level >= request.due), self._levels[-1])
-        headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % (now + level))]
+        headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % math.ceil(now + level))]
         await forwarder.send(forwarder.topics.level(level), request.key, request.value, headers)
         return True
 

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskStatus
 
-from examples.delayed.batches import handle_batches
+from examples.delayed.batches import Batches
 from examples.delayed.clients import consuming, create_topics
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import Record, Request
@@ -40,8 +40,10 @@ async def requeue(
         await forwarder.send(topics.requests, request.key, request.value, headers, record.partition)
         return False
 
+    batches = Batches(handle, _PAUSE)
+    group = topics.group("requeue")
     async with consuming(
-        settings.bootstrap, [topics.requests], topics.group("requeue"), settings.session_timeout
+        settings.bootstrap, [topics.requests], group, settings.session_timeout, batches
     ) as consumer:
         task_status.started()
-        await handle_batches(consumer, handle, stop, _PAUSE)
+        await batches.run(consumer, stop)

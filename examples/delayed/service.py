@@ -7,9 +7,9 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import TaskStatus
 
-from examples.delayed.clients import producing
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.levels import levels
+from examples.delayed.producer import Producer
 from examples.delayed.requeue import requeue
 from examples.delayed.settings import Settings
 from examples.delayed.statistics import Statistics
@@ -36,6 +36,6 @@ async def serve(
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run an instance of a design until `stop`. What it has forwarded is acknowledged when this returns."""
-    async with producing(settings.bootstrap) as producer:
+    async with Producer.running(settings.bootstrap) as producer:
         forwarder = Forwarder(producer, settings.topics, statistics)
         await DESIGNS[design](settings, forwarder, stop, task_status=task_status)

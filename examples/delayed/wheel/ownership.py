@@ -66,11 +66,15 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
     async def run(self, consumer: AIOKafkaConsumer) -> None:
         """Take part in the group until it is cancelled. `consumer` is subscribed to nothing yet."""
         self._consumer = consumer
-        async with anyio.create_task_group() as self._tasks:
-            consumer.subscribe([self._topic], listener=self)
-            while True:
-                # All partitions are paused. This raises the errors of the group.
-                await consumer.getmany(timeout_ms=_LOOK)
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                consumer.subscribe([self._topic], listener=self)
+                while True:
+                    # All partitions are paused. This raises the errors of the group.
+                    await consumer.getmany(timeout_ms=_LOOK)
+        finally:
+            # The member gets assignments until it leaves the group.
+            self._tasks = None
 
     async def confirm(self, partition: int) -> bool:
         """Whether this instance is the owner for certain, now. It asks the group when the lease is over."""

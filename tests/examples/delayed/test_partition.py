@@ -48,7 +48,7 @@ class Target(Forwarder):
     """Remembers what is sent. Sending takes until `open` is set."""
 
     def __init__(self) -> None:
-        super().__init__(None, Topics(), Statistics())
+        self.topics, self.statistics = Topics(), Statistics()
         self.delivered: list[Request] = []
         self.ids: list[tuple[str, bytes | None, int | None]] = []
         self.changed = anyio.Event()
