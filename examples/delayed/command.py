@@ -9,13 +9,17 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
+from rich.console import Console
 
 from examples.arguments import number, whole
+from examples.delayed.demo.round import Plan
+from examples.delayed.demo.run import run as run_demo
 from examples.delayed.service import DESIGNS, serve
 from examples.delayed.settings import Settings
 from examples.delayed.statistics import Statistics
@@ -24,6 +28,7 @@ from examples.event_loop import run
 from purgatory.errors import PurgatoryError
 
 FAILED: Final = 1
+INTERRUPTED: Final = 130
 
 # Seconds between two lines of counts.
 _REPORT: Final = 0.5
@@ -47,17 +52,57 @@ examples:
   kcat -b localhost:9092 -C -t greetings -f '%%s %%h\\n'
       send a record with kcat, and read it five seconds later
 """
+_DEMO: Final = """\
+Run three brokers, three instances of the service and a load, for each design. The records are due
+after 0.1 to 8 seconds. Of the replicas of the wheel, the one that leads is killed in the middle.
+Check that each acknowledged record arrives, and none early. The exit status is 1 if not."""
+_DEMO_EXAMPLES: Final = """\
+examples:
+  %(prog)s
+      all designs, in about a minute
+  %(prog)s --design wheel --messages 50_000
+      one design under more load
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    # The client logs at this level what it then does about it.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    status = 0
+    try:
+        if options.command == "demo":
+            return _demo(options)
+        run(partial(_serve, _settings(parser, options), options))
+    except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
+        print(_first(errors), file=sys.stderr)
+        status = FAILED
+    return status
+
+
+def _demo(options: argparse.Namespace) -> int:
+    designs = list(DESIGNS) if options.design is None else [options.design]
+    plans = [Plan(design, options.messages, seed=options.seed) for design in designs]
+    try:
+        right = run(partial(run_demo, plans, Console()))
+    except KeyboardInterrupt:
+        print("interrupted: nothing was checked", file=sys.stderr)
+        return INTERRUPTED
+    return 0 if right else FAILED
+
+
+def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Settings:
     if options.design == "wheel" and options.directory is None:
         parser.error("--design wheel keeps its records in files: choose a --directory")
     if not is_legal(options.topic):
         parser.error(f"--topic: Kafka allows no topic of the name {options.topic!r}")
-    settings = Settings(
+    logging.basicConfig(
+        format=f"%(asctime)s {options.instance}: %(message)s",
+        level=logging.INFO if options.verbose else logging.WARNING,
+    )
+    return Settings(
         options.bootstrap,
         options.directory or Path(),
         topics=Topics(options.topic),
@@ -66,36 +111,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         session_timeout=options.session_timeout,
         levels=options.levels,
     )
-    logging.basicConfig(
-        format=f"%(asctime)s {options.instance}: %(message)s",
-        level=logging.INFO if options.verbose else logging.WARNING,
-    )
-    # The client logs at this level what it then does about it.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    status = 0
-    try:
-        run(lambda: _serve(options.design, settings, options.instance, options.statistics))
-    except* (KafkaError, PurgatoryError, OSError, ValueError) as errors:
-        print(f"{options.instance}: {_first(errors)}", file=sys.stderr)
-        status = FAILED
-    return status
 
 
-async def _serve(design: str, settings: Settings, instance: str, with_statistics: bool) -> None:
+async def _serve(settings: Settings, options: argparse.Namespace) -> None:
     stop = anyio.Event()
     statistics = Statistics()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_wait_for_signal, stop)
-        if with_statistics:
+        if options.statistics:
             tasks.start_soon(_report, statistics)
         async with anyio.create_task_group() as service:
-            await service.start(serve, design, settings, statistics, stop)
+            await service.start(serve, options.design, settings, statistics, stop)
             # One line for scripts.
-            print(f"{instance} serves", flush=True)
+            print(f"{options.instance} serves", flush=True)
         tasks.cancel_scope.cancel()
-    if with_statistics:
+    if options.statistics:
         _print(statistics)
-    print(f"{instance} has stopped", flush=True)
+    print(f"{options.instance} has stopped", flush=True)
 
 
 async def _wait_for_signal(stop: anyio.Event) -> None:
@@ -135,7 +167,7 @@ def _levels(text: str) -> tuple[int, ...]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m examples.delayed", description=_DESCRIPTION)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     serving = commands.add_parser(
         "serve",
         help="run an instance of the service",
@@ -170,4 +202,14 @@ def _parser() -> argparse.ArgumentParser:
     whole(serving.add_argument, "--replication-factor", 3, "their replicas, at most one a broker")
     serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
     serving.add_argument("--verbose", action="store_true", help="log what the group assigns")
+    demo = commands.add_parser(
+        "demo",
+        help="run brokers, instances and load, and check what arrives",
+        description=_DEMO,
+        epilog=_DEMO_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demo.add_argument("--design", choices=list(DESIGNS), help="one design only (default: all)")
+    whole(demo.add_argument, "--messages", 5_000, "records for each design")
+    whole(demo.add_argument, "--seed", 1, "seed of the delays", least=0)
     return parser
