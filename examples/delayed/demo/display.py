@@ -17,7 +17,7 @@ from examples.delayed.demo.round import Outcome, Round
 _REFRESH: Final = 0.25
 _LINE: Final = 1.0
 # Lateness is in milliseconds.
-_HEADINGS: Final = ("sent", "pending", "delivered", "p50", "p99", "max", "early", "twice", "bytes")
+_HEADINGS: Final = ("sent", "pending", "arrived", "p50", "p99", "max", "early", "twice", "bytes")
 
 
 async def show(round: Round, console: Console) -> None:
@@ -75,7 +75,8 @@ def _values(figures: Figures, written: float) -> tuple[str, ...]:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    # All columns fit into 80.
+    table = Table(box=box.SIMPLE_HEAD, padding=0, title_justify="left", title_style="bold")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in ("design", "instance", "state") else "right")
     return table
