@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -51,8 +52,8 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free. After `close` it stays on the disk."""
-        if not self._closing:
+        """Deliver a message as soon as a worker is free. When the store ends, the message stays on the disk."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._send.send_nowait(operation)
 
     async def run(self, loader: Loader) -> None:
