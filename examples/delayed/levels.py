@@ -16,11 +16,9 @@ from anyio.abc import TaskStatus
 from examples.delayed.batches import BATCH, Batches, commit
 from examples.delayed.clients import consuming, create_topics
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import Record, Request
+from examples.delayed.request import LEVEL_DUE, Record, Request
 from examples.delayed.settings import Settings
 
-# When the outlet forwards a record, in milliseconds since the epoch.
-LEVEL_DUE: Final = "delayed-level-due"
 # Milliseconds of a wait for records. A stop may take that long.
 _WAIT: Final = 200
 
@@ -136,10 +134,6 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
     async def _forward(self, record: Record) -> None:
         forwarder = self._forwarder
         request = Request.parse(record, forwarder.topics)
-        headers = tuple(header for header in request.headers if header[0] != LEVEL_DUE)
-        request = Request(
-            request.id, request.due, request.target, request.key, request.value, headers, request.reason
-        )
         if request.due <= time.time() * 1000:
             await forwarder.deliver(request)
         else:
@@ -149,5 +143,6 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 
 
 def _level_due(record: Record) -> int:
-    due = next((value for name, value in record.headers if name == LEVEL_DUE), None)
-    return int(due) if due else 0
+    """When the record leaves its level; 0 if somebody else has sent it."""
+    due = next((value for name, value in record.headers if name == LEVEL_DUE), None) or b""
+    return int(due) if due.isdigit() else 0

@@ -21,9 +21,11 @@ DELAYED_DUE: Final = "delayed-due"
 DELAYED_REASON: Final = "delayed-reason"
 # The id of a record that the service has written back.
 ORIGIN: Final = "delayed-origin"
+# When a record leaves its level.
+LEVEL_DUE: Final = "delayed-level-due"
 
 _ASKED: Final = frozenset({DELIVER_AT, DELAY_MS, TARGET})
-_OWN: Final = frozenset({DELAYED_ID, DELAYED_DUE, DELAYED_REASON, ORIGIN})
+_OWN: Final = frozenset({DELAYED_ID, DELAYED_DUE, DELAYED_REASON, ORIGIN, LEVEL_DUE})
 # 2**53 milliseconds are 285,000 years. All programs agree on integers up to that.
 _LATEST: Final = 1 << 53
 _WHOLE: Final = re.compile(rb"[0-9]{1,16}")

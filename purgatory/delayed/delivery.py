@@ -91,7 +91,7 @@ class Delivery:
     async def _failed(self, operation: WaitingMessage, error: BaseException, loader: Loader) -> None:
         message = operation.message
         self.failures += 1
-        seconds = min(self._backoff * 2.0**operation.failures, _LONGEST)
+        seconds = min(self._backoff * 2.0 ** min(operation.failures, 64), _LONGEST)
         if operation.failures + 1 >= self._attempts:
             try:
                 await loader.set_aside(message, safe_repr(error))

@@ -68,7 +68,7 @@ async def wheel(
             await _run(settings, records, done, partitions, ownership, forwarder, stop, task_status)
         finally:
             for partition in partitions.values():
-                partition.store_positions()
+                partition.store_last_positions()
 
 
 async def _run(
@@ -163,9 +163,8 @@ async def _keep_books(
         statistics.partitions = len(ownership.owned)
         statistics.disk_bytes = sum(partition.disk_bytes for partition in partitions.values())
         for partition in partitions.values():
-            await partition.check()
             try:
-                await anyio.to_thread.run_sync(partition.store_positions)
+                await partition.store_positions()
             except OSError as error:
                 logger.error("the positions of partition %d stay behind: %s", partition.number, error)
         await anyio.sleep(_STORE)

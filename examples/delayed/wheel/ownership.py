@@ -24,6 +24,11 @@ _LOOK: Final = 1_000
 logger = logging.getLogger("examples.delayed")
 
 
+def _seconds_since_boot() -> float:
+    """On Linux, they go on while the machine is suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
     """A member of a consumer group. The group gives each partition to one member, which is its owner.
 
@@ -43,7 +48,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
         drained: Callable[[int], Awaitable[None]],
         patience: float,
         lease: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = _seconds_since_boot,
     ) -> None:
         self.owned: set[int] = set()
         self._topic = topic

@@ -63,12 +63,12 @@ class PartitionWheel:
         directory.mkdir(parents=True, exist_ok=True)
         self._stored = load_positions(self._file)
         self.positions = self._stored or Positions(0, 0)
-        # Records that are being delivered, and whether another instance has forwarded them.
-        self._delivering: dict[str, bool] = {}
-        # Records that are about to be delivered, and were forwarded by another instance.
-        self._done_before: set[str] = set()
-        # Offsets of ids that this instance has written, and has not read yet.
+        self._delivering: set[str] = set()
+        # Offsets of ids that were read, whose records are due and have not ended here yet.
+        self._done: dict[str, int] = {}
+        # Offsets of ids that this instance has written, and has not read yet: they are at `_unread` or above.
         self._written: set[int] = set()
+        self._unread = 0
         self._forwarding = 0
 
     def __repr__(self) -> str:
@@ -88,12 +88,13 @@ class PartitionWheel:
 
     async def clear(self, ids: Sequence[Record], following: int) -> None:
         """Clear the records that were forwarded. It waits for those that were not read yet."""
+        self._unread = following
         async with anyio.create_task_group() as group:
             for id in ids:
                 if id.offset in self._written:
                     self._written.remove(id.offset)
                 else:
-                    group.start_soon(self._clear, (id.key or b"").decode(errors="replace"))
+                    group.start_soon(self._clear, (id.key or b"").decode(errors="replace"), id.offset)
         self._move(Positions(self.positions.records, following))
 
     async def read(self, end: int) -> None:
@@ -108,22 +109,28 @@ class PartitionWheel:
         """Read from these positions."""
         self.positions = positions
 
-    async def check(self) -> None:
-        """Raises StoreFailed when the store has failed."""
-        await self.store.dead_letters()
-
     @property
     def disk_bytes(self) -> int:
         """Bytes that the store has written."""
         statistics = self.store.statistics()
         return statistics.log_bytes + statistics.slot_bytes
 
-    def store_positions(self) -> None:
-        """Write the positions to the disk, if they have changed. Raises OSError."""
-        positions = self.positions
+    async def store_positions(self) -> None:
+        """Write the positions to the disk, if they have changed. Raises OSError, and StoreFailed."""
+        positions = self._safe_positions()
+        # The store notes lazily what has ended. This waits for the notes, and fails if the store has.
+        await self.store.find("no id")
         if positions != self._stored:
-            store_positions(self._file, positions)
+            await anyio.to_thread.run_sync(store_positions, self._file, positions)
             self._stored = positions
+
+    def store_last_positions(self) -> None:
+        """Write the positions once the store is closed. Raises OSError."""
+        store_positions(self._file, self._safe_positions())
+
+    def _safe_positions(self) -> Positions:
+        """Where to begin after a crash: an id is read again unless its record has ended."""
+        return Positions(self.positions.records, min(self._done.values(), default=self.positions.done))
 
     # What the ownership calls
 
@@ -166,42 +173,36 @@ class PartitionWheel:
             else:
                 return
 
-    async def _clear(self, id: str) -> None:
-        _, _, offset = id.rpartition("-")
-        if not offset.isdecimal():
+    async def _clear(self, id: str, offset: int) -> None:
+        _, _, record = id.rpartition("-")
+        if not record.isdecimal():
             logger.error("%s has an id that is none: %r", self._forwarder.topics.done, id)
             return
-        await self._purgatory.wait_until(lambda: self.positions.records > int(offset), [self._moved], None)
-        if self._mark(id):
-            return
-        receipt = await self.store.find(id)
-        if receipt is not None and not await self.store.cancel(receipt) and not self._mark(id):
-            # It is due, and about to be delivered.
-            self._done_before.add(id)
-
-    def _mark(self, id: str) -> bool:
-        """Tell the delivery of a record, if there is one, that it is done."""
+        await self._purgatory.wait_until(lambda: self.positions.records > int(record), [self._moved], None)
         if id not in self._delivering:
-            return False
-        self._delivering[id] = True
+            receipt = await self.store.find(id)
+            if receipt is None or await self.store.cancel(receipt):
+                return
+        # It is being delivered, or about to be.
+        self._done[id] = offset
         self._purgatory.check_and_complete(id)
-        return True
+        if id not in self._delivering and await self.store.find(id) is None:
+            # It has ended meanwhile.
+            self._done.pop(id, None)
 
     async def _deliver(self, id: str, payload: bytes, due: float) -> None:
-        if id in self._done_before:
-            self._done_before.remove(id)
-            return
-        self._delivering[id] = False
+        self._delivering.add(id)
         try:
             while await self._is_our_turn(id):
                 if await self._ownership.confirm(self.number):
                     await self._forward(id, decode(payload))
-                    return
+                    break
         finally:
-            del self._delivering[id]
+            self._delivering.remove(id)
+        self._done.pop(id, None)
 
     async def _is_our_turn(self, id: str) -> bool:
-        turn = Turn(lambda: self._delivering[id], lambda: self.number in self._ownership.owned)
+        turn = Turn(lambda: id in self._done, lambda: self.number in self._ownership.owned)
         return await self._purgatory.try_complete_else_watch(turn, (id, self._owner))
 
     async def _forward(self, id: str, request: Request) -> None:
@@ -210,7 +211,7 @@ class PartitionWheel:
             await self._forwarder.deliver(request)
             topic = self._forwarder.topics.done
             offset = await self._forwarder.send(topic, id.encode(), b"", (), self.number)
-            if offset >= self.positions.done:
+            if offset >= self._unread:
                 self._written.add(offset)
         finally:
             self._forwarding -= 1

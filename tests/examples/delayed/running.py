@@ -76,8 +76,8 @@ class Sender:
         self._producer = producer
         self._topic = topic
 
-    async def send(self, *headers: Header, value: bytes | None = b"value", key: bytes | None = b"key") -> str:
-        sent = await self._producer.send_and_wait(self._topic, value, key, headers=list(headers))
+    async def send(self, *headers: Header, topic: str | None = None) -> str:
+        sent = await self._producer.send_and_wait(topic or self._topic, b"value", headers=list(headers))
         return f"{sent.partition}-{sent.offset}"
 
     async def send_all(self, target: str, delays: Sequence[float]) -> list[str]:

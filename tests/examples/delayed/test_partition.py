@@ -18,7 +18,7 @@ from examples.delayed.topics import Topics
 from examples.delayed.wheel import partition as partition_module
 from examples.delayed.wheel.ownership import Ownership
 from examples.delayed.wheel.partition import PartitionWheel
-from examples.delayed.wheel.positions import Positions
+from examples.delayed.wheel.positions import Positions, load_positions
 from purgatory import Purgatory
 from purgatory.delayed import Receipt
 
@@ -214,12 +214,41 @@ async def test_a_replica_goes_on_where_it_has_stored_its_positions(tmp_path: Pat
     async with replica(tmp_path) as it:
         await it.add(due_in(3600), due_in(3600, offset=7))
         await it.clear(done(4))
-        it.wheel.store_positions()
+        await it.wheel.store_positions()
     async with replica(tmp_path) as it:
         assert it.wheel.positions == Positions(8, 5)
         assert await it.wheel.store.find("3-0") is None
         receipt = await it.wheel.store.find("3-7")
         assert isinstance(receipt, Receipt)
+
+
+async def test_an_id_is_read_again_after_a_crash_unless_its_record_has_ended(tmp_path: Path) -> None:
+    """Otherwise the record would wait for its turn forever."""
+    async with replica(tmp_path) as it:
+        it.target.open = anyio.Event()
+        it.own()
+        await it.add(due_in(-1), due_in(3600, offset=1))
+        await it.owner.asked.wait()
+        # Somebody else has forwarded it while this instance is about to.
+        await it.clear(done(0, b"3-1"), done(1, b"3-0"), done(2, b"3-1"))
+        assert it.wheel.positions == Positions(2, 3)
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(2, 1)
+        it.target.open.set()
+        await it.forgets()
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(2, 3)
+
+
+async def test_the_positions_are_stored_behind_the_notes_of_what_has_ended(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(-1))
+        await it.waits()
+        await it.clear(done(0))
+        await it.waits(0)
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(1, 1)
+        assert await it.wheel.store.find("3-0") is None
 
 
 async def test_the_same_record_twice_is_stored_once(tmp_path: Path) -> None:

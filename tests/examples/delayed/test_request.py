@@ -59,6 +59,17 @@ def test_a_record_that_is_written_back_keeps_its_id_and_its_due_time() -> None:
     assert Request.parse(again, TOPICS) == request
 
 
+def test_headers_of_the_service_that_producers_send_do_not_count() -> None:
+    forged: tuple[Header, ...] = (
+        ("delayed-due", b"1"),
+        ("delayed-reason", b"?"),
+        ("delayed-level-due", b"soon"),
+        ("delayed-id", None),
+    )
+    request = parse(*forged, ("delay-ms", b"1"), ("target", b"orders"))
+    assert request == Request("1-42", NOW + 1, "orders", b"key", b"value", ())
+
+
 def test_a_record_that_was_delivered_can_be_delayed_again_and_gets_a_new_id() -> None:
     delivered = parse(("delay-ms", b"1"), ("target", b"orders")).delivered_headers()
     request = parse(*delivered, ("delay-ms", b"2"), ("target", b"again"))
