@@ -153,6 +153,25 @@ async def test_a_commit_that_is_answered_after_the_group_has_changed_proves_noth
         assert confirmed == [False]
 
 
+async def test_a_commit_of_an_earlier_generation_gives_no_lease_in_the_next_one(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    member = Member()
+    async with joined(virtual_time, member) as (ownership, _):
+        await assign(ownership, 0)
+        await anyio.wait_all_tasks_blocked()
+        member.answering = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ownership.confirm, 0)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(ownership.on_partitions_revoked, [TopicPartition("delayed", 0)])
+            await anyio.wait_all_tasks_blocked()
+            await assign(ownership, 0)
+            await anyio.wait_all_tasks_blocked()
+            member.answering.set()
+        assert member.commits == [{0: HELD}, {0: RELEASED}, {0: HELD}]
+
+
 async def test_a_new_owner_waits_for_the_lease_of_one_that_did_not_release(
     virtual_time: VirtualTimeLoop,
 ) -> None:
