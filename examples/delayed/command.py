@@ -30,6 +30,8 @@ from purgatory.errors import PurgatoryError
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 
+# Seconds that a stop may take.
+_GRACE: Final = 20.0
 # Seconds between two lines of counts.
 _REPORT: Final = 0.5
 
@@ -53,14 +55,14 @@ examples:
       send a record with kcat, and read it five seconds later
 """
 _DEMO: Final = """\
-Run three brokers, three instances of the service and a load, for each design. The records are due
-after 0.1 to 8 seconds. Of the replicas of the wheel, the one that leads is killed in the middle.
+Run three brokers, three instances of the service and a load, for each design. The delays of the
+records are log-uniform. Of the replicas of the wheel, the one that leads is killed in the middle.
 Check that each acknowledged record arrives, and none early. The exit status is 1 if not."""
 _DEMO_EXAMPLES: Final = """\
 examples:
   %(prog)s
       all designs, in about a minute
-  %(prog)s --design wheel --messages 50_000
+  %(prog)s --design wheel --messages 50_000 --seconds 30
       one design under more load
 """
 
@@ -84,7 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     designs = list(DESIGNS) if options.design is None else [options.design]
-    plans = [Plan(design, options.messages, seed=options.seed) for design in designs]
+    plans = [
+        Plan(design, options.messages, options.seconds, options.longest, seed=options.seed)
+        for design in designs
+    ]
     try:
         right = run(partial(run_demo, plans, Console()))
     except KeyboardInterrupt:
@@ -134,6 +139,12 @@ async def _wait_for_signal(stop: anyio.Event) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             stop.set()
+            break
+        # Without the cluster, nothing that was sent is ever acknowledged. Another signal ends it at once.
+        with anyio.move_on_after(_GRACE):
+            async for _ in signals:
+                break
+    raise TimeoutError("what was sent last is not acknowledged: the next instances may send it again")
 
 
 async def _report(statistics: Statistics) -> None:
@@ -211,5 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--design", choices=list(DESIGNS), help="one design only (default: all)")
     whole(demo.add_argument, "--messages", 5_000, "records for each design")
+    number(demo.add_argument, "--seconds", 5, "seconds in which they are sent", above=0)
+    number(demo.add_argument, "--longest", 8, "the longest delay in seconds", least=0.1)
     whole(demo.add_argument, "--seed", 1, "seed of the delays", least=0)
     return parser

@@ -49,6 +49,8 @@ class Child:
                 stderr=errors,
                 cwd=_ROOT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # Ctrl-C reaches the demo alone. It ends its processes in the right order.
+                start_new_session=True,
             )
         child = cls(process, log.stem)
         try:

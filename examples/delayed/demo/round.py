@@ -28,9 +28,9 @@ class Plan:
 
     design: str
     messages: int
-    seconds: float = 5.0
+    seconds: float
+    most: float
     least: float = 0.1
-    most: float = 8.0
     instances: int = 3
     seed: int = 1
 

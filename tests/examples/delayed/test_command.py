@@ -56,7 +56,10 @@ def test_without_a_broker_it_ends_with_a_message(capsys: pytest.CaptureFixture[s
 @pytest.mark.slow
 @pytest.mark.real_time
 def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "examples.delayed", "demo", "--design", "requeue", "--messages", "200"]
+    command = [
+        *(sys.executable, "-m", "examples.delayed", "demo", "--design", "requeue"),
+        *("--messages", "200", "--seconds", "0.5", "--longest", "1"),
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True
     )

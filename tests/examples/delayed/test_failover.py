@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup, TaskStatus
 
 from examples.delayed.clients import create_topics, producing, reading
 from examples.delayed.demo.ledger import Ledger
@@ -29,34 +30,38 @@ MAX_TWICE = WORKERS * PARTITIONS
 class Service:
     """Instances that share a group."""
 
-    def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, tasks: TaskGroup) -> None:
         self.running: dict[str, Instance] = {}
         self._settings = settings
-        self._stack = stack
+        self._tasks = tasks
 
     @classmethod
     @asynccontextmanager
     async def of(cls, settings: Settings, *names: str) -> AsyncIterator[Service]:
-        async with AsyncExitStack() as stack:
-            service = cls(replace(settings, partitions=PARTITIONS), stack)
+        async with anyio.create_task_group() as tasks:
+            service = cls(replace(settings, partitions=PARTITIONS), tasks)
             for name in names:
                 await service.start(name)
             await service.settled()
             yield service
             for name in list(service.running):
                 assert await service.stop(name) == 0, service.log(name)
+            tasks.cancel_scope.cancel()
 
     async def start(self, name: str) -> None:
+        self.running[name] = await self._tasks.start(self._run, name)
+
+    async def _run(self, name: str, *, task_status: TaskStatus[Instance]) -> None:
         settings = self._settings
         arguments = [
             *("examples.delayed", "serve", "--design", "wheel", "--bootstrap", settings.bootstrap),
             *("--directory", str(settings.directory / name), "--instance", name, "--statistics"),
             *("--topic", settings.topics.requests, "--session-timeout", "2", "--replication-factor", "1"),
         ]
-        log = self._settings.directory / f"{name}.log"
-        instance = await self._stack.enter_async_context(Instance.running(arguments, log))
-        await instance.line(f"{name} serves")
-        self.running[name] = instance
+        async with Instance.running(arguments, settings.directory / f"{name}.log") as instance:
+            await instance.line(f"{name} serves")
+            task_status.started(instance)
+            await instance.ended.wait()
 
     async def settled(self) -> None:
         """Return when each partition has an owner."""
