@@ -55,8 +55,8 @@ ACTS = {act.__name__: act for act in (one_key, three_keys, shared_key, heartbeat
 def with_free_blocks() -> list[object]:
     """Objects of each size for which the interpreter has pools of blocks, and as many free blocks among them.
 
-    An act that takes the only free block of a pool and gives it back makes and frees a pool each time. Whether
-    it does so would depend on all that was allocated before.
+    An act that takes the only free block of a pool and gives it back makes and frees a pool each time.
+    Whether it does would depend on all that was allocated before.
     """
     blocks: list[object] = [float(number) for number in range(2_000)]
     blocks += [bytes(size) for size in range(8, 480, 16) for _ in range(2_000)]

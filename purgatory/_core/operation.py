@@ -277,6 +277,8 @@ class Operation(TimerTask):
 
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
+# What is raised where memory or stack have run out. The type keeps mypyc from making a new tuple each time.
+NO_ROOM: Final[tuple[type[Exception], ...]] = (MemoryError, RecursionError)
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
 
 # The names that no subclass and no instance may use for anything else.
@@ -389,7 +391,7 @@ def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseExcepti
                 break
             except BaseException as error:
                 if not waiter.done():
-                    if not again and isinstance(error, (MemoryError, RecursionError)):
+                    if not again and isinstance(error, NO_ROOM):
                         raise
                     if not called_again:
                         called_again = True
