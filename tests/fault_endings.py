@@ -129,10 +129,10 @@ def running_what_is_due(scene: Scene) -> Act:
     several_are_due(scene)
 
     def run_due() -> None:
+        # In the act, because the loop turns before it, and the reaper would run what is due.
+        scene.loop.pass_time(2)
         scene.purgatory.timer.run_due()
 
-    scene.turns()
-    scene.loop.pass_time(2)
     return run_due
 
 

@@ -21,7 +21,7 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.safe_repr import safe_repr
-from purgatory._core.timer import TimerTask
+from purgatory._core.timer import TimerTask, TimingWheel
 from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
@@ -187,7 +187,15 @@ class Operation(TimerTask):
 
     @final
     def run(self) -> None:
-        """The timer calls this at the deadline: the operation expires."""
+        """Have the operation expire, as the timer does at the deadline."""
+        end(self, EXPIRED)
+
+    @final
+    def _fire(self, wheel: TimingWheel) -> None:
+        # The engine removes it once it is decided. Otherwise, without memory or stack to end it, it would be
+        # pending without a deadline.
+        if self._owner is None:
+            wheel.remove(self)
         end(self, EXPIRED)
 
     @property
