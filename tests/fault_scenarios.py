@@ -202,4 +202,5 @@ IN_ONE_CALL = (
     endings.a_slice_of_a_sweep,
     endings.closing_at_once,
     endings.withdrawing_all_at_once,
+    endings.inspecting,
 )
