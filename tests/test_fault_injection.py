@@ -93,7 +93,6 @@ def test_each_call_that_the_core_makes_may_raise(
 
 
 @pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
-@pytest.mark.skipif(COMPILED, reason="compiled code ends the process when it has no memory for a number")
 @scenarios_in_one_call
 @pytest.mark.parametrize("observed", [True, False])
 def test_each_allocation_may_fail(scenario: Scenario, observed: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Final, cast, final
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import NO_ROOM, Operation
 from purgatory._core.watch_list import Chunk, operations_at
 
 
@@ -175,7 +175,9 @@ class Watchers:
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
         """Make a list for `key`, whose only watcher until now is `alone`. Its record remains the key."""
         keys: tuple[Hashable, ...] = alone._watched
-        first = Chunk(keys[0] if len(keys) == 1 else key, None)
+        # With the comparison in the next line, mypy narrows the tuple's type and mypyc copies the tuple.
+        one = len(keys) == 1
+        first = Chunk(keys if one else _only(key), None)
         first.operations.append(alone)
         size = len(self._table)
         self._table[key] = first
@@ -194,7 +196,7 @@ class Watchers:
         record = operation._watched
         if isinstance(record, Chunk):
             chunk: Chunk = record
-            keys: tuple[Hashable, ...] = (chunk.key,)
+            keys = chunk.keys
             self.watched -= 1
             try:
                 self._leave(operation, chunk)
@@ -238,9 +240,10 @@ class Watchers:
     def _leave(self, operation: Operation, chunk: Chunk) -> None:
         emptied = chunk.remove(operation)
         if emptied is not None:
-            if self._table[emptied.key] is not emptied:
-                raise KeyError(emptied.key)
-            del self._table[emptied.key]
+            key = emptied.keys[0]
+            if self._table[key] is not emptied:
+                raise KeyError(key)
+            del self._table[key]
 
     def repair(self) -> None:
         """Make a new table without the dead entries. Call it after `unwatch` has returned an exception.
@@ -256,7 +259,7 @@ class Watchers:
                 continue
             try:
                 found = table.setdefault(key, place)
-            except (MemoryError, RecursionError):
+            except NO_ROOM:
                 # The key may be good. A later repair has room for this.
                 return
             except Exception:
@@ -285,8 +288,10 @@ class Watchers:
                 assert any(key is one for one in keys) or key in keys, (
                     "an operation knows the keys that it watches"
                 )
-            numbers = [operation._parked for operation in watchers]
-            assert numbers == sorted(numbers), "the watchers of a key are in the order of parking"
+            newest = 0
+            for operation in watchers:
+                assert operation._parked >= newest, "the watchers of a key are in the order of parking"
+                newest = operation._parked
             if isinstance(place, Chunk):
                 place._check()
         assert watched == self.watched, "the count of operation-key pairs is right"
@@ -316,15 +321,20 @@ def _stays(place: object) -> bool:
 _TWICE: Final = object()
 
 
+def _only(key: Hashable) -> tuple[Hashable, ...]:
+    # A function of its own, because mypyc checks only what a function returns for want of memory.
+    return (key,)
+
+
 def keys_at(places: object) -> tuple[Hashable, ...]:
     """The keys in the record that a pending operation has in its `_watched`."""
     if isinstance(places, Chunk):
-        return (places.key,)
+        return places.keys
     every = cast("tuple[Hashable, ...]", places)
     # By index, because mypyc makes an iterator for a tuple of any length.
     for index in range(len(every)):
         if isinstance(every[index], Chunk):
-            return tuple([place.key if isinstance(place, Chunk) else place for place in every])
+            return tuple([place.keys[0] if isinstance(place, Chunk) else place for place in every])
     return every
 
 

@@ -311,23 +311,33 @@ class TimingWheel:
         It is due. Or it has got a later expiration meanwhile, and is in the slot of that now. Call this when
         `sink` has nothing left to move.
         """
+        task = self.first()
+        if task is not None and task._expiration <= self._now:
+            self.remove(task)
+        return task
+
+    def first(self) -> TimerTask | None:
+        """Do what `pop` does, but leave a task that is due where it is."""
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
-        if task is not None:
-            if task._expiration > self._now:
-                self._move_to_its_slot(task)
-            else:
-                self.remove(task)
+        if task is not None and task._expiration > self._now:
+            self._move_to_its_slot(task)
         return task
 
     def _move_to_its_slot(self, task: TimerTask) -> None:
         """Move `task`, whose slot starts now, in front of the tasks in the slot of its expiration."""
         bucket = self._bucket_for(task._expiration)
+        # What can fail for lack of memory comes first. From here on this changes nothing or everything.
+        tasks = self._tasks
+        level, left = bucket.level, task._bucket
+        occupied = level.occupied
+        if left is not None and left.level is level and left.first is left.last:
+            occupied ^= 1 << left.slot
+        occupied |= 1 << bucket.slot
         self.remove(task)
-        tasks = self._tasks + 1
+        level.occupied = occupied
         first = bucket.first
         if first is None:
-            bucket.level.occupied |= 1 << bucket.slot
             bucket.last = task
         else:
             first._previous = task
