@@ -298,11 +298,13 @@ class TimingWheel:
                 break
             bucket = level.buckets[self._now // level.width % self._size]
             while bucket is not None and moved < limit:
-                task = bucket.last
-                if task is None:
+                last = bucket.last
+                if last is None:
                     break
-                moved += 1
-                self._move_to_its_slot(task)
+                target = self._bucket_for(last._expiration)
+                # Otherwise the collector has run a finalizer just now, which has removed the task.
+                if bucket.last is last:
+                    moved += self._sink_run(bucket, last, target, limit - moved)
         return moved
 
     def pop(self) -> TimerTask | None:
@@ -319,32 +321,73 @@ class TimingWheel:
     def first(self) -> TimerTask | None:
         """Do what `pop` does, but leave a task that is due where it is."""
         bucket = self._levels[0].buckets[self._now % self._size]
-        task = None if bucket is None else bucket.first
-        if task is not None and task._expiration > self._now:
-            self._move_to_its_slot(task)
-        return task
+        while bucket is not None:
+            task = bucket.first
+            if task is None:
+                break
+            if task._expiration <= self._now:
+                return task
+            target = self._bucket_for(task._expiration)
+            # As in `sink`.
+            if bucket.first is task:
+                self._move_to_front(task, task, bucket, target)
+                return task
+        return None
 
-    def _move_to_its_slot(self, task: TimerTask) -> None:
-        """Move `task`, whose slot starts now, in front of the tasks in the slot of its expiration."""
-        bucket = self._bucket_for(task._expiration)
-        # What can fail for lack of memory comes first. From here on this changes nothing or everything.
-        tasks = self._tasks
-        level, left = bucket.level, task._bucket
-        occupied = level.occupied
-        if left is not None and left.level is level and left.first is left.last:
-            occupied ^= 1 << left.slot
-        occupied |= 1 << bucket.slot
-        self.remove(task)
-        level.occupied = occupied
-        first = bucket.first
-        if first is None:
-            bucket.last = task
+    def _sink_run(self, source: Bucket, last: TimerTask, target: Bucket, limit: int) -> int:
+        """Move the last task of `source`, whose slot starts now, and those before it that go to `target` too.
+
+        Most tasks come in the order of their expirations. So these are many, and their links among each other
+        stay as they are. Returns the number.
+        """
+        first = last
+        before = last._previous
+        moved = 1
+        # Otherwise a later expiration takes the task to a slot that also serves for other rounds.
+        if before is not None and target.level.number < source.level.number:
+            # `now` is where a slot of that level starts, so the whole slot of `target` is ahead.
+            width = target.level.width
+            start = last._expiration - last._expiration % width
+            end = start + width
+            while before is not None and moved < limit and start <= before._expiration < end:
+                first = before
+                before = first._previous
+                moved += 1
+        self._move_to_front(first, last, source, target)
+        return moved
+
+    def _move_to_front(self, first: TimerTask, last: TimerTask, source: Bucket, target: Bucket) -> None:
+        """Move the tasks of `source` from `first` to `last` in front of the tasks in `target`."""
+        before, behind, following = first._previous, last._next, target.first
+        emptied = before is None and behind is None
+        if emptied or following is None:
+            # What can fail for lack of memory comes first. The rest changes nothing or everything.
+            occupied = source.level.occupied
+            if emptied:
+                occupied ^= 1 << source.slot
+            among = occupied if target.level is source.level else target.level.occupied
+            among |= 1 << target.slot
+            source.level.occupied = occupied
+            target.level.occupied = among
+        if before is None:
+            source.first = behind
         else:
-            first._previous = task
-        task._bucket = bucket
-        task._next = first
-        bucket.first = task
-        self._tasks = tasks
+            before._next = behind
+        if behind is None:
+            source.last = before
+        else:
+            behind._previous = before
+        if following is None:
+            target.last = last
+        else:
+            following._previous = last
+        first._previous = None
+        last._next = following
+        target.first = first
+        task: TimerTask | None = last
+        while task is not None:
+            task._bucket = target
+            task = task._previous
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
