@@ -21,11 +21,10 @@ class Chunk:
     it is empty, but keeps its forward link. So a walk that has reached it finds the rest of the list.
     """
 
-    __slots__ = ("first", "following", "keys", "operations", "previous")
+    __slots__ = ("first", "following", "key", "operations", "previous")
 
-    def __init__(self, keys: tuple[Hashable, ...], first: Chunk | None) -> None:
-        # The one key, in the tuple that its operations get as their keys.
-        self.keys = keys
+    def __init__(self, key: Hashable, first: Chunk | None) -> None:
+        self.key = key
         # The first chunk of the list. None for that one itself, because it would keep itself alive.
         self.first = first
         self.operations: list[Operation] = []
@@ -46,7 +45,7 @@ class Chunk:
             operations.append(operation)
             return last
         # The key object of the first chunk, so that equal key objects do not each stay alive.
-        chunk = Chunk(self.keys, self)
+        chunk = Chunk(self.key, self)
         chunk.operations.append(operation)
         chunk.previous = last
         last.following = chunk

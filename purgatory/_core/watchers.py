@@ -175,9 +175,7 @@ class Watchers:
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
         """Make a list for `key`, whose only watcher until now is `alone`. Its record remains the key."""
         keys: tuple[Hashable, ...] = alone._watched
-        # With the comparison in the next line, mypy narrows the tuple's type and mypyc copies the tuple.
-        one = len(keys) == 1
-        first = Chunk(keys if one else _only(key), None)
+        first = Chunk(keys[0] if len(keys) == 1 else key, None)
         first.operations.append(alone)
         size = len(self._table)
         self._table[key] = first
@@ -196,7 +194,7 @@ class Watchers:
         record = operation._watched
         if isinstance(record, Chunk):
             chunk: Chunk = record
-            keys = chunk.keys
+            keys = _only(chunk.key)
             self.watched -= 1
             try:
                 self._leave(operation, chunk)
@@ -240,10 +238,9 @@ class Watchers:
     def _leave(self, operation: Operation, chunk: Chunk) -> None:
         emptied = chunk.remove(operation)
         if emptied is not None:
-            key = emptied.keys[0]
-            if self._table[key] is not emptied:
-                raise KeyError(key)
-            del self._table[key]
+            if self._table[emptied.key] is not emptied:
+                raise KeyError(emptied.key)
+            del self._table[emptied.key]
 
     def repair(self) -> None:
         """Make a new table without the dead entries. Call it after `unwatch` has returned an exception.
@@ -329,12 +326,12 @@ def _only(key: Hashable) -> tuple[Hashable, ...]:
 def keys_at(places: object) -> tuple[Hashable, ...]:
     """The keys in the record that a pending operation has in its `_watched`."""
     if isinstance(places, Chunk):
-        return places.keys
+        return (places.key,)
     every = cast("tuple[Hashable, ...]", places)
     # By index, because mypyc makes an iterator for a tuple of any length.
     for index in range(len(every)):
         if isinstance(every[index], Chunk):
-            return tuple([place.keys[0] if isinstance(place, Chunk) else place for place in every])
+            return tuple([place.key if isinstance(place, Chunk) else place for place in every])
     return every
 
 

@@ -431,6 +431,60 @@ def test_a_task_with_a_later_expiration_can_move_to_a_higher_level_that_has_yet_
     assert set(wheel.advance(10**6)) == {near, far}
 
 
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_task_that_moves_to_an_earlier_time_goes_behind_the_tasks_there(size: int) -> None:
+    wheel = TimingWheel(size)
+    there, moved = added(wheel, 7, 15)
+
+    assert wheel.move(moved, 7)
+
+    wheel._check()
+    assert len(wheel) == 2
+    assert wheel.advance(15) == [there, moved]
+
+
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_task_that_moves_to_a_free_slot_leaves_its_own_free(size: int) -> None:
+    wheel = TimingWheel(size)
+    [task] = added(wheel, 15)
+
+    assert wheel.move(task, 7)
+
+    wheel._check()
+    assert wheel.next_expiration() == 7
+    assert wheel.advance(7) == [task]
+    assert wheel.next_expiration() is None
+
+
+def test_a_task_that_moves_to_a_time_that_is_over_is_taken_out() -> None:
+    wheel = TimingWheel(20, start=5)
+    [task] = added(wheel, 15)
+
+    assert not wheel.move(task, 5)
+
+    assert not task.scheduled
+    assert len(wheel) == 0
+
+
+def test_a_task_that_is_in_no_wheel_is_added_where_it_moves_to() -> None:
+    wheel = TimingWheel(20)
+    task = Task()
+
+    assert wheel.move(task, 7)
+
+    assert wheel.advance(7) == [task]
+
+
+def test_a_task_of_another_wheel_does_not_move_here() -> None:
+    wheel, other = TimingWheel(20), TimingWheel(20)
+    [task] = added(other, 7)
+
+    with pytest.raises(RuntimeError, match="is in a timing wheel already"):
+        wheel.move(task, 3)
+
+    assert other.advance(7) == [task]
+
+
 def test_a_task_with_an_earlier_expiration_moves_at_once() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 30)

@@ -161,7 +161,7 @@ class Checker(CheckOwner):
                         # The operations behind it are still to be checked. (`ask` would hash the key. What
                         # that may raise would take the place of this exception.)
                         left = NO_LIMIT if limit < 0 else limit - completed
-                        self._actions.add(self, chunk.keys[0], left)
+                        self._actions.add(self, chunk.key, left)
                     raise
                 if done:
                     completed += 1

@@ -7,7 +7,7 @@ to the next. The wheel knows no clock and no event loop: its caller says what ti
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Any, Final, cast, final
 
 from purgatory._core.timer.task import TimerTask
 
@@ -18,13 +18,15 @@ DEFAULT_WHEEL_SIZE: Final = 32
 
 # Compiled, 1 << 62 would be an object.
 UNLIMITED: Final = 1 << 61
+# The slots whose bits are no object.
+NARROW: Final = 61
 
 
 @final
 class Level:
     """One wheel of the stack: `size` slots, each `width` ticks wide."""
 
-    __slots__ = ("above", "buckets", "number", "occupied", "span", "width")
+    __slots__ = ("above", "buckets", "number", "occupied", "span", "wide", "width")
 
     def __init__(self, number: int, width: int, size: int) -> None:
         self.number = number
@@ -33,6 +35,7 @@ class Level:
         self.buckets: list[Bucket | None] = [None] * size
         # One bit for each slot. Arithmetic finds the next occupied slot, however many are empty.
         self.occupied = 0
+        self.wide = size > NARROW
         self.above: Level | None = None
 
 
@@ -48,6 +51,31 @@ class Bucket:
         self.slot = slot
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None
+
+
+# Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
+# ints ends the process, and arithmetic with objects raises. So these two take Any.
+
+
+def _flipped(occupied: Any, slot: Any) -> Any:
+    """The bits `occupied` after the slot `slot` has got its first task, or lost its last one."""
+    return occupied ^ (1 << slot)
+
+
+def _flip(level: Level, occupied: int, slot: int) -> int:
+    """The same, for the slots of `level`."""
+    if level.wide:
+        flipped: int = _flipped(occupied, slot)
+        return flipped
+    return occupied ^ 1 << slot
+
+
+def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
+    """How far ahead of `slot` the next occupied slot is."""
+    ahead = occupied >> slot
+    if ahead:
+        return (ahead & -ahead).bit_length() - 1
+    return size - slot + (occupied & -occupied).bit_length() - 1
 
 
 @final
@@ -135,7 +163,11 @@ class TimingWheel:
         tasks = self._tasks + 1
         last = bucket.last
         if last is None:
-            bucket.level.occupied |= 1 << bucket.slot
+            level = bucket.level
+            if level.wide:
+                level.occupied = _flipped(level.occupied, bucket.slot)
+            else:
+                level.occupied ^= 1 << bucket.slot
             bucket.first = task
         else:
             last._next = task
@@ -156,7 +188,11 @@ class TimingWheel:
         previous, following = task._previous, task._next
         if previous is None:
             if following is None:
-                bucket.level.occupied ^= 1 << bucket.slot
+                level = bucket.level
+                if level.wide:
+                    level.occupied = _flipped(level.occupied, bucket.slot)
+                else:
+                    level.occupied ^= 1 << bucket.slot
             bucket.first = following
         else:
             previous._next = following
@@ -174,16 +210,29 @@ class TimingWheel:
         With a later expiration, too, the task stays where it is, so that this costs next to nothing. When its
         slot starts, `sink` or `pop` moves it on.
         """
-        bucket = task._bucket
-        if bucket is not None and bucket.wheel is self and expiration >= task._expiration:
+        left = task._bucket
+        if left is None:
+            return self.add(task, expiration)
+        if left.wheel is not self:
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+        if expiration >= task._expiration:
             task._expiration = expiration
             return True
-        if expiration > self._now and (self._latest_bucket is None or expiration != self._latest_expiration):
-            # Make the bucket first, because that can fail for lack of memory.
-            self._latest_bucket = self._bucket_for(expiration)
-            self._latest_expiration = expiration
-        self.free(task)
-        return self.add(task, expiration)
+        if expiration <= self._now:
+            self.remove(task)
+            return False
+        bucket = self._bucket_for(expiration)
+        self._take_out(task, bucket)
+        last = bucket.last
+        if last is None:
+            bucket.first = task
+        else:
+            last._next = task
+        task._expiration = expiration
+        task._bucket = bucket
+        task._previous = last
+        bucket.last = task
+        return True
 
     def free(self, task: TimerTask) -> None:
         """Remove `task` if it is in a wheel. Raises RuntimeError when that is another one."""
@@ -229,12 +278,14 @@ class TimingWheel:
             if level.occupied:
                 position = self._now // level.width
                 slot = position % self._size
-                ahead = level.occupied >> slot
-                if ahead:
-                    position += (ahead & -ahead).bit_length() - 1
+                if level.wide:
+                    position += _ahead(level.occupied, slot, self._size)
                 else:
-                    passed = level.occupied
-                    position += self._size - slot + (passed & -passed).bit_length() - 1
+                    ahead = level.occupied >> slot
+                    if not ahead:
+                        position += self._size - slot
+                        ahead = level.occupied
+                    position += (ahead & -ahead).bit_length() - 1
                 start = position * level.width
                 if not found or start < soonest:
                     soonest = start
@@ -362,13 +413,15 @@ class TimingWheel:
         emptied = before is None and behind is None
         if emptied or following is None:
             # What can fail for lack of memory comes first. The rest changes nothing or everything.
-            occupied = source.level.occupied
+            left, entered = source.level, target.level
+            occupied = left.occupied
             if emptied:
-                occupied ^= 1 << source.slot
-            among = occupied if target.level is source.level else target.level.occupied
-            among |= 1 << target.slot
-            source.level.occupied = occupied
-            target.level.occupied = among
+                occupied = _flip(left, occupied, source.slot)
+            among = occupied if entered is left else entered.occupied
+            if following is None:
+                among = _flip(entered, among, target.slot)
+            left.occupied = occupied
+            entered.occupied = among
         if before is None:
             source.first = behind
         else:
@@ -388,6 +441,22 @@ class TimingWheel:
         while task is not None:
             task._bucket = target
             task = task._previous
+
+    def _take_out(self, task: TimerTask, bucket: Bucket) -> None:
+        """Take `task` out of its slot. The caller puts it into `bucket`, which counts as occupied already.
+
+        When this raises, for lack of memory, the task is where it was.
+        """
+        left, level = cast(Bucket, task._bucket), bucket.level
+        tasks, occupied = self._tasks, level.occupied
+        leaves = left is not bucket and left.level is level and left.first is left.last
+        if leaves:
+            occupied = _flip(level, occupied, left.slot)
+        if bucket.first is None:
+            occupied = _flip(level, occupied, bucket.slot)
+        self.remove(task)
+        level.occupied = occupied
+        self._tasks = tasks
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
