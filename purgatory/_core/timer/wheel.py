@@ -62,20 +62,20 @@ def _flipped(occupied: Any, slot: Any) -> Any:
     return occupied ^ (1 << slot)
 
 
-def _flip(level: Level, occupied: int, slot: int) -> int:
-    """The same, for the slots of `level`."""
-    if level.wide:
-        flipped: int = _flipped(occupied, slot)
-        return flipped
-    return occupied ^ 1 << slot
-
-
 def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
     """How far ahead of `slot` the next occupied slot is."""
     ahead = occupied >> slot
     if ahead:
         return (ahead & -ahead).bit_length() - 1
     return size - slot + (occupied & -occupied).bit_length() - 1
+
+
+def _flip(level: Level, occupied: int, slot: int) -> int:
+    """The bits `occupied` of `level` after `slot` has got its first task, or lost its last one."""
+    if level.wide:
+        flipped: int = _flipped(occupied, slot)
+        return flipped
+    return occupied ^ 1 << slot
 
 
 @final
