@@ -43,23 +43,29 @@ class Level:
 class Bucket:
     """The tasks of one slot, in order: a doubly linked list whose links are fields of the tasks."""
 
-    __slots__ = ("first", "last", "level", "slot", "wheel")
+    __slots__ = ("bit", "first", "last", "level", "slot", "wheel")
 
     def __init__(self, wheel: TimingWheel, level: Level, slot: int) -> None:
         self.wheel = wheel
         self.level = level
         self.slot = slot
+        # The one for this slot among the bits of the level.
+        self.bit: int = _bit(slot)
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None
 
 
 # Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
-# ints ends the process, and arithmetic with objects raises. So these two take Any.
+# ints ends the process, and arithmetic with objects raises. So these three take Any.
 
 
-def _flipped(occupied: Any, slot: Any) -> Any:
-    """The bits `occupied` after the slot `slot` has got its first task, or lost its last one."""
-    return occupied ^ (1 << slot)
+def _bit(slot: Any) -> Any:
+    return 1 << slot
+
+
+def _flipped(occupied: Any, bit: Any) -> Any:
+    """The bits `occupied` after the slot of `bit` has got its first task, or lost its last one."""
+    return occupied ^ bit
 
 
 def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
@@ -157,9 +163,9 @@ class TimingWheel:
         if last is None:
             level = bucket.level
             if level.wide:
-                level.occupied = _flipped(level.occupied, bucket.slot)
+                level.occupied = _flipped(level.occupied, bucket.bit)
             else:
-                level.occupied ^= 1 << bucket.slot
+                level.occupied ^= bucket.bit
             bucket.first = task
         else:
             last._next = task
@@ -182,9 +188,9 @@ class TimingWheel:
             if following is None:
                 level = bucket.level
                 if level.wide:
-                    level.occupied = _flipped(level.occupied, bucket.slot)
+                    level.occupied = _flipped(level.occupied, bucket.bit)
                 else:
-                    level.occupied ^= 1 << bucket.slot
+                    level.occupied ^= bucket.bit
             bucket.first = following
         else:
             previous._next = following
@@ -390,13 +396,13 @@ class TimingWheel:
         leaves = left is not bucket and left.level is level and left.first is left.last
         if level.wide:
             if leaves:
-                occupied = _flipped(occupied, left.slot)
+                occupied = _flipped(occupied, left.bit)
             if bucket.first is None:
-                occupied = _flipped(occupied, bucket.slot)
+                occupied = _flipped(occupied, bucket.bit)
         else:
             if leaves:
-                occupied ^= 1 << left.slot
-            occupied |= 1 << bucket.slot
+                occupied ^= left.bit
+            occupied |= bucket.bit
         self.remove(task)
         level.occupied = occupied
         self._tasks = tasks
