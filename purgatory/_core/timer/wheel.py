@@ -43,23 +43,29 @@ class Level:
 class Bucket:
     """The tasks of one slot, in order: a doubly linked list whose links are fields of the tasks."""
 
-    __slots__ = ("first", "last", "level", "slot", "wheel")
+    __slots__ = ("bit", "first", "last", "level", "slot", "wheel")
 
     def __init__(self, wheel: TimingWheel, level: Level, slot: int) -> None:
         self.wheel = wheel
         self.level = level
         self.slot = slot
+        # The one for this slot among the bits of the level.
+        self.bit: int = _bit(slot)
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None
 
 
 # Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
-# ints ends the process, and arithmetic with objects raises. So these two take Any.
+# ints ends the process, and arithmetic with objects raises. So these three take Any.
 
 
-def _flipped(occupied: Any, slot: Any) -> Any:
-    """The bits `occupied` after the slot `slot` has got its first task, or lost its last one."""
-    return occupied ^ (1 << slot)
+def _bit(slot: Any) -> Any:
+    return 1 << slot
+
+
+def _flipped(occupied: Any, bit: Any) -> Any:
+    """The bits `occupied` after the slot of `bit` has got its first task, or lost its last one."""
+    return occupied ^ bit
 
 
 def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
@@ -70,12 +76,12 @@ def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
     return size - slot + (occupied & -occupied).bit_length() - 1
 
 
-def _flip(level: Level, occupied: int, slot: int) -> int:
-    """The bits `occupied` of `level` after `slot` has got its first task, or lost its last one."""
+def _flip(level: Level, occupied: int, bit: int) -> int:
+    """The same for the bits of `level`, whether they are an object or not."""
     if level.wide:
-        flipped: int = _flipped(occupied, slot)
+        flipped: int = _flipped(occupied, bit)
         return flipped
-    return occupied ^ 1 << slot
+    return occupied ^ bit
 
 
 @final
@@ -165,9 +171,9 @@ class TimingWheel:
         if last is None:
             level = bucket.level
             if level.wide:
-                level.occupied = _flipped(level.occupied, bucket.slot)
+                level.occupied = _flipped(level.occupied, bucket.bit)
             else:
-                level.occupied ^= 1 << bucket.slot
+                level.occupied ^= bucket.bit
             bucket.first = task
         else:
             last._next = task
@@ -190,9 +196,9 @@ class TimingWheel:
             if following is None:
                 level = bucket.level
                 if level.wide:
-                    level.occupied = _flipped(level.occupied, bucket.slot)
+                    level.occupied = _flipped(level.occupied, bucket.bit)
                 else:
-                    level.occupied ^= 1 << bucket.slot
+                    level.occupied ^= bucket.bit
             bucket.first = following
         else:
             previous._next = following
@@ -416,10 +422,10 @@ class TimingWheel:
             left, entered = source.level, target.level
             occupied = left.occupied
             if emptied:
-                occupied = _flip(left, occupied, source.slot)
+                occupied = _flip(left, occupied, source.bit)
             among = occupied if entered is left else entered.occupied
             if following is None:
-                among = _flip(entered, among, target.slot)
+                among = _flip(entered, among, target.bit)
             left.occupied = occupied
             entered.occupied = among
         if before is None:
@@ -451,9 +457,9 @@ class TimingWheel:
         tasks, occupied = self._tasks, level.occupied
         leaves = left is not bucket and left.level is level and left.first is left.last
         if leaves:
-            occupied = _flip(level, occupied, left.slot)
+            occupied = _flip(level, occupied, left.bit)
         if bucket.first is None:
-            occupied = _flip(level, occupied, bucket.slot)
+            occupied = _flip(level, occupied, bucket.bit)
         self.remove(task)
         level.occupied = occupied
         self._tasks = tasks
