@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import logging
 import os
 import sys
@@ -29,13 +30,20 @@ else:
     LOOPS["uvloop"] = uvloop.new_event_loop
 if sys.version_info >= (3, 12):
 
-    def eager_loop() -> asyncio.AbstractEventLoop:
-        """A loop whose tasks run up to their first suspension while they are created."""
-        loop = asyncio.new_event_loop()
-        loop.set_task_factory(asyncio.eager_task_factory)
-        return loop
+    def eager(make: LoopFactory) -> LoopFactory:
+        """Make loops whose tasks run up to their first suspension while they are created."""
 
-    LOOPS["eager"] = eager_loop
+        def make_eager() -> asyncio.AbstractEventLoop:
+            loop = make()
+            loop.set_task_factory(asyncio.eager_task_factory)
+            return loop
+
+        return make_eager
+
+    # In early versions of 3.13, uvloop hands this factory more than it takes. anyio knows no other.
+    kinds = [each.kind for each in inspect.signature(asyncio.eager_task_factory).parameters.values()]
+    takes_all = sys.version_info < (3, 13) or inspect.Parameter.VAR_KEYWORD in kinds
+    LOOPS |= {f"{name}, eager": eager(make) for name, make in LOOPS.items() if takes_all or name != "uvloop"}
 
 pytest_plugins = ["purgatory.pytest_plugin", "pytester", "tests.browser"]
 
