@@ -140,6 +140,10 @@ class Disk:
         os.replace(new, path)
         self.sync_directory(path.parent)
 
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut off what a file has behind `size`. A crash may bring it back."""
+        os.truncate(path, size)
+
     def remove(self, path: Path) -> None:
         """Remove a file, if it exists. Its name is gone from the disk after that.
 

@@ -31,6 +31,8 @@ _PIECE: Final = 1 << 16
 # Seconds of a pause after each read of as many. Without it, the event loop would wait up to 5 ms at each turn
 # for the thread that scans: a thread keeps the interpreter for so long if it can (sys.getswitchinterval).
 _PAUSE: Final = 1e-5
+# Bytes of the first read of a frame.
+_PAGE: Final = 4096
 
 
 class Kind(IntEnum):
@@ -138,6 +140,14 @@ def decode(salt: int, data: bytes, at: int, offset: int) -> Frame | int:
 
 
 Read = Callable[[int, int], bytes]
+
+
+def read_frame(salt: int, read: Read, offset: int) -> Frame | None:
+    """The frame at `offset` of a file; None for what is no frame. ``read(offset, length)`` reads the file."""
+    frame = decode(salt, read(offset, _PAGE), 0, offset)
+    if isinstance(frame, int) and frame > _PAGE:
+        frame = decode(salt, read(offset, frame), 0, offset)
+    return frame if isinstance(frame, Frame) else None
 
 
 def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:

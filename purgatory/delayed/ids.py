@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
@@ -10,6 +11,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk
 
 # Token, due time in ms, hash of the id, digest of the payload. The latter two are 0 for an ended message.
@@ -101,38 +103,34 @@ class Ids:
                 return True
         return any(id == 0 for _, _, id, _ in _find(self._stored(bucket_of(token)), 0, token))
 
-    def add(self, records: Iterable[Taken | Ended], now: int) -> None:
+    def add(self, records: Iterable[Taken | Ended], now: int, appends: Appends) -> None:
         """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError."""
         buckets: dict[int, list[Taken | Ended]] = {}
         for record in records:
             buckets.setdefault(bucket_of(record.token), []).append(record)
+        grown = []
         for bucket, added in buckets.items():
-            self._append(bucket, added, now)
+            # A crash may have left a part of a record, or bytes that were never synced. The records are in
+            # the log still, and are added again.
+            size = appends.append(self._path(bucket), b"".join(map(_pack, added)), _SIZE)
+            if size >= self._limits.get(bucket, _REWRITE):
+                grown.append(bucket)
         if buckets:
             self._disk.sync_directory(self._directory)
+        for bucket in grown:
+            # If there is no room for it now, the next call does it.
+            with suppress(OSError):
+                self._rewrite(bucket, now)
 
     def spread(self, segment: int) -> None:
         """Forget the records in memory of a segment whose records are on the disk."""
         with self._lock:
             self._recent.pop(segment, None)
 
-    def _append(self, bucket: int, added: list[Taken | Ended], now: int) -> None:
-        path = self._path(bucket)
-        file = self._disk.open(path)
-        try:
-            size = file.size
-            # A crash may have left a part of a record, or bytes that were never synced. The records are in
-            # the log still, and are added again.
-            padding = b"\0" * (-size % _SIZE)
-            file.append(padding + b"".join(map(_pack, added)))
-            file.sync()
-            size = file.size
-        finally:
-            file.close()
-        if size >= self._limits.get(bucket, _REWRITE):
-            kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
-            self._disk.replace(path, kept)
-            self._limits[bucket] = max(_REWRITE, 2 * len(kept))
+    def _rewrite(self, bucket: int, now: int) -> None:
+        kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
+        self._disk.replace(self._path(bucket), kept)
+        self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
     def _stored(self, bucket: int) -> bytes:
         """The whole records of a bucket."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from math import inf
@@ -81,7 +81,7 @@ class Loader:
         self.horizon = self._horizon()
         self._indexed = 0
         self._progress = asyncio.Event()
-        # Why the last turn has failed, and the slots and messages that it could not read.
+        # Why the last turn has failed, and the slots and messages that could not be read.
         self._stuck: OSError | None = None
         self._unread_slots: dict[int, OSError] = {}
         self._unread: list[tuple[int, int]] = []
@@ -104,6 +104,8 @@ class Loader:
         self._segments: Counter[int] = Counter()
         self._oldest = store.checkpoint + 1
         self._removing = False
+        # The last segment that was to be spread.
+        self._sealed = 0
         # Slots whose files could not be removed.
         self._left_over: list[int] = []
         # The difference between the wall clock and the loop's, at the last look.
@@ -307,23 +309,25 @@ class Loader:
     async def turn_on(self) -> None:
         """Move the horizon on, every ten seconds and when the log is long, until it is cancelled."""
         while True:
-            pause = TURN / 1000
             try:
-                await self._turn()
+                stuck = await self._turn()
             except OSError as error:
-                if self._stuck is None:
-                    where = self._store.path
-                    logger.error("%s: messages wait in the log and may be late: %s", where, error)
-                self._stuck = error
+                stuck = error
                 # Those who cancel need not wait.
                 self._pass(0)
-                pause = _AGAIN
-            else:
-                self._stuck = None
-            with anyio.move_on_after(pause):
+            if stuck is not None and self._stuck is None:
+                where = self._store.path
+                logger.error("%s: messages wait in the log and may be late: %s", where, stuck)
+            self._stuck = stuck
+            with anyio.move_on_after(TURN / 1000 if stuck is None else _AGAIN):
                 await self._turn_early.wait()
 
-    async def _turn(self) -> None:
+    async def _turn(self) -> OSError | None:
+        """Spread the log, and index the slots that have become soon.
+
+        If the log cannot be spread, returns why. Then the slots are indexed of which the log has nothing.
+        Their deliveries make room where the disk is full.
+        """
         self.horizon = max(self.horizon, self._horizon())
         left_over, self._left_over = self._left_over, []
         for slot in left_over:
@@ -332,9 +336,18 @@ class Loader:
         for due, position in unread:
             self._agenda.add(due, (position,))
             self._changed.set()
-        await self.spread()
+        stuck: OSError | None = None
+        self._unread_slots = {}
+        try:
+            await self.spread()
+        except OSError as error:
+            stuck = error
+            for slot in await self._loop.run_in_executor(
+                self._reader, self._store.slots_in_log, self._sealed
+            ):
+                self._unread_slots[slot] = error
         for slot in await self._loop.run_in_executor(self._reader, self._store.slots.present, self.horizon):
-            if slot in self._slots:
+            if slot in self._slots or slot in self._unread_slots:
                 continue
             while len(self._agenda) > _POSITIONS:
                 self._taken.clear()
@@ -346,7 +359,6 @@ class Loader:
                 logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
                 self._unread_slots[slot] = error
                 continue
-            self._unread_slots.pop(slot, None)
             self._slots[slot] = index.count
             for due, offsets in index.offsets.items():
                 self._agenda.add(due, offsets)
@@ -355,9 +367,10 @@ class Loader:
             self._changed.set()
             self._pass(slot + 1)
         self._pass(self.horizon)
+        return stuck
 
     def _pass(self, slot: int) -> None:
-        """All slots below `slot` are indexed."""
+        """All slots below `slot` are indexed, or cannot be."""
         self._indexed = max(self._indexed, slot)
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
@@ -366,8 +379,8 @@ class Loader:
         """Move what is due later from the log to its slot files. Raises OSError."""
         self._turn_early.clear()
         self._spread_at = self._store.log.written + _LONG
-        through = await self._seal()
-        await self._loop.run_in_executor(self._mover, self._store.spread, through, self._now())
+        self._sealed = await self._seal()
+        await self._loop.run_in_executor(self._mover, self._store.spread, self._sealed, self._now())
         self._remove_segments()
 
     # Removing
@@ -415,6 +428,14 @@ class Loader:
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._loop.run_in_executor(self._reader, self._store.dead_letters)
+
+    async def pending(self) -> AsyncIterator[list[Message]]:
+        """All messages that are still to come, some at a time. Raises OSError."""
+        # What only the log has could move on while the slot files are read.
+        await self.spread()
+        pieces = self._store.pending()
+        while piece := await self._loop.run_in_executor(self._reader, next, pieces, None):
+            yield piece
 
     async def close(self) -> None:
         """End the threads, when they have done what they were told. The messages stay on the disk."""

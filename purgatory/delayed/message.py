@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 # Milliseconds before or after the epoch, 35,000 years. Up to there, seconds as a float keep each millisecond.
 FARTHEST: Final = 1 << 50
@@ -39,6 +39,13 @@ class Receipt:
         if str(receipt) != text:
             raise ValueError(f"{text!r} is no receipt")
         return receipt
+
+
+class PendingMessage(NamedTuple):
+    """A message that is still to come."""
+
+    receipt: Receipt
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)

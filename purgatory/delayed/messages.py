@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,7 @@ from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import FARTHEST, Message, Receipt
+from purgatory.delayed.message import FARTHEST, Message, PendingMessage, Receipt
 from purgatory.delayed.store import End, Find, Put, Store, Stored
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
@@ -288,6 +288,16 @@ class DelayedMessages:
             raise
         parts.loader.ended(operation.message)
         return True
+
+    async def pending(self) -> AsyncIterator[PendingMessage]:
+        """The messages that are still to come, in no certain order.
+
+        One that comes or ends meanwhile may be among them or not. It reads the log and all slot files, and
+        holds some hundred messages at a time. Raises OSError.
+        """
+        async for piece in self._opened().loader.pending():
+            for message in piece:
+                yield PendingMessage(message.receipt, message.payload)
 
     async def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.blocks import Blocks
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
@@ -19,20 +19,26 @@ from purgatory.delayed.frame import (
     Damage,
     Frame,
     Kind,
-    decode,
     encode,
     end_body,
     message_body,
     parse_body,
+    read_frame,
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
+from purgatory.delayed.layout import (
+    Checkpoint,
+    Format,
+    read_checkpoint,
+    read_format,
+    write_checkpoint,
+    write_format,
+)
 from purgatory.delayed.log import Log, segment_numbers
 from purgatory.delayed.message import Message
+from purgatory.delayed.pending import Pending
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
-_VERSION: Final = 1
-# Bytes of a first read of a message.
-_PAGE: Final = 4096
 # Bytes of messages that are read at a time.
 _READ: Final = 1 << 23
 # Files of a read that are open at a time. A process may often open 1,024 in all.
@@ -117,7 +123,7 @@ class Store:
             self.ids = Ids(disk, path / "ids")
             self._dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
             # The last segment that was spread, and the last one that holds no message any more.
-            self.checkpoint, self._emptied = self._read_checkpoint()
+            self.checkpoint, self._emptied = read_checkpoint(disk, path)
             self._recover(now)
         except BaseException:
             disk.unlock(self._lock)
@@ -234,8 +240,9 @@ class Store:
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
         """Write what comes from the segments (checkpoint, number] where it belongs."""
-        self.slots.write(number, self.checkpoint, blocks.by_slot())
-        self.ids.add(blocks.records, now)
+        with Appends(self._disk) as appends:
+            self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
+            self.ids.add(blocks.records, now, appends)
 
     # The thread that reads
 
@@ -247,6 +254,29 @@ class Store:
     def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
         return list(self._dead_letters.read())
+
+    def pending(self) -> Iterator[list[Message]]:
+        """All messages that are still to come, some at a time. See `Pending`.
+
+        Raises OSError. It must be called behind `spread`, or it misses messages that move on meanwhile.
+        """
+        pending = Pending(
+            self._disk,
+            self.path,
+            self._salt,
+            self.slots,
+            lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
+        )
+        return pending.messages(Checkpoint(self.checkpoint, self._emptied))
+
+    def slots_in_log(self, through: int) -> set[int]:
+        """The slots whose files lack something that the segments up to `through` have."""
+        return {
+            self.slots.slot_of(frame.due)
+            for number in range(self.checkpoint + 1, through + 1)
+            for frame in self._frames(number)
+            if frame.kind == Kind.LATER or frame.kind in ENDS
+        }
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
@@ -274,7 +304,8 @@ class Store:
                         if len(files) == _OPEN:
                             _close(files)
                         files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
-                    frame = self._read_frame(files[home, slot], offset)
+                    file = files[home, slot]
+                    frame = None if file is None else read_frame(self._salt, file.read, offset)
                 except OSError as error:
                     logger.error("%s: a message due at %d cannot be read: %s", self.path, due, error)
                     messages.append(error)
@@ -291,47 +322,21 @@ class Store:
             _close(files)
         return messages
 
-    def _read_frame(self, file: File | None, offset: int) -> Frame | None:
-        if file is None:
-            return None
-        frame = decode(self._salt, file.read(offset, _PAGE), 0, offset)
-        if isinstance(frame, int) and frame > _PAGE:
-            frame = decode(self._salt, file.read(offset, frame), 0, offset)
-        return frame if isinstance(frame, Frame) else None
-
     # Opening
 
     def _format(self, slot_ms: int) -> int:
         """The salt of the store. A new store gets one."""
-        file = self._disk.open_existing(self.path / "format")
-        if file is None:
-            salt = secrets.randbits(32)
-            content = {"version": _VERSION, "slot_ms": slot_ms, "salt": salt}
-            self._disk.replace(self.path / "format", json.dumps(content).encode())
-            return salt
-        try:
-            content = json.loads(file.read(0, file.size))
-        finally:
-            file.close()
-        if content["version"] != _VERSION:
-            raise ValueError(f"{self.path} has format {content['version']}; this release reads {_VERSION}")
-        if content["slot_ms"] != slot_ms:
-            made = content["slot_ms"] / 1000
+        format = read_format(self._disk, self.path)
+        if format is None:
+            format = Format(slot_ms, secrets.randbits(32))
+            write_format(self._disk, self.path, format)
+        elif format.slot_ms != slot_ms:
+            made = format.slot_ms / 1000
             raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
-        return int(content["salt"])
-
-    def _read_checkpoint(self) -> tuple[int, int]:
-        file = self._disk.open_existing(self.path / "checkpoint")
-        if file is None:
-            return 0, 0
-        try:
-            spread, emptied = file.read(0, file.size).split()
-            return int(spread), int(emptied)
-        finally:
-            file.close()
+        return format.salt
 
     def _write_checkpoint(self, spread: int, emptied: int) -> None:
-        self._disk.replace(self.path / "checkpoint", b"%d %d\n" % (spread, emptied))
+        write_checkpoint(self._disk, self.path, Checkpoint(spread, emptied))
         self.checkpoint, self._emptied = spread, emptied
 
     def _recover(self, now: int) -> None:

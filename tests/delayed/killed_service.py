@@ -1,7 +1,7 @@
 """A service under load for `test_killed`: ``python -m tests.delayed.killed_service DIRECTORY``.
 
-For each line of its input, a number, it forks a process that schedules, cancels and delivers messages until it
-is killed. Messages are numbered. It says what happens, a line for each event:
+For each line of its input, a number, it forks a process that schedules, cancels and delivers messages until
+that one is killed. Messages are numbered. It says what happens, a line for each event:
 
     pid PID             a process was forked
     ended               it is dead

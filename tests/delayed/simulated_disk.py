@@ -324,6 +324,12 @@ class SimulatedDisk(Disk):
             self._names(path.parent).change(Naming(path.name, content, new.name))
         self.sync_directory(path.parent)
 
+    def truncate(self, path: Path, size: int) -> None:
+        with self.operation("truncate"):
+            content = self.content(path)
+            content.unsynced.append(Truncation(size))
+            del content.data[size:]
+
     def remove(self, path: Path) -> None:
         if self._find(path.parent) is not None:
             with self.operation("remove"):

@@ -82,6 +82,14 @@ def test_a_part_of_what_does_not_fit_is_taken_back(
     file.close()
 
 
+def test_a_file_is_cut_off(disk: Disk, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"kept, and cut off")
+    disk.truncate(tmp_path / "file", 4)
+    assert (tmp_path / "file").read_bytes() == b"kept"
+    with pytest.raises(FileNotFoundError):
+        disk.truncate(tmp_path / "another", 4)
+
+
 def test_a_failed_sync_is_a_failure_of_the_store(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
 from tests.delayed.simulated_disk import SimulatedDisk
 
@@ -24,6 +26,11 @@ def disk() -> SimulatedDisk:
 @pytest.fixture
 def ids(disk: SimulatedDisk) -> Ids:
     return Ids(disk, DIRECTORY)
+
+
+def add(ids: Ids, records: Iterable[Taken | Ended], now: int) -> None:
+    with Appends(ids._disk) as appends:
+        ids.add(records, now, appends)
 
 
 def taken(id: str, number: int = 0, due: int = NOW) -> Taken:
@@ -46,7 +53,7 @@ def test_what_is_on_the_disk_is_known_after_it_was_forgotten_in_memory(ids: Ids)
     first, second = taken("id", 1), taken("other", 2)
     for record in (first, second, Ended(second.token, NOW)):
         ids.note(1, record)
-    ids.add([first, second, Ended(second.token, NOW)], NOW)
+    add(ids, [first, second, Ended(second.token, NOW)], NOW)
     assert ids.taken("id") == first
     ids.spread(1)
     ids.spread(1)
@@ -58,7 +65,7 @@ def test_what_is_on_the_disk_is_known_after_it_was_forgotten_in_memory(ids: Ids)
 
 def test_a_message_that_ends_in_another_segment_has_ended(ids: Ids) -> None:
     first = taken("id", 1)
-    ids.add([first], NOW)
+    add(ids, [first], NOW)
     ids.note(2, Ended(first.token, NOW))
     assert ids.taken("id") is None
 
@@ -66,7 +73,7 @@ def test_a_message_that_ends_in_another_segment_has_ended(ids: Ids) -> None:
 def test_ids_of_one_bucket_are_told_apart(ids: Ids) -> None:
     names = [name for name in map(str, range(3_000)) if bucket_of(digest(name.encode())) == 7]
     assert len(names) > 3
-    ids.add([taken(name, number) for number, name in enumerate(names)], NOW)
+    add(ids, [taken(name, number) for number, name in enumerate(names)], NOW)
     for number, name in enumerate(names):
         found = ids.taken(name)
         assert found is not None
@@ -79,27 +86,27 @@ def test_a_number_that_spans_two_fields_is_no_record(ids: Ids) -> None:
     token = (5).to_bytes(8, "little")
     due = int.from_bytes(b"\0\0\0\0" + token[:4], "little")
     hashed = int.from_bytes(token[4:] + b"\0\0\0\1", "little")
-    ids.add([Taken(256 + bucket_of(5), due, hashed, 1), Ended(bucket_of(5) + 512, NOW)], NOW)
+    add(ids, [Taken(256 + bucket_of(5), due, hashed, 1), Ended(bucket_of(5) + 512, NOW)], NOW)
     assert not ids.ended(5)
 
 
 def test_a_damaged_record_is_no_record(disk: SimulatedDisk, ids: Ids) -> None:
     first = taken("id", 1)
-    ids.add([first], NOW)
+    add(ids, [first], NOW)
     file = disk.content(DIRECTORY / f"{bucket_of(first.token):02x}")
     # The first half of a torn record. Without a check it would say that the message has ended.
     file.data[16:] = bytes(len(file.data) - 16)
     assert not ids.ended(first.token)
     assert ids.taken("id") is None
-    ids.add([first], NOW)
+    add(ids, [first], NOW)
     assert ids.taken("id") == first
 
 
 def test_a_part_of_a_record_harms_no_later_one(disk: SimulatedDisk, ids: Ids) -> None:
     first = taken("id", 1)
-    ids.add([first], NOW)
+    add(ids, [first], NOW)
     del disk.content(DIRECTORY / f"{bucket_of(first.token):02x}").data[-3:]
-    ids.add([first], NOW)
+    add(ids, [first], NOW)
     assert ids.taken("id") == first
 
 
@@ -107,27 +114,27 @@ def test_a_bucket_that_has_grown_is_rewritten_without_what_is_over(disk: Simulat
     names = [name for name in map(str, range(300_000)) if bucket_of(digest(name.encode())) == 0]
     records = [taken(name, number) for number, name in enumerate(names)]
     over, old, kept = records[:500], records[500:600], records[600:1_000]
-    ids.add(over, NOW)
-    ids.add([Ended(record.token, NOW) for record in over], NOW)
-    ids.add([record._replace(due=NOW - DAY - 1) for record in old], NOW)
+    add(ids, over, NOW)
+    add(ids, [Ended(record.token, NOW) for record in over], NOW)
+    add(ids, [record._replace(due=NOW - DAY - 1) for record in old], NOW)
     # Each record once more, as after a crash.
-    ids.add(kept + kept, NOW)
+    add(ids, kept + kept, NOW)
     size = len(disk.content(DIRECTORY / "00").data)
     assert size == (500 + 400) * 36
     assert all(ids.taken(name) is None for name in names[:600])
     assert [ids.taken(name) for name in names[600:1_000]] == kept
     assert ids.ended(over[0].token)
     # A day later nothing of it matters.
-    ids.add(records[1_000:1_100], NOW)
+    add(ids, records[1_000:1_100], NOW)
     later = NOW + DAY + 1
-    ids.add([taken(name, number, later) for number, name in enumerate(names[1_100:3_000])], later)
+    add(ids, [taken(name, number, later) for number, name in enumerate(names[1_100:3_000])], later)
     assert len(disk.content(DIRECTORY / "00").data) <= 2_000 * 36
 
 
 def test_a_bucket_that_cannot_be_written_stays_as_it_is(disk: SimulatedDisk, ids: Ids) -> None:
-    ids.add([taken("id", 1)], NOW)
+    add(ids, [taken("id", 1)], NOW)
     disk.capacity = disk.used + 10
     with pytest.raises(OSError, match="No space"):
-        ids.add([taken("id", 2)], NOW)
+        add(ids, [taken("id", 2)], NOW)
     assert ids.taken("id") == taken("id", 1)
     assert disk.opened == 0

@@ -33,6 +33,44 @@ async def test_a_full_disk_loses_nothing_and_the_store_goes_on_once_there_is_roo
     assert service.files("wal") == []
 
 
+async def test_a_store_that_has_filled_the_disk_itself_makes_room_by_its_deliveries(service: Service) -> None:
+    async with service.store() as delayed:
+        for number in range(40):
+            await delayed.schedule(bytes(100) + b"%d" % number, at=BEGIN + 30 + number, id=str(number))
+        await asyncio.sleep(11)
+        # These are in the log alone, together with what was cancelled.
+        for number in range(40, 50):
+            await delayed.schedule(bytes(100) + b"%d" % number, at=BEGIN + 30 + number)
+        cancelled = await delayed.find("25")
+        assert cancelled is not None
+        assert await delayed.cancel(cancelled)
+        # There is room for a cancellation, and not for a message.
+        service.disk.capacity = service.disk.used + 60
+        await asyncio.sleep(8.5)
+        waiting = await delayed.find("5")
+        assert waiting is not None
+        assert await delayed.cancel(waiting)
+        await asyncio.sleep(61)
+        expected = [number for number in range(50) if number not in (5, 25)]
+        assert [int(payload[100:]) for payload in service.payloads] == expected
+        assert all(0 <= delivered.late < 0.002 for delivered in service.delivered)
+    assert service.files("slots") == []
+
+
+async def test_a_message_that_waits_in_the_log_of_a_full_disk_is_not_cancelled_in_vain(
+    service: Service,
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 25)
+        service.disk.capacity = service.disk.used
+        await asyncio.sleep(11)
+        with pytest.raises(OSError, match="No space"):
+            await delayed.cancel(receipt)
+        service.disk.capacity = None
+        await asyncio.sleep(20)
+    assert service.payloads == [b"payload"]
+
+
 async def test_a_store_that_is_closed_and_opened_on_a_full_disk_loses_nothing(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
