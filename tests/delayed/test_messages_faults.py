@@ -414,3 +414,19 @@ async def test_two_failures_close_the_store_once(service: Service, caplog: pytes
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         await serve()
     assert len(caplog.records) == 1
+
+
+async def test_a_sync_that_fails_while_the_store_is_closed_is_raised_and_nothing_is_lost(
+    service: Service,
+) -> None:
+    async def serve() -> None:
+        async with service.store() as delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 60)
+            service.disk.fail("sync")
+
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        await serve()
+    service.disk = service.disk.after_power_cut(NOTHING)
+    async with service.store():
+        await asyncio.sleep(61)
+    assert service.payloads == [b"payload"]
