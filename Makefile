@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker test check test-interpreted test-compiled test-long test-python test-core lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed test check test-interpreted test-compiled test-long test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service wi
 
 broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.broker $(ARGS)
+
+delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
+	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
 # The tests of one file share servers and sessions, so a file stays on one worker.
 WORKERS ?= auto
@@ -87,6 +90,13 @@ test-python: ## Run the core's fast tests on another interpreter, on both builds
 test-core: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast tests on both builds, with nothing else installed
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+
+# `python -X dev`, which pytest-xdist would not hand on to its workers. It turns asyncio's debug mode on.
+DEBUG := PYTHONDEVMODE=1
+
+test-debug: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast tests in debug mode, on both builds
+	$(DEBUG) $(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+	$(DEBUG) $(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 
 test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run pytest on the compiled core (ARGS='tests/test_sweep.py -k slice')
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python -m pytest $(ARGS)
@@ -173,6 +183,10 @@ $(VENV)/.longpoll: $(VENV)/.demo
 
 $(VENV)/.broker: $(VENV)/.demo
 	$(INSTALL) --extra uvloop --group broker
+	@touch $@
+
+$(VENV)/.delayed: $(VENV)/.broker
+	$(INSTALL) --group delayed
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.demo

@@ -30,8 +30,8 @@ _WAITING: Final = 10_000
 _RETRYING: Final = 100_000
 # Bytes of their payloads, after which no more are read.
 _BYTES: Final = 1 << 26
-# Messages of one read.
-_PIECE: Final = 1_000
+# Messages of one read. To park them holds the loop for about a millisecond.
+_PIECE: Final = 200
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
 # Seconds after which a step of the wall clock is noticed, and the smallest one that matters.

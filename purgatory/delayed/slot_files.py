@@ -90,11 +90,13 @@ class SlotFiles:
         """The slot of a due time. All times before 1970 are in the first slot."""
         return max(due, 0) // self._slot_ms
 
-    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes]], appends: Appends) -> None:
+    def write(
+        self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], appends: Appends
+    ) -> None:
         """Append a block to each of the slot files, from the segments (after, number] of the log.
 
-        All of it is on the disk after that. Raises OSError when it cannot be written; then it may be written
-        again.
+        All of it is on the disk at the end of `appends`. Raises OSError when it cannot be written; then it
+        may be written again.
         """
         header = encode(self._salt, Kind.BLOCK, number, after)
         hours: set[Path] = set()
@@ -103,7 +105,7 @@ class SlotFiles:
             if path.parent not in hours:
                 self._disk.make_directory(path.parent)
                 hours.add(path.parent)
-            data = header + b"".join(frames)
+            data = b"".join((header, *frames))
             appends.append(path, data)
             self.written += len(data)
         for hour in hours:

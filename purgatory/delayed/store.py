@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.appends import Appends
+from purgatory.delayed.blocks import Blocks
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
@@ -208,19 +209,15 @@ class Store:
         Raises OSError; then it can be repeated.
         """
         for number in range(self.checkpoint + 1, through + 1):
-            later: dict[int, Frame] = {}
-            ends: dict[int, Frame] = {}
-            taken: list[Frame] = []
+            blocks = Blocks(self.slots)
             for frame in self._frames(number):
                 if frame.kind == Kind.LATER:
-                    later[frame.token] = frame
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
-                    # What was cancelled in the same segment needs no slot file.
-                    later.pop(frame.token, None)
-                    ends[frame.token] = frame
+                    blocks.end(frame)
                 if frame.kind in MESSAGES and frame.named:
-                    taken.append(frame)
-            self._move(number, later.values(), ends.values(), taken, now)
+                    blocks.take(frame)
+            self._move(number, blocks, now)
             self._write_checkpoint(number, self._emptied)
             self.ids.spread(number)
 
@@ -241,46 +238,11 @@ class Store:
         """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
         self._dead_letters.add(message, reason)
 
-    def _move(
-        self,
-        number: int,
-        messages: Iterable[Frame],
-        ends: Iterable[Frame],
-        taken: Iterable[Frame],
-        now: int,
-    ) -> None:
-        """Write the frames of the segments (checkpoint, number] where they belong.
-
-        Those in `taken` have an id that the user chose.
-        """
-        slots: dict[int, list[bytes]] = {}
-        for frame in messages:
-            later = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
-            slots.setdefault(self.slots.slot_of(frame.due), []).append(later)
-        gone: set[int] = set()
-        for frame in ends:
-            slot = self.slots.slot_of(frame.due)
-            if slot in slots or (slot not in gone and self.slots.exists(slot)):
-                end = encode(self._salt, frame.kind, frame.due, frame.token, frame.body)
-                slots.setdefault(slot, []).append(end)
-            else:
-                # The message was in the log, or its slot is over.
-                gone.add(slot)
-        records: list[Taken | Ended] = []
-        for frame in taken:
-            name, payload = parse_body(frame.body)
-            assert name is not None
-            records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
-        records += [
-            Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
-        ]
-        appends = Appends(self._disk)
-        try:
-            self.slots.write(number, self.checkpoint, slots, appends)
-            self.ids.add(records, now, appends)
-        except OSError:
-            appends.take_back()
-            raise
+    def _move(self, number: int, blocks: Blocks, now: int) -> None:
+        """Write what comes from the segments (checkpoint, number] where it belongs."""
+        with Appends(self._disk) as appends:
+            self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
+            self.ids.add(blocks.records, now, appends)
 
     # The thread that reads
 
@@ -392,23 +354,27 @@ class Store:
         numbers = [number for number in numbers if number > self._emptied]
         if not numbers:
             return
-        messages: dict[int, Frame] = {}
-        ends: dict[int, Frame] = {}
-        taken: list[Frame] = []
+        blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
                 if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
-                    messages[frame.token] = frame
+                    blocks.add(self._later(frame))
                     if frame.named and number > self.checkpoint:
-                        taken.append(frame)
+                        blocks.take(frame)
                 elif frame.kind in ENDS:
-                    messages.pop(frame.token, None)
-                    # An earlier attempt may have written the message to its slot file.
-                    ends[frame.token] = frame
-        self._move(last + 1, messages.values(), ends.values(), taken, now)
+                    # Also for a message of the log: an earlier attempt may have written it to its slot file.
+                    blocks.end(frame)
+        self._move(last + 1, blocks, now)
         self._write_checkpoint(last + 1, last + 1)
         for number in numbers:
             self.log.remove(number)
+
+    def _later(self, frame: Frame) -> Frame:
+        """A message as it is in a slot file."""
+        if frame.kind == Kind.LATER:
+            return frame
+        data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
+        return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 
     def _frames(self, number: int) -> Iterator[Frame]:
         for frame in self.log.read(number):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -283,6 +283,11 @@ class SimulatedDisk(Disk):
                 names.unsynced = []
         except OSError as error:
             raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
+
+    def sync_files(self, files: Sequence[File]) -> None:
+        """One after the other, so that a run of a test can be repeated."""
+        for file in files:
+            file.sync()
 
     def open(self, path: Path) -> File:
         node = self._find(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from purgatory.delayed.appends import Appends
+from purgatory.delayed.errors import StoreFailed
 from tests.delayed.simulated_disk import NOTHING, SimulatedDisk
 
 FIRST, SECOND = Path("/first"), Path("/second")
@@ -25,33 +26,59 @@ def disk() -> SimulatedDisk:
     return disk
 
 
-def test_what_was_appended_is_on_the_disk(disk: SimulatedDisk) -> None:
-    appends = Appends(disk)
-    assert appends.append(FIRST, b"after") == 11
-    assert appends.append(SECOND, b"after", alignment=4) == 13
+def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) -> None:
+    with Appends(disk) as appends:
+        assert appends.append(FIRST, b"after") == 11
+        assert appends.append(SECOND, b"after", alignment=4) == 13
     after = disk.after_power_cut(NOTHING)
     assert after.content(FIRST).data == b"beforeafter"
     assert after.content(SECOND).data == b"before\0\0after"
     assert disk.opened == 0
 
 
+def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
+    with Appends(disk) as appends:
+        for _ in range(100):
+            appends.append(FIRST, b"x")
+            assert disk.opened < 64
+    assert disk.after_power_cut(NOTHING).content(FIRST).data == b"before" + 100 * b"x"
+
+
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
-    appends = Appends(disk)
-    appends.append(FIRST, b"after")
-    appends.append(FIRST, b"after")
-    disk.capacity = disk.used + 3
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            appends.append(FIRST, b"after")
+            disk.capacity = disk.used + 3
+            appends.append(SECOND, b"after")
+
     with pytest.raises(OSError, match="No space"):
-        appends.append(SECOND, b"after")
-    appends.take_back()
+        append()
     assert disk.content(FIRST).data == disk.content(SECOND).data == b"before"
     assert disk.opened == 0
 
 
 def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
-    appends = Appends(disk)
-    appends.append(FIRST, b"after")
-    appends.append(SECOND, b"after")
-    disk.fail("truncate", errno.EIO)
-    appends.take_back()
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            appends.append(SECOND, b"after")
+            disk.fail("truncate", errno.EIO)
+            raise OSError(errno.ENOSPC, "No space left")
+
+    with pytest.raises(OSError, match="No space"):
+        append()
     assert disk.content(FIRST).data == b"beforeafter"
     assert disk.content(SECOND).data == b"before"
+
+
+def test_a_failed_sync_takes_nothing_back(disk: SimulatedDisk) -> None:
+    def append() -> None:
+        with Appends(disk) as appends:
+            appends.append(FIRST, b"after")
+            disk.fail("sync")
+
+    with pytest.raises(StoreFailed):
+        append()
+    assert disk.content(FIRST).data == b"beforeafter"
+    assert disk.opened == 0

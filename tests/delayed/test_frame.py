@@ -130,11 +130,14 @@ def test_the_longest_dead_letter_is_a_frame() -> None:
 
 @pytest.mark.parametrize(("id", "payload"), [(None, b""), (None, b"payload"), ("id", b""), ("ß" * 512, b"x")])
 def test_a_body_keeps_the_id_and_the_payload(id: str | None, payload: bytes) -> None:
-    body = message_body(id, payload)
-    assert parse_body(body) == (id, payload)
-    assert Frame(Kind.LATER, 0, 0, body, 0).named is (id is not None)
+    frame = decode(SALT, encode(SALT, Kind.LATER, 0, 0, message_body(id, payload)), 0, 0)
+    assert isinstance(frame, Frame)
+    assert parse_body(frame.body) == (id, payload)
+    assert frame.named is (id is not None)
 
 
 def test_the_body_of_an_end_says_whether_the_user_chose_the_id() -> None:
     for named in (False, True):
-        assert Frame(Kind.DELIVERED, 0, 0, end_body(named), 0).named is named
+        frame = decode(SALT, encode(SALT, Kind.DELIVERED, 0, 0, end_body(named)), 0, 0)
+        assert isinstance(frame, Frame)
+        assert frame.named is named

@@ -29,7 +29,8 @@ def ids(disk: SimulatedDisk) -> Ids:
 
 
 def add(ids: Ids, records: Iterable[Taken | Ended], now: int) -> None:
-    ids.add(records, now, Appends(ids._disk))
+    with Appends(ids._disk) as appends:
+        ids.add(records, now, appends)
 
 
 def taken(id: str, number: int = 0, due: int = NOW) -> Taken:

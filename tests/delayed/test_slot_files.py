@@ -32,7 +32,8 @@ def message(token: int, due: int = 5_500) -> bytes:
 
 
 def write(slots: SlotFiles, number: int, after: int, frames: dict[int, list[bytes]]) -> None:
-    slots.write(number, after, frames, Appends(slots._disk))
+    with Appends(slots._disk) as appends:
+        slots.write(number, after, frames, appends)
 
 
 def end(token: int, kind: Kind = Kind.CANCELLED) -> bytes:

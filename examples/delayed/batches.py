@@ -1,0 +1,78 @@
+"""Reads topics as a member of a group, and commits what was handled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
+
+import anyio
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore[import-untyped]  # has no types
+from aiokafka.errors import CommitFailedError, IllegalStateError  # type: ignore[import-untyped]  # has no types
+
+from examples.delayed.request import Record
+
+# Records that are sent at a time.
+BATCH: Final = 1_000
+# Seconds of a wait for records. A stop may take that long.
+_WAIT: Final = 0.2
+
+logger = logging.getLogger("examples.delayed")
+
+
+class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
+    """Handles the records of a batch at the same time; then commits their offsets.
+
+    The group gets partitions back between two batches, so no record is handled twice unless a member fails.
+    After a batch for none of whose records `handle` returns True, there is a pause of `pause` seconds.
+    """
+
+    def __init__(self, handle: Callable[[Record], Awaitable[bool]], pause: float = 0.0) -> None:
+        self._handle = handle
+        self._pause = pause
+        self._handling = anyio.Lock(fast_acquire=True)
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Wait for the end of the batch."""
+        async with self._handling:
+            pass
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """Nothing."""
+
+    async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
+        """Read until `stop`. When an exception leaves `handle`, nothing of the batch is committed."""
+        while not stop.is_set():
+            records = await consumer.getmany(timeout_ms=round(_WAIT * 1000), max_records=BATCH)
+            # No other task runs between the line above and the next one: these partitions are assigned.
+            async with self._handling:
+                useful = await self._handle_all([record for some in records.values() for record in some])
+                await commit(
+                    consumer, {partition: some[-1].offset + 1 for partition, some in records.items()}
+                )
+            if not useful:
+                with anyio.move_on_after(self._pause):
+                    await stop.wait()
+
+    async def _handle_all(self, records: Sequence[Record]) -> bool:
+        """Whether it was of use to read the records; True if there are none."""
+        useful = not records
+
+        async def handle(record: Record) -> None:
+            nonlocal useful
+            useful = await self._handle(record) or useful
+
+        async with anyio.create_task_group() as group:
+            for record in records:
+                group.start_soon(handle, record)
+        return useful
+
+
+async def commit(consumer: AIOKafkaConsumer, offsets: dict[Any, int]) -> None:
+    """Commit offsets by partition. If another member has the partitions now, it handles the records again."""
+    if not offsets:
+        return
+    try:
+        await consumer.commit(offsets)
+    except (CommitFailedError, IllegalStateError) as error:
+        logger.warning("records are handled again, because the group has moved their partitions: %s", error)

@@ -1,0 +1,133 @@
+"""Kafka clients with the settings that this service depends on.
+
+The producer is idempotent and waits for all in-sync replicas. The consumers commit nothing by themselves,
+begin with the earliest record, and read nothing of transactions that were aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+from aiokafka import (  # type: ignore[import-untyped]  # has no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    ConsumerRebalanceListener,
+    TopicPartition,
+)
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # has no types
+from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]  # has no types
+
+# The broker sets the limit for the size of a record.
+_LARGEST: Final = 1 << 27
+_BATCH: Final = 1 << 17
+# Milliseconds without a poll, after which the client leaves its group.
+_NEVER: Final = 2**31 - 1
+# Seconds between two looks at the metadata of the cluster.
+_METADATA: Final = 0.02
+
+
+@asynccontextmanager
+async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
+    """A producer. Leaving the block sends what is buffered."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        enable_idempotence=True,
+        acks="all",
+        max_request_size=_LARGEST,
+        max_batch_size=_BATCH,
+    )
+    try:
+        await producer.start()
+        yield producer
+    finally:
+        await producer.stop()
+
+
+@asynccontextmanager
+async def consuming(
+    bootstrap: str,
+    topics: list[str],
+    group: str,
+    session_timeout: float,
+    listener: ConsumerRebalanceListener | None = None,
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """A member of a group, which is subscribed to `topics`. Leaving the block leaves the group.
+
+    The group takes the partitions of a member that it does not hear of for `session_timeout` seconds.
+    """
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=round(session_timeout * 1000),
+        heartbeat_interval_ms=round(session_timeout * 1000 / 5),
+        max_poll_interval_ms=_NEVER,
+        isolation_level="read_committed",
+    )
+    if topics:
+        consumer.subscribe(topics, listener=listener)
+    try:
+        await consumer.start()
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+@asynccontextmanager
+async def reading(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without a group, which has no partitions yet."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    try:
+        await consumer.start()
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def create_topics(
+    bootstrap: str, names: Sequence[str], partitions: int, replicas: int
+) -> dict[str, set[int]]:
+    """Create the topics that do not exist, with at most one replica a broker.
+
+    Returns the partitions of each, also of those that were there. Raises KafkaError.
+    """
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        await admin.start()
+        present = set(await admin.list_topics())
+        brokers = len((await admin.describe_cluster())["brokers"])
+        missing = [
+            NewTopic(name, partitions, min(replicas, brokers)) for name in names if name not in present
+        ]
+        if missing:
+            response = await admin.create_topics(missing)
+            for name, code, *_ in response.topic_errors:
+                error = for_code(code)
+                # Another instance may be faster.
+                if code and error is not TopicAlreadyExistsError:
+                    raise error(name)
+        while True:
+            found = {
+                topic["topic"]: {partition["partition"] for partition in topic["partitions"]}
+                for topic in await admin.describe_topics(list(names))
+                if not topic["error_code"] and topic["partitions"]
+            }
+            if len(found) == len(names):
+                return found
+            # Each broker gets to know new topics in its own time.
+            await anyio.sleep(_METADATA)
+    finally:
+        await admin.close()
+
+
+def partitions_of(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in numbers]

@@ -1,0 +1,228 @@
+"""The command line of ``python -m examples.delayed``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
+from rich.console import Console
+
+from examples.arguments import number, whole
+from examples.delayed.demo.round import Plan
+from examples.delayed.demo.run import run as run_demo
+from examples.delayed.service import DESIGNS, serve
+from examples.delayed.settings import Settings
+from examples.delayed.statistics import Statistics
+from examples.delayed.topics import LEVELS, Topics, is_legal
+from examples.event_loop import run
+from purgatory.errors import PurgatoryError
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+# Seconds that a stop may take.
+_GRACE: Final = 20.0
+# Seconds between two lines of counts.
+_REPORT: Final = 0.5
+
+_DESCRIPTION: Final = "Delay records of Kafka, in one of three designs."
+_SERVE: Final = """\
+Run an instance of the service. Start several: they share the partitions, and take over from each other.
+
+A producer sends a record to the topic "delayed" with the header "deliver-at" (milliseconds since the
+epoch) or "delay-ms" (milliseconds), and the header "target" (a topic). The service forwards it to the
+target when it is due. Consumers of the target need not know of that. Records whose headers are wrong
+go to the topic "delayed-rejected", with the reason in the header "delayed-reason"."""
+_EXAMPLES: Final = """\
+examples:
+  %(prog)s --design wheel --bootstrap localhost:9092 --directory data/1
+  %(prog)s --design wheel --bootstrap localhost:9092 --directory data/2
+      two instances; each has a directory of its own
+  %(prog)s --design levels --bootstrap localhost:9092 --levels 1,10,60
+      levels of 1, 10 and 60 seconds
+  echo hello | kcat -b localhost:9092 -P -t delayed -H delay-ms=5000 -H target=greetings
+  kcat -b localhost:9092 -C -t greetings -f '%%s %%h\\n'
+      send a record with kcat, and read it five seconds later
+"""
+_DEMO: Final = """\
+Run three brokers, three instances of the service and a load, for each design. The delays of the
+records are log-uniform. Of the replicas of the wheel, the one that leads is killed in the middle.
+Check that each acknowledged record arrives, and none early. The exit status is 1 if not."""
+_DEMO_EXAMPLES: Final = """\
+examples:
+  %(prog)s
+      all designs, in about a minute
+  %(prog)s --design wheel --messages 50_000 --seconds 30
+      one design under more load
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    # The client logs at this level what it then does about it.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    status = 0
+    try:
+        if options.command == "demo":
+            return _demo(options)
+        run(partial(_serve, _settings(parser, options), options))
+    except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
+        print(_first(errors), file=sys.stderr)
+        status = FAILED
+    return status
+
+
+def _demo(options: argparse.Namespace) -> int:
+    designs = list(DESIGNS) if options.design is None else [options.design]
+    plans = [
+        Plan(design, options.messages, options.seconds, options.longest, seed=options.seed)
+        for design in designs
+    ]
+    try:
+        right = run(partial(run_demo, plans, Console()))
+    except KeyboardInterrupt:
+        print("interrupted: nothing was checked", file=sys.stderr)
+        return INTERRUPTED
+    return 0 if right else FAILED
+
+
+def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Settings:
+    if options.design == "wheel" and options.directory is None:
+        parser.error("--design wheel keeps its records in files: choose a --directory")
+    if not is_legal(options.topic):
+        parser.error(f"--topic: Kafka allows no topic of the name {options.topic!r}")
+    logging.basicConfig(
+        format=f"%(asctime)s {options.instance}: %(message)s",
+        level=logging.INFO if options.verbose else logging.WARNING,
+    )
+    return Settings(
+        options.bootstrap,
+        options.directory or Path(),
+        topics=Topics(options.topic),
+        partitions=options.partitions,
+        replicas=options.replication_factor,
+        session_timeout=options.session_timeout,
+        levels=options.levels,
+    )
+
+
+async def _serve(settings: Settings, options: argparse.Namespace) -> None:
+    stop = anyio.Event()
+    statistics = Statistics()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_wait_for_signal, stop)
+        if options.statistics:
+            tasks.start_soon(_report, statistics)
+        async with anyio.create_task_group() as service:
+            await service.start(serve, options.design, settings, statistics, stop)
+            # One line for scripts.
+            print(f"{options.instance} serves", flush=True)
+        tasks.cancel_scope.cancel()
+    if options.statistics:
+        _print(statistics)
+    print(f"{options.instance} has stopped", flush=True)
+
+
+async def _wait_for_signal(stop: anyio.Event) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            stop.set()
+            break
+        # Without the cluster, nothing that was sent is ever acknowledged. Another signal ends it at once.
+        with anyio.move_on_after(_GRACE):
+            async for _ in signals:
+                break
+    raise TimeoutError("what was sent last is not acknowledged: the next instances may send it again")
+
+
+async def _report(statistics: Statistics) -> None:
+    while True:
+        _print(statistics)
+        await anyio.sleep(_REPORT)
+
+
+def _print(statistics: Statistics) -> None:
+    print(json.dumps(asdict(statistics)), flush=True)
+
+
+def _first(errors: BaseExceptionGroup[Exception]) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    """Whole milliseconds, the shortest first."""
+    try:
+        seconds = [float(part) for part in text.split(",")]
+    except ValueError:
+        seconds = [0]
+    levels = tuple(sorted({round(1000 * each) for each in seconds if 0 < each < 1e9}))
+    if len(levels) < len(seconds) or not levels[0]:
+        raise argparse.ArgumentTypeError(f"must be different numbers of seconds above 0, not {text!r}")
+    return levels
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m examples.delayed", description=_DESCRIPTION)
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    serving = commands.add_parser(
+        "serve",
+        help="run an instance of the service",
+        description=_SERVE,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serving.add_argument("--design", choices=list(DESIGNS), required=True, help="the design")
+    serving.add_argument(
+        "--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas"
+    )
+    serving.add_argument("--directory", type=Path, metavar="DIR", help="the files of the wheel")
+    serving.add_argument("--instance", default="1", metavar="NAME", help="its name in messages (default: 1)")
+    serving.add_argument(
+        "--topic", default="delayed", help='the topic that producers send to (default: "delayed")'
+    )
+    serving.add_argument(
+        "--levels",
+        type=_levels,
+        default=LEVELS,
+        metavar="X,...",
+        help="the levels, in seconds (default: 5 s to 2 h)",
+    )
+    number(
+        serving.add_argument,
+        "--session-timeout",
+        10,
+        "seconds after which others take over from an instance that does not answer",
+        least=2,
+    )
+    whole(serving.add_argument, "--partitions", 3, "partitions of topics that do not exist yet")
+    whole(serving.add_argument, "--replication-factor", 3, "their replicas, at most one a broker")
+    serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
+    serving.add_argument("--verbose", action="store_true", help="log what the group assigns")
+    demo = commands.add_parser(
+        "demo",
+        help="run brokers, instances and load, and check what arrives",
+        description=_DEMO,
+        epilog=_DEMO_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demo.add_argument("--design", choices=list(DESIGNS), help="one design only (default: all)")
+    whole(demo.add_argument, "--messages", 5_000, "records for each design")
+    number(demo.add_argument, "--seconds", 5, "seconds in which they are sent", above=0)
+    number(demo.add_argument, "--longest", 8, "the longest delay in seconds", least=0.1)
+    whole(demo.add_argument, "--seed", 1, "seed of the delays", least=0)
+    return parser

@@ -1,0 +1,1 @@
+"""Brokers, instances, load and a check, in one command."""

@@ -1,0 +1,160 @@
+"""A run of one design: instances, load, a kill in the middle, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from examples.delayed.clients import create_topics, producing, reading
+from examples.delayed.demo.ledger import Figures, Ledger
+from examples.delayed.demo.load import Arrivals, Load
+from examples.delayed.demo.process import Child, Instance
+from examples.delayed.topics import Topics
+
+# Seconds without an arrival, after which no more are expected.
+_SILENCE: Final = 20.0
+# Partitions of each topic.
+_PARTITIONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds."""
+
+    design: str
+    messages: int
+    seconds: float
+    most: float
+    least: float = 0.1
+    instances: int = 3
+    seed: int = 1
+
+    @property
+    def topics(self) -> Topics:
+        return Topics(f"delayed.{self.design}")
+
+    @property
+    def target(self) -> str:
+        return f"target.{self.design}"
+
+    @property
+    def kills(self) -> bool:
+        """Whether the instance that leads most partitions is killed. Replicas of the wheel take over."""
+        return self.design == "wheel"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`written` is bytes per delivered record: to Kafka by the service, and to its files."""
+
+    design: str
+    figures: Figures
+    written: float
+    killed: str | None
+    faults: tuple[str, ...]
+
+
+class Round:
+    """Runs a plan. Its attributes can be shown meanwhile."""
+
+    def __init__(self, plan: Plan, bootstrap: str, directory: Path) -> None:
+        self.plan = plan
+        self.ledger = Ledger()
+        self.instances: dict[str, Instance] = {}
+        self.killed: str | None = None
+        self._bootstrap = bootstrap
+        self._directory = directory
+        self._statuses: dict[str, int] = {}
+
+    async def run(self) -> Outcome:
+        """Return the outcome when each record has arrived, or none arrives any more.
+
+        Raises RuntimeError if an instance does not start.
+        """
+        plan = self.plan
+        load = Load(plan.messages, plan.seconds, plan.least, plan.most, plan.seed, self.ledger)
+        numbers = (await create_topics(self._bootstrap, [plan.target], _PARTITIONS, 3))[plan.target]
+        async with reading(self._bootstrap) as consumer, producing(self._bootstrap) as producer:
+            arrivals = Arrivals(consumer, plan.target, numbers, self.ledger)
+            async with self._serving(), anyio.create_task_group() as tasks:
+                tasks.start_soon(arrivals.read)
+                async with anyio.create_task_group() as sending:
+                    sending.start_soon(load.send, producer, plan.topics, plan.target)
+                    if plan.kills:
+                        # Half of the records are sent, and most of them are pending.
+                        await anyio.sleep(plan.seconds / 2)
+                        self._kill_leader()
+                await self._all_arrived(arrivals)
+                tasks.cancel_scope.cancel()
+            # The last instance to stop may have sent something twice.
+            await arrivals.read_to_end()
+        return Outcome(plan.design, self.ledger.figures(), self.written, self.killed, tuple(self._faults()))
+
+    @property
+    def written(self) -> float:
+        """Bytes that the service has written, per delivered record."""
+        counts = [instance.statistics for instance in self.instances.values()]
+        total = sum(each.sent_bytes + each.disk_bytes for each in counts)
+        return total / max(1, self.ledger.figures().delivered)
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        """All instances, each of which has started. But for the killed one, they stop in good order."""
+        async with AsyncExitStack() as stack:
+            for name in "abcdefghij"[: self.plan.instances]:
+                log = self._directory / f"{name}.log"
+                self.instances[name] = await stack.enter_async_context(
+                    Instance.running(self._arguments(name), log)
+                )
+            for name, instance in self.instances.items():
+                await instance.line(f"{name} serves")
+            if self.plan.kills:
+                for instance in self.instances.values():
+                    await instance.until(lambda: self._owned() == _PARTITIONS)
+            yield
+            async with anyio.create_task_group() as stopping:
+                for name, instance in self.instances.items():
+                    stopping.start_soon(self._stop, name, instance)
+
+    async def _stop(self, name: str, instance: Child) -> None:
+        self._statuses[name] = await instance.stop()
+        await instance.ended.wait()
+
+    def _arguments(self, name: str) -> list[str]:
+        plan = self.plan
+        return [
+            *("examples.delayed", "serve", "--design", plan.design, "--bootstrap", self._bootstrap),
+            *("--directory", str(self._directory / name), "--instance", name),
+            *("--topic", plan.topics.requests, "--session-timeout", "2", "--levels", "0.5,1,2,4,8"),
+            *("--partitions", str(_PARTITIONS), "--statistics"),
+        ]
+
+    def _owned(self) -> int:
+        return sum(instance.statistics.partitions for instance in self.instances.values())
+
+    def _kill_leader(self) -> None:
+        leader = max(self.instances, key=lambda name: self.instances[name].statistics.partitions)
+        self.instances[leader].process.kill()
+        self.killed = leader
+
+    async def _all_arrived(self, arrivals: Arrivals) -> None:
+        while not self.ledger.is_complete:
+            with anyio.move_on_after(_SILENCE) as silence:
+                await arrivals.moved.wait()
+            if silence.cancelled_caught:
+                return
+
+    def _faults(self) -> Iterator[str]:
+        figures = self.ledger.figures()
+        if figures.scheduled < self.plan.messages:
+            yield f"{self.plan.messages - figures.scheduled} records were not acknowledged"
+        yield from self.ledger.faults()
+        for name, status in self._statuses.items():
+            if status and name != self.killed:
+                log = (self._directory / f"{name}.log").read_text()
+                yield f"instance {name} ended with status {status}: {log[-300:]}"

@@ -1,0 +1,104 @@
+"""Writes records to Kafka, and sets aside what a target does not take."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
+    InvalidTopicError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+from examples.delayed.producer import TOO_LARGE, Producer
+from examples.delayed.request import Header, Request
+from examples.delayed.statistics import Statistics
+from examples.delayed.topics import Topics
+
+# Seconds that a target may take to appear, and for which its absence is remembered. Without the latter, each
+# record for a topic that does not exist would hold up the others for as long as the former.
+_APPEARS: Final = 5.0
+_ABSENT: Final = 30.0
+# Names that are remembered, at most.
+_NAMES: Final = 1_000
+# Sending again does not help.
+_REFUSALS: Final = (
+    InvalidTopicError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    *TOO_LARGE,
+)
+
+logger = logging.getLogger("examples.delayed")
+
+
+class Forwarder:
+    """Sends records with a producer. Each method returns when the record is acknowledged."""
+
+    def __init__(
+        self, producer: Producer, topics: Topics, statistics: Statistics, appears: float = _APPEARS
+    ) -> None:
+        self.topics = topics
+        self.statistics = statistics
+        self._producer = producer
+        self._appears = appears
+        # Topics that do not exist, and until when that is not asked again.
+        self._absent: dict[str, float] = {}
+
+    async def deliver(self, request: Request) -> None:
+        """Send a record to its target. If the target does not take it, send it to the rejected ones.
+
+        Raises KafkaError when the cluster fails.
+        """
+        if not request.reason:
+            try:
+                await self._wait_for(request.target)
+                await self.send(request.target, request.key, request.value, request.delivered_headers())
+            except _REFUSALS as error:
+                reason = f"{request.target} does not take it: {type(error).__name__}"
+                request = request.refused(reason, self.topics)
+            else:
+                self.statistics.forwarded += 1
+                return
+        logger.warning("record %s is rejected: %s", request.id, request.reason)
+        headers = request.delivered_headers()
+        try:
+            await self.send(self.topics.rejected, request.key, request.value, headers)
+        except TOO_LARGE:
+            # The reason makes the largest of records too large. Its id says where it is.
+            await self.send(self.topics.rejected, request.key, None, headers)
+        self.statistics.rejected += 1
+
+    async def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        partition: int | None = None,
+    ) -> int:
+        """Send a record, and return its offset."""
+        offset = await self._producer.send(topic, key, value, headers, partition)
+        self.statistics.sent += 1
+        self.statistics.sent_bytes += sum(
+            len(name) + len(content or b"") for name, content in [*headers, ("", key), ("", value)]
+        )
+        return offset
+
+    async def _wait_for(self, topic: str) -> None:
+        """Return once the topic exists. Raises UnknownTopicOrPartitionError if it does not appear."""
+        now = anyio.current_time()
+        if self._absent.get(topic, now) > now:
+            raise UnknownTopicOrPartitionError(topic)
+        try:
+            with anyio.fail_after(self._appears):
+                await self._producer.partitions(topic)
+        except TimeoutError:
+            if len(self._absent) >= _NAMES:
+                self._absent.clear()
+            self._absent[topic] = anyio.current_time() + _ABSENT
+            raise UnknownTopicOrPartitionError(topic) from None
+        self._absent.pop(topic, None)

@@ -1,0 +1,148 @@
+"""The second design: a hidden topic for each of some delays. Its partitions are in the order of due times."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import anyio
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore[import-untyped]  # has no types
+from anyio.abc import TaskStatus
+
+from examples.delayed.batches import BATCH, Batches, commit
+from examples.delayed.clients import consuming, create_topics
+from examples.delayed.forwarder import Forwarder
+from examples.delayed.request import LEVEL_DUE, Record, Request
+from examples.delayed.settings import Settings
+
+# Milliseconds of a wait for records. A stop may take that long.
+_WAIT: Final = 200
+
+
+async def levels(
+    settings: Settings, forwarder: Forwarder, stop: anyio.Event, *, task_status: TaskStatus[None]
+) -> None:
+    """Run an instance until `stop`: an intake that sorts records into the levels, and an outlet.
+
+    A record waits for the shortest level that is long enough, so it may be late by nearly the difference
+    between two levels. One that is due after the longest level waits for that several times.
+    """
+    topics = settings.topics
+    names = [topics.level(level) for level in settings.levels]
+    await create_topics(
+        settings.bootstrap,
+        (topics.requests, topics.rejected, *names),
+        settings.partitions,
+        settings.replicas,
+    )
+    outlet = Outlet(forwarder)
+    intake = Batches(Intake(forwarder, settings.levels).handle)
+    timeout = settings.session_timeout
+    async with (
+        consuming(settings.bootstrap, names, topics.group("outlet"), timeout, outlet) as waiting,
+        consuming(settings.bootstrap, [topics.requests], topics.group("intake"), timeout, intake) as arriving,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(outlet.run, waiting, stop)
+        group.start_soon(intake.run, arriving, stop)
+        task_status.started()
+
+
+class Intake:
+    """Writes each record to the topic of a level, or to its target if it is due."""
+
+    def __init__(self, forwarder: Forwarder, levels: tuple[int, ...]) -> None:
+        self._forwarder = forwarder
+        self._levels = levels
+
+    async def handle(self, record: Record) -> bool:
+        forwarder = self._forwarder
+        request = Request.parse(record, forwarder.topics)
+        now = time.time() * 1000
+        if request.due <= now:
+            await forwarder.deliver(request)
+            return True
+        level = next((level for level in self._levels if now + level >= request.due), self._levels[-1])
+        headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % math.ceil(now + level))]
+        await forwarder.send(forwarder.topics.level(level), request.key, request.value, headers)
+        return True
+
+
+class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
+    """Waits for the first record of each partition, and forwards what is due in the order of due times.
+
+    A partition whose records are in memory is paused: memory holds one batch of each partition at most.
+    """
+
+    def __init__(self, forwarder: Forwarder) -> None:
+        self._forwarder = forwarder
+        # Records that were read, by partition, and the due times of the first ones.
+        self._waiting: dict[Any, deque[Record]] = {}
+        self._heads: list[tuple[int, Any]] = []
+        # Held while records are sent and committed. Partitions are given up between that.
+        self._sending = anyio.Lock(fast_acquire=True)
+
+    async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
+        while not stop.is_set():
+            records = await consumer.getmany(timeout_ms=self._pause(), max_records=BATCH)
+            # No other task runs between the line above and the next await: these partitions are assigned.
+            for partition, some in records.items():
+                self._waiting[partition] = deque(some)
+                heappush(self._heads, (_level_due(some[0]), partition))
+                consumer.pause(partition)
+            async with self._sending:
+                await self._forward_due(consumer)
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Forget what was read. The next owner reads it."""
+        async with self._sending:
+            self._waiting.clear()
+            self._heads.clear()
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """Nothing: a partition that was assigned is not paused."""
+
+    def _pause(self) -> int:
+        """Milliseconds until the first record is due."""
+        if not self._heads:
+            return _WAIT
+        return max(0, min(_WAIT, math.ceil(self._heads[0][0] - time.time() * 1000)))
+
+    async def _forward_due(self, consumer: AIOKafkaConsumer) -> None:
+        now = time.time() * 1000
+        offsets: dict[Any, int] = {}
+        async with anyio.create_task_group() as group:
+            while self._heads and self._heads[0][0] <= now:
+                _, partition = heappop(self._heads)
+                waiting = self._waiting[partition]
+                record = waiting.popleft()
+                group.start_soon(self._forward, record)
+                offsets[partition] = record.offset + 1
+                if waiting:
+                    heappush(self._heads, (_level_due(waiting[0]), partition))
+                else:
+                    del self._waiting[partition]
+        await commit(consumer, offsets)
+        for partition in offsets:
+            if partition not in self._waiting and partition in consumer.assignment():
+                consumer.resume(partition)
+
+    async def _forward(self, record: Record) -> None:
+        forwarder = self._forwarder
+        request = Request.parse(record, forwarder.topics)
+        if request.due <= time.time() * 1000:
+            await forwarder.deliver(request)
+        else:
+            # It waits for the longest level again.
+            topic = forwarder.topics.requests
+            await forwarder.send(topic, request.key, request.value, request.carried_headers())
+
+
+def _level_due(record: Record) -> int:
+    """When the record leaves its level; 0 if somebody else has sent it."""
+    due = next((value for name, value in record.headers if name == LEVEL_DUE), None) or b""
+    return int(due) if due.isdigit() else 0

@@ -1,0 +1,118 @@
+"""An idempotent producer that goes on after a record was refused."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Self
+
+import anyio
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # has no types
+from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
+    KafkaError,
+    MessageSizeTooLargeError,
+    OutOfOrderSequenceNumber,
+    RecordListTooLargeError,
+)
+from anyio.abc import TaskGroup
+
+from examples.delayed.clients import producing
+from examples.delayed.request import Header
+
+# Attempts to send a record. Other records that are refused can make the first one fail.
+_ATTEMPTS: Final = 5
+# The brokers say so of a batch. It may be that each of its records is small enough.
+TOO_LARGE: Final = (MessageSizeTooLargeError, RecordListTooLargeError)
+
+logger = logging.getLogger("examples.delayed")
+
+
+class Producer:
+    """Sends records, and returns when all in-sync replicas have them.
+
+    The client numbers its batches. When the brokers refuse one, its number is missing, and they refuse all
+    later batches of the partition, too. Then this object takes a new client.
+    """
+
+    def __init__(self, bootstrap: str, tasks: TaskGroup) -> None:
+        self._bootstrap = bootstrap
+        self._tasks = tasks
+        self._client: AIOKafkaProducer = None
+        self._replacing = anyio.Lock(fast_acquire=True)
+        self._replaced = anyio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, bootstrap: str) -> AsyncIterator[Self]:
+        """A connected producer. Leaving the block sends what is buffered."""
+        async with anyio.create_task_group() as tasks:
+            producer = cls(bootstrap, tasks)
+            await producer._replace(None)
+            yield producer
+            producer._replaced.set()
+
+    async def partitions(self, topic: str) -> set[int]:
+        """The partitions of a topic. Raises UnknownTopicOrPartitionError if it does not appear."""
+        return set(await self._client.partitions_for(topic))
+
+    async def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        partition: int | None = None,
+    ) -> int:
+        """Send a record, and return its offset. Raises KafkaError if the cluster does not take it."""
+        # The client's `send` takes no record without both.
+        alone = key is None and value is None
+        for attempt in range(_ATTEMPTS):
+            client = self._client
+            try:
+                if alone:
+                    return await _send_alone(client, topic, key, value, headers, partition)
+                sent = await client.send(topic, value, key, partition, headers=list(headers))
+                return int((await sent).offset)
+            except (OutOfOrderSequenceNumber, *TOO_LARGE) as error:
+                await self._replace(client)
+                too_large = not isinstance(error, OutOfOrderSequenceNumber)
+                if attempt == _ATTEMPTS - 1 or (too_large and alone):
+                    raise
+                alone = alone or too_large
+        raise AssertionError
+
+    async def _replace(self, client: AIOKafkaProducer) -> None:
+        """Take a new client instead of this one, if that has not happened yet."""
+        async with self._replacing:
+            if self._client is client:
+                if client is not None:
+                    logger.warning("the brokers have refused a batch: the producer begins anew")
+                replaced, self._replaced = self._replaced, anyio.Event()
+                self._client = await self._tasks.start(self._run, self._replaced)
+                replaced.set()
+
+    async def _run(
+        self, replaced: anyio.Event, *, task_status: anyio.abc.TaskStatus[AIOKafkaProducer]
+    ) -> None:
+        async with producing(self._bootstrap) as client:
+            task_status.started(client)
+            await replaced.wait()
+
+
+async def _send_alone(
+    client: AIOKafkaProducer,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header],
+    partition: int | None,
+) -> int:
+    """Send a record in a batch of its own."""
+    if partition is None:
+        partition = random.choice(sorted(await client.partitions_for(topic)))
+    batch = client.create_batch()
+    if batch.append(timestamp=None, key=key, value=value, headers=list(headers)) is None:
+        raise KafkaError("a new batch takes no record")
+    return int((await (await client.send_batch(batch, topic, partition=partition))).offset)

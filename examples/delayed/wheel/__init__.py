@@ -1,0 +1,1 @@
+"""The third design: replicas that each keep all records on a durable timing wheel."""

@@ -1,0 +1,114 @@
+"""Each design, against the brokers of this project."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from examples.delayed.service import DESIGNS
+from examples.delayed.settings import Settings
+from tests.examples.delayed.running import instance, read, sender
+
+pytestmark = pytest.mark.slow
+
+each_design = pytest.mark.parametrize("design", DESIGNS)
+
+
+@each_design
+async def test_records_reach_their_target_once_with_their_content_and_never_early(
+    design: str, settings: Settings
+) -> None:
+    delays = [0.3 * (index % 10) / 10 for index in range(60)]
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service, instance(design, settings) as statistics:
+        ids = await service.send_all(target, delays)
+        arrived = await read(settings, target, len(ids))
+    assert sorted(record.id for record in arrived) == sorted(ids)
+    assert all(record.at >= record.due for record in arrived)
+    for record in arrived:
+        index = b"%d" % ids.index(record.id)
+        assert (record.key, record.value, record.headers["index"]) == (index, index, index)
+        assert set(record.headers) == {"index", "delayed-id", "delayed-due"}
+    assert (statistics.forwarded, statistics.rejected) == (60, 0)
+
+
+@each_design
+async def test_a_record_without_its_headers_is_set_aside_with_the_reason(
+    design: str, settings: Settings
+) -> None:
+    topics = settings.topics
+    async with sender(settings) as service, instance(design, settings) as statistics:
+        id = await service.send(("x", b"y"), ("delay-ms", b"soon"), ("target", b"orders"))
+        (record,) = await read(settings, topics.rejected, 1)
+    assert (record.id, record.value, record.headers["x"]) == (id, b"value", b"y")
+    assert b"delay-ms must be milliseconds" in record.headers["delayed-reason"]
+    assert (statistics.forwarded, statistics.rejected) == (0, 1)
+
+
+@each_design
+async def test_what_was_due_while_no_instance_ran_is_forwarded_by_the_next_one(
+    design: str, settings: Settings
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service:
+        async with instance(design, settings):
+            waiting = await service.send_all(target, [0.5] * 20)
+            first = await service.send_all(f"{target}.first", [0.0])
+            assert [record.id for record in await read(settings, f"{target}.first", 1)] == first
+        while_down = await service.send_all(target, [0.0] * 20)
+        async with instance(design, settings):
+            arrived = await read(settings, target, 40)
+    assert sorted(record.id for record in arrived) == sorted(waiting + while_down)
+    assert all(record.at >= record.due for record in arrived)
+
+
+@each_design
+async def test_two_instances_share_the_work_and_forward_nothing_twice(
+    design: str, settings: Settings
+) -> None:
+    """They join and leave while records are forwarded."""
+    target = f"{settings.topics.requests}.out"
+    other = replace(settings, directory=settings.directory / "other")
+    async with sender(settings) as service, instance(design, settings):
+        ids = await service.send_all(target, [index / 100 for index in range(100)])
+        async with instance(design, other):
+            ids += await service.send_all(target, [index / 200 for index in range(100)])
+            await read(settings, target, 150)
+        arrived = await read(settings, target, 200)
+    assert {record.id for record in arrived} == set(ids)
+    assert all(record.at >= record.due for record in arrived)
+    assert len(arrived) == 200
+
+
+async def test_a_delay_beyond_the_longest_level_waits_for_it_several_times(settings: Settings) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service, instance("levels", settings) as statistics:
+        before = time.time()
+        await service.send_all(target, [0.5])
+        (record,) = await read(settings, target, 1)
+    assert record.at >= record.due >= before * 1000 + 499
+    # To the longest level, back, to a level again, and to the target.
+    assert statistics.sent >= 4
+
+
+async def test_a_foreign_record_in_a_level_does_not_stop_the_others(settings: Settings) -> None:
+    topics, target = settings.topics, f"{settings.topics.requests}.out"
+    async with sender(settings) as service, instance("levels", settings):
+        level = topics.level(settings.levels[0])
+        await service.send(("delayed-level-due", b"soon"), topic=level)
+        await service.send_all(target, [0.05])
+        assert len(await read(settings, target, 1)) == 1
+        (record,) = await read(settings, topics.rejected, 1)
+    assert b"missing" in record.headers["delayed-reason"]
+
+
+async def test_the_levels_merge_their_partitions_by_due_time(settings: Settings) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service, instance("levels", settings):
+        # The first one waits for a longer level than the second one.
+        slow, fast = await service.send_all(target, [0.19, 0.03])
+        arrived = await read(settings, target, 2)
+    by_time = sorted(arrived, key=lambda record: record.at)
+    assert [record.id for record in by_time] == [fast, slow]

@@ -1,0 +1,191 @@
+"""Replicas of the wheel as processes, which are killed, paused and stopped."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup, TaskStatus
+
+from examples.delayed.clients import create_topics, producing, reading
+from examples.delayed.demo.ledger import Ledger
+from examples.delayed.demo.load import Arrivals, Load
+from examples.delayed.demo.process import Instance
+from examples.delayed.settings import Settings
+from examples.delayed.wheel.partition import WORKERS
+
+pytestmark = [pytest.mark.real_time]
+
+PARTITIONS = 3
+MAX_TWICE = WORKERS * PARTITIONS
+
+
+class Service:
+    """Instances that share a group."""
+
+    def __init__(self, settings: Settings, tasks: TaskGroup) -> None:
+        self.running: dict[str, Instance] = {}
+        self._settings = settings
+        self._tasks = tasks
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, settings: Settings, *names: str) -> AsyncIterator[Service]:
+        async with anyio.create_task_group() as tasks:
+            service = cls(replace(settings, partitions=PARTITIONS), tasks)
+            for name in names:
+                await service.start(name)
+            await service.settled()
+            yield service
+            for name in list(service.running):
+                assert await service.stop(name) == 0, service.log(name)
+            tasks.cancel_scope.cancel()
+
+    async def start(self, name: str) -> None:
+        self.running[name] = await self._tasks.start(self._run, name)
+
+    async def _run(self, name: str, *, task_status: TaskStatus[Instance]) -> None:
+        settings = self._settings
+        arguments = [
+            *("examples.delayed", "serve", "--design", "wheel", "--bootstrap", settings.bootstrap),
+            *("--directory", str(settings.directory / name), "--instance", name, "--statistics"),
+            *("--topic", settings.topics.requests, "--session-timeout", "2", "--replication-factor", "1"),
+        ]
+        async with Instance.running(arguments, settings.directory / f"{name}.log") as instance:
+            await instance.line(f"{name} serves")
+            task_status.started(instance)
+            await instance.ended.wait()
+
+    async def settled(self) -> None:
+        """Return when each partition has an owner."""
+        for instance in self.running.values():
+            await instance.until(
+                lambda: sum(each.statistics.partitions for each in self.running.values()) == PARTITIONS
+            )
+
+    def leader(self) -> str:
+        return max(self.running, key=lambda name: self.running[name].statistics.partitions)
+
+    def kill(self, name: str) -> None:
+        self.running.pop(name).process.kill()
+
+    async def stop(self, name: str) -> int:
+        return await self.running.pop(name).stop()
+
+    def log(self, name: str) -> str:
+        return Path(self._settings.directory / f"{name}.log").read_text()
+
+
+class Traffic:
+    """Sends records to the service, and reads what arrives."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, producer: Any, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._settings = settings
+        self._ledger = ledger
+        self._producer = producer
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, settings: Settings, ledger: Ledger) -> AsyncIterator[Traffic]:
+        """At the end of the block, all that was sent has arrived."""
+        target = _target(settings)
+        async with reading(settings.bootstrap) as consumer, producing(settings.bootstrap) as producer:
+            numbers = (await create_topics(settings.bootstrap, [target], PARTITIONS, 1))[target]
+            arrivals = Arrivals(consumer, target, numbers, ledger)
+            traffic = cls(settings, ledger, producer, arrivals)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(arrivals.read)
+                yield traffic
+                await traffic.arrived()
+                tasks.cancel_scope.cancel()
+            await arrivals.read_to_end()
+
+    async def send(self, messages: int, seconds: float, seed: int = 1) -> None:
+        load = Load(messages, seconds, 0.05, 3.0, seed, self._ledger)
+        await load.send(self._producer, self._settings.topics, _target(self._settings))
+
+    async def arrived(self) -> None:
+        with anyio.fail_after(60):
+            while not self._ledger.is_complete:
+                await self.arrivals.moved.wait()
+
+
+def _target(settings: Settings) -> str:
+    return f"{settings.topics.requests}.out"
+
+
+@pytest.mark.slow
+async def test_killing_an_owner_and_pausing_another_loses_nothing_and_repeats_little(
+    settings: Settings,
+) -> None:
+    ledger = Ledger()
+    async with (
+        Service.of(settings, "a", "b", "c") as service,
+        Traffic.of(settings, ledger) as traffic,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(traffic.send, 600, 1.0)
+        await traffic.arrivals.moved.wait()
+        service.kill(service.leader())
+        paused = service.running[service.leader()].process
+        paused.send_signal(signal.SIGSTOP)
+        await traffic.arrived()
+        twice = ledger.figures().duplicates
+        # The third one has forwarded all. The paused one still believes that it is the owner of a part.
+        paused.send_signal(signal.SIGCONT)
+        await service.settled()
+        await traffic.send(60, 0.1)
+    assert list(ledger.faults()) == []
+    figures = ledger.figures()
+    assert figures.delivered == 660
+    assert twice <= MAX_TWICE
+    # A paused instance finishes what it was forwarding, and nothing else.
+    assert figures.duplicates - twice <= WORKERS
+
+
+@pytest.mark.slow
+async def test_an_instance_that_is_stopped_hands_over_at_once_and_repeats_nothing(
+    settings: Settings,
+) -> None:
+    ledger = Ledger()
+    async with Service.of(settings, "a", "b") as service:
+        async with Traffic.of(settings, ledger) as traffic, anyio.create_task_group() as tasks:
+            tasks.start_soon(traffic.send, 600, 1.0)
+            await traffic.arrivals.moved.wait()
+            name = service.leader()
+            assert await service.stop(name) == 0
+        assert service.log(name) == ""
+    assert list(ledger.faults()) == []
+    assert ledger.figures().duplicates == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+async def test_twenty_kills_of_the_leading_instance_lose_nothing(settings: Settings) -> None:
+    kills, ledger, chance = 20, Ledger(), random.Random(17)
+    async with (
+        Service.of(settings, "a", "b", "c") as service,
+        Traffic.of(settings, ledger) as traffic,
+    ):
+        for seed in range(kills):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(traffic.send, 200, 0.5, seed)
+                enough = ledger.figures().delivered + chance.randrange(1, 150)
+                while ledger.figures().delivered < enough:
+                    await traffic.arrivals.moved.wait()
+                name = service.leader()
+                service.kill(name)
+                await service.start(name)
+            await traffic.arrived()
+            await service.settled()
+    assert list(ledger.faults()) == []
+    assert ledger.figures().delivered == 200 * kills
+    assert ledger.figures().duplicates <= kills * MAX_TWICE

@@ -1,0 +1,61 @@
+"""What the demo's check sees."""
+
+from __future__ import annotations
+
+from examples.delayed.demo.ledger import Ledger
+
+
+def test_a_record_that_arrives_once_and_in_time_is_right() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-0", 1_000)
+    assert not ledger.is_complete
+    ledger.arrive("0-0", 1_000, 1_000, 1_005.0)
+    assert ledger.is_complete
+    figures = ledger.figures()
+    assert (figures.scheduled, figures.pending, figures.delivered, figures.worst) == (1, 0, 1, 5.0)
+    assert list(ledger.faults()) == []
+
+
+def test_a_record_may_arrive_before_its_sender_knows_its_id() -> None:
+    ledger = Ledger()
+    ledger.arrive("0-0", 1_000, 1_000, 1_005.0)
+    ledger.acknowledge("0-0", 1_000)
+    assert ledger.is_complete
+    assert list(ledger.faults()) == []
+
+
+def test_a_record_that_is_missing_is_a_fault() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-7", 1_000)
+    assert list(ledger.faults()) == ["1 records were acknowledged and have not arrived, such as 0-7"]
+
+
+def test_a_record_that_was_written_before_it_was_due_is_a_fault() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-0", 1_000)
+    ledger.arrive("0-0", 1_000, 999, 1_000.0)
+    assert ledger.figures().early == 1
+    assert list(ledger.faults()) == ["1 records arrived early, such as 0-0"]
+
+
+def test_a_record_with_another_due_time_than_it_was_sent_with_is_a_fault() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-0", 1_000)
+    ledger.arrive("0-0", 900, 950, 950.0)
+    assert list(ledger.faults()) == ["1 records arrived with another due time, such as 0-0"]
+
+
+def test_a_record_that_was_not_sent_is_a_fault() -> None:
+    ledger = Ledger()
+    ledger.arrive("0-0", 900, 950, 950.0)
+    assert list(ledger.faults()) == ["1 records arrived and were not sent, such as 0-0"]
+
+
+def test_a_record_that_arrives_twice_is_counted_and_is_no_fault() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-0", 1_000)
+    for now in (1_010.0, 5_000.0):
+        ledger.arrive("0-0", 1_000, 1_000, now)
+    figures = ledger.figures()
+    assert (figures.duplicates, figures.delivered, figures.worst) == (1, 1, 10.0)
+    assert list(ledger.faults()) == []

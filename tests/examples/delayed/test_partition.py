@@ -1,0 +1,332 @@
+"""A partition of the replicated wheel: what is stored, forwarded, cleared and read again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from examples.delayed.forwarder import Forwarder
+from examples.delayed.request import Header, Request
+from examples.delayed.statistics import Statistics
+from examples.delayed.topics import Topics
+from examples.delayed.wheel import partition as partition_module
+from examples.delayed.wheel.ownership import Ownership
+from examples.delayed.wheel.partition import PartitionWheel
+from examples.delayed.wheel.positions import Positions, load_positions
+from purgatory import Purgatory
+from purgatory.delayed import Receipt
+
+NUMBER = 3
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    offset: int
+    headers: tuple[Header, ...] = ()
+    key: bytes | None = None
+    value: bytes | None = b"value"
+    partition: int = NUMBER
+    timestamp: int = 0
+
+
+def due_in(seconds: float, offset: int = 0) -> StoredRecord:
+    at = b"%d" % round((time.time() + seconds) * 1000)
+    return StoredRecord(offset, (("deliver-at", at), ("target", b"orders")))
+
+
+def done(offset: int, id: bytes = b"3-0") -> StoredRecord:
+    return StoredRecord(offset, key=id, value=b"")
+
+
+class Target(Forwarder):
+    """Remembers what is sent. Sending takes until `open` is set."""
+
+    def __init__(self) -> None:
+        self.topics, self.statistics = Topics(), Statistics()
+        self.delivered: list[Request] = []
+        self.ids: list[tuple[str, bytes | None, int | None]] = []
+        self.changed = anyio.Event()
+        self.open = anyio.Event()
+        self.open.set()
+
+    async def deliver(self, request: Request) -> None:
+        await self.open.wait()
+        self.delivered.append(request)
+
+    async def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        partition: int | None = None,
+    ) -> int:
+        self.ids.append((topic, key, partition))
+        self.changed.set()
+        return len(self.ids) - 1
+
+
+class Owner(Ownership):
+    """What the group says, as the test wants it. `fenced` members believe that they own a partition."""
+
+    def __init__(self) -> None:
+        self.owned = set()
+        self.fenced = False
+        self.asked = anyio.Event()
+
+    async def confirm(self, partition: int) -> bool:
+        self.asked.set()
+        if self.fenced:
+            self.owned = set()
+        return not self.fenced
+
+
+class Replica:
+    """A partition with all that it needs."""
+
+    def __init__(self, path: Path, purgatory: Purgatory) -> None:
+        self.target = Target()
+        self.owner = Owner()
+        self.purgatory = purgatory
+        self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory)
+
+    def own(self) -> None:
+        self.owner.owned = {NUMBER}
+        self.wheel.owner_changed()
+
+    async def add(self, *records: StoredRecord) -> None:
+        await self.wheel.add(records, records[-1].offset + 1)
+
+    async def clear(self, *ids: StoredRecord) -> None:
+        await self.wheel.clear(ids, ids[-1].offset + 1)
+
+    async def waits(self, count: int = 1) -> None:
+        """Return when so many records wait for their turn."""
+        while self.purgatory.statistics().pending != count:
+            await anyio.lowlevel.checkpoint()
+
+    async def forgets(self, id: str = "3-0") -> None:
+        """Return when the store no longer has a record."""
+        while await self.wheel.store.find(id) is not None:
+            pass
+
+
+@asynccontextmanager
+async def replica(path: Path) -> AsyncIterator[Replica]:
+    """A replica that ends as at SIGTERM: nobody waits for what is due."""
+    async with Purgatory() as purgatory:
+        running = Replica(path, purgatory)
+        with anyio.CancelScope() as scope:
+            async with running.wheel.store:
+                yield running
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_the_owner_forwards_what_is_due_and_tells_the_others(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(due_in(-1))
+        await it.target.changed.wait()
+        (request,) = it.target.delivered
+        assert (request.id, request.target, request.value) == ("3-0", "orders", b"value")
+        assert it.target.ids == [("delayed-done", b"3-0", NUMBER)]
+        await it.forgets()
+
+
+async def test_the_owner_never_forwards_early(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(due_in(0.05))
+        await it.target.changed.wait()
+        assert time.time() * 1000 >= it.target.delivered[0].due
+
+
+async def test_a_record_that_is_due_waits_for_its_owner(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(-1))
+        await it.waits()
+        assert it.target.delivered == []
+        it.own()
+        await it.target.changed.wait()
+        assert len(it.target.delivered) == 1
+
+
+async def test_a_record_that_is_due_and_that_another_has_forwarded_is_cleared(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(-1))
+        await it.waits()
+        await it.clear(done(0))
+        await it.waits(0)
+        await it.forgets()
+        it.own()
+        assert it.target.delivered == []
+
+
+async def test_a_record_that_another_has_forwarded_before_it_is_due_here_is_cleared(tmp_path: Path) -> None:
+    """The clocks of two machines differ."""
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(due_in(3600))
+        await it.clear(done(0))
+        assert await it.wheel.store.find("3-0") is None
+
+
+async def test_an_id_waits_for_its_record(tmp_path: Path) -> None:
+    """The readers of the two topics are not equally fast."""
+    async with replica(tmp_path) as it, anyio.create_task_group() as tasks:
+        tasks.start_soon(it.clear, done(0))
+        await it.waits()
+        assert it.wheel.positions == Positions(0, 0)
+        await it.add(due_in(3600))
+        await it.wheel.cleared(1)
+        assert it.wheel.positions == Positions(1, 1)
+        assert await it.wheel.store.find("3-0") is None
+
+
+async def test_what_is_read_again_after_a_crash_and_was_forwarded_is_not_forwarded_again(
+    tmp_path: Path,
+) -> None:
+    record = due_in(-1)
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(record)
+        await it.target.changed.wait()
+        await it.forgets()
+        # The positions are not stored.
+    async with replica(tmp_path) as it:
+        assert it.wheel.positions == Positions(0, 0)
+        await it.add(record)
+        await it.waits()
+        await it.clear(done(0))
+        it.own()
+        await it.forgets()
+        assert it.target.delivered == []
+
+
+async def test_a_replica_goes_on_where_it_has_stored_its_positions(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(3600), due_in(3600, offset=7))
+        await it.clear(done(4))
+        await it.wheel.store_positions()
+    async with replica(tmp_path) as it:
+        assert it.wheel.positions == Positions(8, 5)
+        assert await it.wheel.store.find("3-0") is None
+        receipt = await it.wheel.store.find("3-7")
+        assert isinstance(receipt, Receipt)
+
+
+async def test_an_id_is_read_again_after_a_crash_unless_its_record_has_ended(tmp_path: Path) -> None:
+    """Otherwise the record would wait for its turn forever."""
+    async with replica(tmp_path) as it:
+        it.target.open = anyio.Event()
+        it.own()
+        await it.add(due_in(-1), due_in(3600, offset=1))
+        await it.owner.asked.wait()
+        # Somebody else has forwarded it while this instance is about to.
+        await it.clear(done(0, b"3-1"), done(1, b"3-0"), done(2, b"3-1"))
+        assert it.wheel.positions == Positions(2, 3)
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(2, 1)
+        it.target.open.set()
+        await it.forgets()
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(2, 3)
+
+
+async def test_the_positions_are_stored_behind_the_notes_of_what_has_ended(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(-1))
+        await it.waits()
+        await it.clear(done(0))
+        await it.waits(0)
+        await it.wheel.store_positions()
+        # What a crash leaves now.
+        shutil.copytree(tmp_path, tmp_path / "crashed")
+    async with replica(tmp_path / "crashed") as it:
+        assert it.wheel.positions == Positions(1, 1)
+        assert await it.wheel.store.find("3-0") is None
+
+
+async def test_the_same_record_twice_is_stored_once(tmp_path: Path) -> None:
+    record = due_in(3600)
+    async with replica(tmp_path) as it:
+        await it.add(record)
+        await it.add(record)
+        assert it.wheel.store.statistics().scheduled == 1
+
+
+async def test_an_owner_that_is_fenced_forwards_nothing(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.owner.fenced = True
+        it.own()
+        await it.add(due_in(-1))
+        await it.owner.asked.wait()
+        await it.waits()
+        assert it.target.delivered == []
+        await it.clear(done(0))
+        await it.forgets()
+        assert it.target.delivered == []
+
+
+async def test_a_partition_is_drained_when_its_last_record_is_acknowledged(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it, anyio.create_task_group() as tasks:
+        drained = anyio.Event()
+
+        async def drain() -> None:
+            await it.wheel.drained()
+            drained.set()
+
+        it.target.open = anyio.Event()
+        it.own()
+        await it.add(due_in(-1))
+        await it.owner.asked.wait()
+        tasks.start_soon(drain)
+        await it.waits()
+        assert not drained.is_set()
+        it.target.open.set()
+        await drained.wait()
+        assert len(it.target.ids) == 1
+
+
+async def test_a_record_that_is_rejected_is_forwarded_as_any_other(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(StoredRecord(0))
+        await it.target.changed.wait()
+        (request,) = it.target.delivered
+        assert request.target == "delayed-rejected"
+        assert "missing" in request.reason
+
+
+async def test_a_full_disk_holds_up_the_partition_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(partition_module, "_AGAIN", 0)
+    async with replica(tmp_path) as it:
+        schedule = it.wheel.store.schedule
+        failures = [OSError(28, "No space left on device")] * 2
+
+        async def full(payload: bytes, *, at: float, id: str) -> Receipt:
+            if failures:
+                raise failures.pop()
+            return await schedule(payload, at=at, id=id)
+
+        monkeypatch.setattr(it.wheel.store, "schedule", full)
+        await it.add(due_in(3600))
+        assert await it.wheel.store.find("3-0") is not None
+        assert "No space left" in caplog.text
+
+
+async def test_an_id_that_is_none_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with replica(tmp_path) as it:
+        await it.clear(done(0, b"nonsense"), StoredRecord(1), done(2, b"\xff"))
+        assert it.wheel.positions.done == 3
+        assert "nonsense" in caplog.text
