@@ -59,11 +59,13 @@ nitpick_ignore_regex = [
     # Single backticks also mark code of any other kind: parameters, commands, values.
     ("py:obj", r".*"),
     # Type variables in signatures.
-    ("py:.*", r"(.*\.)?(Op|R|T|Ts)"),
+    ("py:.*", r"(.*\.)?(D|Op|R|T|Ts)"),
     # Protocols of a single parameter, which its function describes.
-    ("py:class", r"purgatory\.metrics\.\w+|purgatory\.web\.\w+\.\w+"),
+    ("py:class", r"purgatory\.(metrics|message_statistics)\.\w+|purgatory\.web\.\w+\.\w+"),
+    # What the tests put in the place of the disk.
+    ("py:class", r"purgatory\.delayed\.disk\.Disk"),
     # Other projects' names are links where their inventories can be fetched, and plain text offline.
-    ("py:.*", r"(anyio|asyncio|collections|os|prometheus_client|starlette)\..*|TaskStatus"),
+    ("py:.*", r"(anyio|asyncio|collections|datetime|os|prometheus_client|starlette)\..*|TaskStatus"),
 ]
 
 # Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next

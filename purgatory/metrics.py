@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
+from purgatory.errors import PurgatoryNotOpen
 from purgatory.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory.message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.observer import Timing
-from purgatory.statistics import FIGURES, OPERATIONS, OUTCOMES
+from purgatory.statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
 
 
 class Journal(Protocol):
@@ -58,7 +62,7 @@ class PurgatoryCollector(Collector):
         self._purgatories[purgatory.name] = purgatory, observer
         purgatory.add_observer(observer)
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
         yield from self._figures()
         yield from self._histograms()
@@ -73,12 +77,11 @@ class PurgatoryCollector(Collector):
     # With it, a registry refuses a second collector, whose metrics would have the same names.
     describe = collect
 
-    def _figures(self) -> list[Metric]:
+    def _figures(self) -> list[Exported]:
         families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
         for metric in dict.fromkeys(figure.metric for figure in FIGURES):
-            family = CounterMetricFamily if metric.counter else GaugeMetricFamily
             labels = ["purgatory", "outcome"] if metric is OPERATIONS else ["purgatory"]
-            families[metric.name] = family(metric.name, metric.help, labels=labels)
+            families[metric.name] = _family(metric, labels)
         for name, (purgatory, _) in list(self._purgatories.items()):
             statistics = purgatory.statistics()
             for figure in FIGURES:
@@ -86,7 +89,7 @@ class PurgatoryCollector(Collector):
                 families[figure.metric.name].add_metric(values, getattr(statistics, figure.field))
         return list(families.values())
 
-    def _histograms(self) -> list[Metric]:
+    def _histograms(self) -> list[Exported]:
         waits = HistogramMetricFamily(
             "purgatory_wait_seconds",
             "Time from offering an operation until its hooks had run.",
@@ -102,6 +105,44 @@ class PurgatoryCollector(Collector):
                 waits.add_metric([name, outcome], *exposition(histogram))
             lateness.add_metric([name], *exposition(observer.lateness))
         return [waits, lateness]
+
+
+class DelayedCollector(Collector):
+    """Exports the figures of some stores of delayed messages to a registry of prometheus_client.
+
+    ``REGISTRY.register(DelayedCollector(messages))`` exports the figures of `DelayedMessages.statistics`,
+    from the moment at which the store is open. The label `purgatory` is the name of the store's purgatory,
+    which a `PurgatoryCollector` can show, too. It costs the loop nothing.
+
+    Raises ValueError for two stores of the same name, since they would be one series.
+    """
+
+    def __init__(self, *stores: MessageStore) -> None:
+        self._stores = {store.purgatory.name: store for store in stores}
+        if len(self._stores) < len(stores):
+            raise ValueError("two stores have the same name: give each DelayedMessages a name of its own")
+
+    def __repr__(self) -> str:
+        return f"<DelayedCollector {list(self._stores)}>"
+
+    def collect(self) -> Iterator[Exported]:
+        """All metrics as they are now. Any thread may call it."""
+        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in MESSAGE_FIGURES}
+        for name, store in self._stores.items():
+            # A store that was never opened has counted nothing.
+            with suppress(PurgatoryNotOpen):
+                statistics = store.statistics()
+                for field, family in families.items():
+                    family.add_metric([name], getattr(statistics, field))
+        yield from families.values()
+
+    # With it, a registry refuses a second collector, whose metrics would have the same names.
+    describe = collect
+
+
+def _family(metric: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:
+    family = CounterMetricFamily if metric.counter else GaugeMetricFamily
+    return family(metric.name, metric.help, labels=labels)
 
 
 class HistogramObserver:

@@ -1,10 +1,11 @@
-"""The samples that a collector exports, and a fake journal for it."""
+"""The samples that a collector exports, and a fake journal and a fake store of messages for it."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 
-from purgatory.metrics import PurgatoryCollector
+from purgatory import Purgatory
 
 
 class LossyJournal:
@@ -14,10 +15,22 @@ class LossyJournal:
     lost_checks = 2
 
 
+class FakeMessages:
+    """A store of delayed messages that has counted a different number of each."""
+
+    scheduled, delivered, cancelled, failures, dead, retrying, log_bytes, slot_bytes = range(1, 9)
+
+    def __init__(self, purgatory: Purgatory) -> None:
+        self.purgatory = purgatory
+
+    def statistics(self) -> FakeMessages:
+        return self
+
+
 class Scrape:
     """A registry with one collector, whose samples it reads."""
 
-    def __init__(self, collector: PurgatoryCollector) -> None:
+    def __init__(self, collector: Collector) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(collector)
 

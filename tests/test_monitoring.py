@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from purgatory.metrics import PurgatoryCollector
+from purgatory.metrics import DelayedCollector, PurgatoryCollector
 from purgatory.statistics import OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate
-from tests.scrape import LossyJournal, Scrape
+from tests.scrape import FakeMessages, LossyJournal, Scrape
 
 DOCS = Path(__file__).parent.parent / "docs"
 DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
@@ -45,12 +45,14 @@ def promtool(*arguments: str, text: str = "") -> str:
 
 
 def all_metrics() -> CollectorRegistry:
-    """The registry of a collector with all metrics, for a purgatory whose name needs escaping."""
+    """The registry of collectors with all metrics, for a purgatory whose name needs escaping."""
     collector = PurgatoryCollector(journal=LossyJournal())
     purgatory = ManualClock().purgatory('<"polls"\\\n>')
     collector.add(purgatory)
     purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
-    return Scrape(collector).registry
+    registry = Scrape(collector).registry
+    registry.register(DelayedCollector(FakeMessages(purgatory)))
+    return registry
 
 
 def test_names_units_and_help_follow_the_rules_of_prometheus() -> None:
@@ -134,5 +136,5 @@ def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
 def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
     [block] = re.findall(r"```promql\n(.*?)```", PAGE, flags=re.DOTALL)
     alerts = block.split("\n\n")
-    assert len(alerts) == 4
+    assert len(alerts) == 5
     assert_valid_queries(alerts, tmp_path)

@@ -29,7 +29,15 @@ class Agenda:
     @property
     def next_due(self) -> int | None:
         """The earliest due time in milliseconds; None if there is none."""
-        return self._dues[0] if self._dues else None
+        while self._dues:
+            due = self._dues[0]
+            if self._taken.get(due, 0) < len(self._positions[due]):
+                return due
+            # All of it was taken or removed.
+            heappop(self._dues)
+            del self._positions[due]
+            self._taken.pop(due, None)
+        return None
 
     def add(self, due: int, positions: Iterable[int]) -> None:
         present = self._positions.get(due)
@@ -54,16 +62,10 @@ class Agenda:
     def take(self, until: int, limit: int) -> list[tuple[int, int]]:
         """Take up to `limit` due times and positions that are due until `until`, the earliest first."""
         taken: list[tuple[int, int]] = []
-        while len(taken) < limit and self._dues and self._dues[0] <= until:
-            due = self._dues[0]
+        while len(taken) < limit and (due := self.next_due) is not None and due <= until:
             positions, start = self._positions[due], self._taken.get(due, 0)
             stop = min(len(positions), start + limit - len(taken))
             taken += [(due, position) for position in positions[start:stop]]
-            if stop == len(positions):
-                heappop(self._dues)
-                del self._positions[due]
-                self._taken.pop(due, None)
-            else:
-                self._taken[due] = stop
+            self._taken[due] = stop
         self._count -= len(taken)
         return taken

@@ -10,6 +10,7 @@ from copy import copy
 from typing import Final
 
 from purgatory.delayed.errors import IdTaken
+from purgatory.delayed.message import Message
 from purgatory.delayed.store import Answer, End, Put, Request, Store, Stored
 
 # Bytes of payloads, and requests, after which a commit takes no more.
@@ -17,14 +18,20 @@ _BYTES: Final = 1 << 23
 _REQUESTS: Final = 10_000
 # Seconds that requests may wait that nobody waits for.
 _LAZY: Final = 0.01
+# Seconds until notes are written again that found no room, and how many are kept.
+_AGAIN: Final = 1.0
+_POSTPONED: Final = 100_000
+
+# A request, and who waits for it: a task, a message that has ended, or nobody.
+_Waiting = tuple[Request, "asyncio.Future[Answer] | Message | None"]
 
 
 class Committer:
     """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
     While a commit is under way, requests gather for the next one. `stored` is called for each new message,
-    before the task that has scheduled it goes on. `failed` is called for an error other than OSError: then
-    nobody knows what was written.
+    before the task that has scheduled it goes on, and `ended` for each message whose end was noted. `failed`
+    is called for an error other than OSError: then nobody knows what was written.
     """
 
     def __init__(
@@ -32,19 +39,24 @@ class Committer:
         store: Store,
         thread: ThreadPoolExecutor,
         stored: Callable[[Put, Stored], None],
+        ended: Callable[[Message], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._stored = stored
+        self._ended = ended
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._thread = thread
-        self._requests: deque[tuple[Request, asyncio.Future[Answer] | None]] = deque()
+        self._requests: deque[_Waiting] = deque()
+        # Notes that found no room on the disk.
+        self._postponed: deque[End] = deque(maxlen=_POSTPONED)
         self._seals: list[asyncio.Future[int]] = []
         # The next commit, while there is none under way.
         self._planned: asyncio.Handle | None = None
         self._lazy: asyncio.TimerHandle | None = None
         self._writing = False
+        self._closed = False
 
     def submit(self, request: Request) -> asyncio.Future[Answer]:
         """Write a request with the next commit. The future gets the answer, or an exception."""
@@ -53,12 +65,12 @@ class Committer:
         self._plan()
         return future
 
-    def note(self, end: End) -> None:
-        """Write a request that nobody waits for, within 10 ms. It is dropped if it cannot be written.
+    def note(self, end: End, message: Message) -> None:
+        """Write within 10 ms that a message has ended. If that fails, it is written later.
 
         Without it a message is delivered again after a crash, and no message is lost.
         """
-        self._requests.append((end, None))
+        self._requests.append((end, message))
         if self._planned is None and self._lazy is None and not self._writing:
             self._lazy = self._loop.call_later(_LAZY, self._commit)
 
@@ -69,9 +81,16 @@ class Committer:
         self._plan()
         return await future
 
+    async def close(self) -> None:
+        """Write all that was submitted. Nothing can be submitted after that."""
+        await self.seal()
+        self._closed = True
+        if self._lazy is not None:
+            self._lazy.cancel()
+
     def _plan(self) -> None:
         """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
-        if self._planned is None and not self._writing:
+        if self._planned is None and not self._writing and not self._closed:
             self._planned = self._loop.call_soon(self._commit)
 
     def _commit(self) -> None:
@@ -79,12 +98,15 @@ class Committer:
             if handle is not None:
                 handle.cancel()
         self._planned = self._lazy = None
-        batch: list[tuple[Request, asyncio.Future[Answer] | None]] = []
+        batch: list[_Waiting] = []
+        # They come first: an id is free when the message before has ended.
+        while self._postponed and len(batch) < _REQUESTS // 10:
+            batch.append((self._postponed.popleft(), None))
         size = 0
         while self._requests and size < _BYTES and len(batch) < _REQUESTS:
-            request, future = self._requests.popleft()
+            request, waiter = self._requests.popleft()
             size += len(request.payload) if isinstance(request, Put) else 0
-            batch.append((request, future))
+            batch.append((request, waiter))
         seals: list[asyncio.Future[int]] = []
         if not self._requests:
             seals, self._seals = self._seals, seals
@@ -104,7 +126,7 @@ class Committer:
 
     def _written(
         self,
-        batch: list[tuple[Request, asyncio.Future[Answer] | None]],
+        batch: list[_Waiting],
         seals: list[asyncio.Future[int]],
         done: asyncio.Future[tuple[list[Answer] | BaseException, int]],
     ) -> None:
@@ -113,21 +135,37 @@ class Committer:
             self._plan()
         answers, sealed = done.result()
         if isinstance(answers, list):
-            for (request, future), answer in zip(batch, answers, strict=True):
+            for (request, waiter), answer in zip(batch, answers, strict=True):
                 if isinstance(request, Put) and isinstance(answer, Stored) and not answer.repeated:
                     self._stored(request, answer)
-                if future is not None and not future.done():
+                if isinstance(waiter, Message):
+                    self._ended(waiter)
+                elif waiter is not None and not waiter.done():
                     if isinstance(answer, IdTaken):
-                        future.set_exception(answer)
+                        waiter.set_exception(answer)
                     else:
-                        future.set_result(answer)
+                        waiter.set_result(answer)
+            if self._postponed:
+                self._plan()
         else:
-            if not isinstance(answers, OSError):
+            if isinstance(answers, OSError):
+                self._postpone(batch)
+            else:
                 self._failed(answers)
-            for _, future in batch:
-                if future is not None and not future.done():
+            for _, waiter in batch:
+                if isinstance(waiter, asyncio.Future) and not waiter.done():
                     # Each task raises one of its own, because raising adds to the traceback.
-                    future.set_exception(copy(answers))
-        for waiter in seals:
-            if not waiter.done():
-                waiter.set_result(sealed)
+                    waiter.set_exception(copy(answers))
+        for seal in seals:
+            if not seal.done():
+                seal.set_result(sealed)
+
+    def _postpone(self, batch: list[_Waiting]) -> None:
+        """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""
+        for request, waiter in batch:
+            if isinstance(waiter, Message):
+                self._ended(waiter)
+            if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
+                self._postponed.append(request)
+        if self._postponed and self._planned is None and not self._closed:
+            self._lazy = self._loop.call_later(_AGAIN, self._commit)

@@ -8,12 +8,10 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from purgatory.delayed.disk import Disk
-from purgatory.delayed.frame import Frame, Kind, encode, message_body, parse_body, scan
+from purgatory.delayed.frame import MAX_REASON, Frame, Kind, encode, message_body, parse_body, scan
 from purgatory.delayed.message import Message
 
 _REASON_LENGTH: Final = Struct("<H")
-# Bytes of a reason in UTF-8.
-_MAX_REASON: Final = 1000
 
 
 class DeadLetter(NamedTuple):
@@ -35,7 +33,7 @@ class DeadLetters:
 
     def add(self, message: Message, reason: str) -> None:
         """Set a message aside. It is on the disk after that. Raises OSError."""
-        text = reason.encode(errors="replace")[:_MAX_REASON]
+        text = reason.encode(errors="replace")[:MAX_REASON]
         body = _REASON_LENGTH.pack(len(text)) + text + message_body(message.name, message.payload)
         file = self._disk.open(self._path)
         try:

@@ -52,7 +52,7 @@ class Delivery:
         self.dead = 0
 
     def due(self, operation: WaitingMessage) -> None:
-        """Deliver a message as soon as a worker is free. When the store ends, the message stays on the disk."""
+        """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._send.send_nowait(operation)
 
@@ -91,7 +91,7 @@ class Delivery:
     async def _failed(self, operation: WaitingMessage, error: BaseException, loader: Loader) -> None:
         message = operation.message
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(operation.failures, 64), _LONGEST)
+        seconds = min(self._backoff * 2.0 ** min(operation.failures, 1000), _LONGEST)
         if operation.failures + 1 >= self._attempts:
             try:
                 await loader.set_aside(message, safe_repr(error))
@@ -111,7 +111,6 @@ class Delivery:
     def _end(self, message: Message, loader: Loader) -> None:
         self._ended(message)
         loader.left(message)
-        loader.ended(message)
 
 
 def _is_cancelled() -> bool:

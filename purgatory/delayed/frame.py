@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
+from time import sleep
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -21,9 +22,17 @@ _CHECKED_AT: Final = HEADER_SIZE - _CHECKED.size
 MAX_ID: Final = 1 << 10
 # Bytes of a payload. A damaged length cannot make a reader ask for more.
 MAX_PAYLOAD: Final = 1 << 26
-_MAX_BODY: Final = _ID_LENGTH.size + MAX_ID + MAX_PAYLOAD
-# Bytes that one read of a scan takes at least.
-_PIECE: Final = 1 << 20
+# Bytes of the reason of a dead letter in UTF-8.
+MAX_REASON: Final = 1000
+# A dead letter has all of it, and two lengths.
+_MAX_BODY: Final = 2 * _ID_LENGTH.size + MAX_REASON + MAX_ID + MAX_PAYLOAD
+# Bytes that one read of a scan takes at least: some 500 frames, in about a millisecond.
+_PIECE: Final = 1 << 16
+# Seconds of a pause after each read of as many. Without it, the event loop would wait up to 5 ms at each turn
+# for the thread that scans: a thread keeps the interpreter for so long if it can (sys.getswitchinterval).
+_PAUSE: Final = 1e-5
+# Bytes of the first read of a frame.
+_PAGE: Final = 4096
 
 
 class Kind(IntEnum):
@@ -47,7 +56,7 @@ ENDS: Final = frozenset({Kind.CANCELLED, Kind.DELIVERED})
 
 
 class Frame(NamedTuple):
-    """A frame, and where it is in its file.
+    """A frame, its bytes, and where it is in its file.
 
     `due` is in milliseconds since the epoch, in UTC. The token tells messages apart, also two with the same
     id.
@@ -56,17 +65,21 @@ class Frame(NamedTuple):
     kind: int
     due: int
     token: int
-    body: bytes
+    data: bytes
     offset: int
 
     @property
+    def body(self) -> bytes:
+        return self.data[HEADER_SIZE:]
+
+    @property
     def end(self) -> int:
-        return self.offset + HEADER_SIZE + len(self.body)
+        return self.offset + len(self.data)
 
     @property
     def named(self) -> bool:
         """Whether the user chose the id of the message."""
-        return any(self.body[: _ID_LENGTH.size])
+        return any(self.data[HEADER_SIZE : HEADER_SIZE + _ID_LENGTH.size])
 
 
 class Damage(NamedTuple):
@@ -123,16 +136,24 @@ def decode(salt: int, data: bytes, at: int, offset: int) -> Frame | int:
         return HEADER_SIZE + int(length)
     if crc32(data[at + _CHECKED_AT : end], salt ^ length) != crc:
         return 0
-    return Frame(kind, due, token, data[at + HEADER_SIZE : end], offset)
+    return Frame(kind, due, token, data[at:end], offset)
 
 
 Read = Callable[[int, int], bytes]
 
 
+def read_frame(salt: int, read: Read, offset: int) -> Frame | None:
+    """The frame at `offset` of a file; None for what is no frame. ``read(offset, length)`` reads the file."""
+    frame = decode(salt, read(offset, _PAGE), 0, offset)
+    if isinstance(frame, int) and frame > _PAGE:
+        frame = decode(salt, read(offset, frame), 0, offset)
+    return frame if isinstance(frame, Frame) else None
+
+
 def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:
     """All frames of a file, and what lies between them. ``read(offset, length)`` reads the file.
 
-    It holds a mebibyte of the file in memory, or one frame if that is larger.
+    It holds 64 KiB of the file in memory, or one frame if that is larger. Other threads run meanwhile.
     """
     data, base, at = b"", start, 0
     damaged: int | None = None
@@ -143,6 +164,8 @@ def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:
             wanted = at + found - len(data)
             more = read(base + len(data), max(wanted, _PIECE))
             if more:
+                if len(more) >= _PIECE:
+                    sleep(_PAUSE)
                 data, base, at = data[at:] + more, base + at, 0
                 continue
             if at == len(data):

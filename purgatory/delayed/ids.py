@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from threading import Lock
 from typing import Final, NamedTuple
+from zlib import crc32
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk
 
 # Token, due time in ms, hash of the id, digest of the payload. The latter two are 0 for an ended message.
-_RECORD: Final = Struct("<QqQQ")
+_FIELDS: Final = Struct("<QqQQ")
+_CRC: Final = Struct("<I")
+_SIZE: Final = _FIELDS.size + _CRC.size
 # A bucket is rewritten when it has grown to twice its size, and not below this number of bytes.
 _REWRITE: Final = 1 << 16
 _BUCKETS: Final = 256
@@ -56,7 +61,7 @@ class _Recent:
 
 
 class Ids:
-    """Files ``ids/<bucket>`` of 32-byte records, and in memory the records of segments that are not spread.
+    """Files ``ids/<bucket>`` of 36-byte records, and in memory the records of segments that are not spread.
 
     Memory does not grow with what is pending. A search reads one of 256 buckets: 4,000 records for a million
     pending messages with ids of the user's. Messages without such an id have a record only when they are
@@ -98,38 +103,34 @@ class Ids:
                 return True
         return any(id == 0 for _, _, id, _ in _find(self._stored(bucket_of(token)), 0, token))
 
-    def add(self, records: Iterable[Taken | Ended], now: int) -> None:
+    def add(self, records: Iterable[Taken | Ended], now: int, appends: Appends) -> None:
         """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError."""
         buckets: dict[int, list[Taken | Ended]] = {}
         for record in records:
             buckets.setdefault(bucket_of(record.token), []).append(record)
+        grown = []
         for bucket, added in buckets.items():
-            self._append(bucket, added, now)
+            # A crash may have left a part of a record, or bytes that were never synced. The records are in
+            # the log still, and are added again.
+            size = appends.append(self._path(bucket), b"".join(map(_pack, added)), _SIZE)
+            if size >= self._limits.get(bucket, _REWRITE):
+                grown.append(bucket)
         if buckets:
             self._disk.sync_directory(self._directory)
+        for bucket in grown:
+            # If there is no room for it now, the next call does it.
+            with suppress(OSError):
+                self._rewrite(bucket, now)
 
     def spread(self, segment: int) -> None:
         """Forget the records in memory of a segment whose records are on the disk."""
         with self._lock:
             self._recent.pop(segment, None)
 
-    def _append(self, bucket: int, added: list[Taken | Ended], now: int) -> None:
-        path = self._path(bucket)
-        file = self._disk.open(path)
-        try:
-            size = file.size
-            # A crash may have left a part of a record, or bytes that were never synced. The records are in
-            # the log still, and are added again.
-            padding = b"\0" * (-size % _RECORD.size)
-            file.append(padding + b"".join(map(_pack, added)))
-            file.sync()
-            size = file.size
-        finally:
-            file.close()
-        if size >= self._limits.get(bucket, _REWRITE):
-            kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
-            self._disk.replace(path, kept)
-            self._limits[bucket] = max(_REWRITE, 2 * len(kept))
+    def _rewrite(self, bucket: int, now: int) -> None:
+        kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
+        self._disk.replace(self._path(bucket), kept)
+        self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
     def _stored(self, bucket: int) -> bytes:
         """The whole records of a bucket."""
@@ -137,7 +138,7 @@ class Ids:
         if file is None:
             return b""
         try:
-            return file.read(0, file.size - file.size % _RECORD.size)
+            return file.read(0, file.size - file.size % _SIZE)
         finally:
             file.close()
 
@@ -146,9 +147,15 @@ class Ids:
 
 
 def _pack(record: Taken | Ended) -> bytes:
-    if isinstance(record, Taken):
-        return _RECORD.pack(*record)
-    return _RECORD.pack(record.token, record.due, 0, 0)
+    fields = _FIELDS.pack(*record) if isinstance(record, Taken) else _FIELDS.pack(*record, 0, 0)
+    return fields + _CRC.pack(crc32(fields))
+
+
+def _unpack(records: bytes, at: int) -> tuple[int, int, int, int] | None:
+    """The fields of the record at `at`; None if it is damaged. A torn `Taken` would look like an `Ended`."""
+    if crc32(records[at : at + _FIELDS.size]) != _CRC.unpack_from(records, at + _FIELDS.size)[0]:
+        return None
+    return _FIELDS.unpack_from(records, at)
 
 
 def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, int, int]]:
@@ -156,8 +163,8 @@ def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, in
     wanted = value.to_bytes(8, "little")
     at = records.find(wanted)
     while at >= 0:
-        if at % _RECORD.size == field:
-            yield _RECORD.unpack_from(records, at - field)
+        if at % _SIZE == field and (record := _unpack(records, at - field)) is not None:
+            yield record
         at = records.find(wanted, at + 1)
 
 
@@ -167,7 +174,8 @@ def _compacted(stored: bytes, now: int) -> Iterator[Taken | Ended]:
     An id is free again when its message has ended. What was due a day ago has ended: its slot has been
     read, and retries do not take that long.
     """
-    records = dict.fromkeys(_RECORD.iter_unpack(stored))
+    found = (_unpack(stored, at) for at in range(0, len(stored), _SIZE))
+    records = dict.fromkeys(record for record in found if record is not None)
     ended = {token for token, _, id, _ in records if not id}
     for token, due, id, payload in records:
         if due >= now - _DAY:

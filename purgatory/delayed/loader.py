@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from math import inf
 from typing import Final
 
@@ -29,8 +30,8 @@ _WAITING: Final = 10_000
 _RETRYING: Final = 100_000
 # Bytes of their payloads, after which no more are read.
 _BYTES: Final = 1 << 26
-# Messages of one read.
-_PIECE: Final = 1_000
+# Messages of one read. To park them holds the loop for about a millisecond.
+_PIECE: Final = 200
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
 # Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
@@ -59,12 +60,15 @@ class Loader:
         clock: Callable[[], float],
         due: Callable[[WaitingMessage], None],
         seal: Callable[[], Awaitable[int]],
+        failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._purgatory = purgatory
         self._clock = clock
         self._due = due
         self._seal = seal
+        # Called when nobody knows what is on the disk.
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
         self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
@@ -77,6 +81,10 @@ class Loader:
         self.horizon = self._horizon()
         self._indexed = 0
         self._progress = asyncio.Event()
+        # Why the last turn has failed, and the slots and messages that could not be read.
+        self._stuck: OSError | None = None
+        self._unread_slots: dict[int, OSError] = {}
+        self._unread: list[tuple[int, int]] = []
         # Whether messages wait for room in memory.
         self._starved = False
         # Set when there is something to read.
@@ -95,6 +103,11 @@ class Loader:
         self._slots: dict[int, int] = {}
         self._segments: Counter[int] = Counter()
         self._oldest = store.checkpoint + 1
+        self._removing = False
+        # The last segment that was to be spread.
+        self._sealed = 0
+        # Slots whose files could not be removed.
+        self._left_over: list[int] = []
         # The difference between the wall clock and the loop's, at the last look.
         self._offset = clock() - self._loop.time()
 
@@ -124,11 +137,14 @@ class Loader:
         """Take out a message that is due soon and was not tried yet, or waits for another attempt.
 
         Returns None if there is none. It may read the messages that are due in the same millisecond. Raises
-        PurgatoryClosed when the store is closed meanwhile.
+        OSError when it cannot read them, and PurgatoryClosed when the store is closed meanwhile.
         """
         slot = self._store.slots.slot_of(due)
         while slot >= self._indexed and not self._closed:
+            if self._stuck is not None:
+                raise copy(self._stuck)
             await self._progress.wait()
+        unread: OSError | None = self._unread_slots.get(slot)
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
@@ -136,17 +152,24 @@ class Loader:
                 if isinstance(operation, WaitingMessage):
                     self._leave(operation)
                     return operation
-            places = [place for place in self._next if place[0] == due] + self._agenda.at(due)
+            places = [place for place in (*self._next, *self._unread) if place[0] == due]
+            places += self._agenda.at(due)
             while places:
                 messages = await self._read(places[:_PIECE])
                 for place, message in zip(places, messages, strict=False):
-                    if message is not None and message.token == token:
+                    if isinstance(message, OSError):
+                        unread = message
+                    elif message is not None and message.token == token:
                         if place in self._next:
                             self._next.remove(place)
+                        elif place in self._unread:
+                            self._unread.remove(place)
                         else:
                             self._agenda.remove(*place)
                         return self._operation(message, 0, due / 1000)
                 del places[: len(messages)]
+        if unread is not None:
+            raise copy(unread)
         return None
 
     def restore(self, operation: WaitingMessage) -> None:
@@ -188,6 +211,9 @@ class Loader:
             self._changed.set()
 
     def _enter(self, message: Message) -> None:
+        if not self._loaded:
+            # While there is a message in memory, `read_ahead` looks at the wall clock.
+            self._changed.set()
         self._loaded += 1
         self._bytes += len(message.payload)
 
@@ -256,11 +282,13 @@ class Loader:
                 if message is None:
                     # It does not keep its file.
                     self.ended(Message(0, due, None, b"", self._store.home_of(position)))
+                elif isinstance(message, OSError):
+                    self._unread.append((due, position))
                 else:
                     self._park(message)
         return True
 
-    async def _read(self, places: list[tuple[int, int]]) -> list[Message | None]:
+    async def _read(self, places: list[tuple[int, int]]) -> list[Message | OSError | None]:
         """Read messages; not all of them if they are large. None stands for a damaged one."""
         return await self._loop.run_in_executor(self._reader, self._store.read, places)
 
@@ -281,26 +309,56 @@ class Loader:
     async def turn_on(self) -> None:
         """Move the horizon on, every ten seconds and when the log is long, until it is cancelled."""
         while True:
-            pause = TURN / 1000
             try:
-                await self._turn()
+                stuck = await self._turn()
             except OSError as error:
+                stuck = error
+                # Those who cancel need not wait.
+                self._pass(0)
+            if stuck is not None and self._stuck is None:
                 where = self._store.path
-                logger.error("%s: messages wait in the log and may be late: %s", where, error)
-                pause = _AGAIN
-            with anyio.move_on_after(pause):
+                logger.error("%s: messages wait in the log and may be late: %s", where, stuck)
+            self._stuck = stuck
+            with anyio.move_on_after(TURN / 1000 if stuck is None else _AGAIN):
                 await self._turn_early.wait()
 
-    async def _turn(self) -> None:
+    async def _turn(self) -> OSError | None:
+        """Spread the log, and index the slots that have become soon.
+
+        If the log cannot be spread, returns why. Then the slots are indexed of which the log has nothing.
+        Their deliveries make room where the disk is full.
+        """
         self.horizon = max(self.horizon, self._horizon())
-        await self.spread()
+        left_over, self._left_over = self._left_over, []
+        for slot in left_over:
+            self._remove_slot(slot)
+        unread, self._unread = self._unread, []
+        for due, position in unread:
+            self._agenda.add(due, (position,))
+            self._changed.set()
+        stuck: OSError | None = None
+        self._unread_slots = {}
+        try:
+            await self.spread()
+        except OSError as error:
+            stuck = error
+            for slot in await self._loop.run_in_executor(
+                self._reader, self._store.slots_in_log, self._sealed
+            ):
+                self._unread_slots[slot] = error
         for slot in await self._loop.run_in_executor(self._reader, self._store.slots.present, self.horizon):
-            if slot in self._slots:
+            if slot in self._slots or slot in self._unread_slots:
                 continue
             while len(self._agenda) > _POSITIONS:
                 self._taken.clear()
                 await self._taken.wait()
-            index = await self._loop.run_in_executor(self._reader, self._store.index, slot)
+            try:
+                index = await self._loop.run_in_executor(self._reader, self._store.index, slot)
+            except OSError as error:
+                # The next turn tries again.
+                logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
+                self._unread_slots[slot] = error
+                continue
             self._slots[slot] = index.count
             for due, offsets in index.offsets.items():
                 self._agenda.add(due, offsets)
@@ -309,9 +367,10 @@ class Loader:
             self._changed.set()
             self._pass(slot + 1)
         self._pass(self.horizon)
+        return stuck
 
     def _pass(self, slot: int) -> None:
-        """All slots below `slot` are indexed."""
+        """All slots below `slot` are indexed, or cannot be."""
         self._indexed = max(self._indexed, slot)
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
@@ -320,35 +379,48 @@ class Loader:
         """Move what is due later from the log to its slot files. Raises OSError."""
         self._turn_early.clear()
         self._spread_at = self._store.log.written + _LONG
-        through = await self._seal()
-        await self._loop.run_in_executor(self._mover, self._store.spread, through, self._now())
+        self._sealed = await self._seal()
+        await self._loop.run_in_executor(self._mover, self._store.spread, self._sealed, self._now())
         self._remove_segments()
 
     # Removing
 
     def _remove_slot(self, slot: int) -> None:
         def removed(done: asyncio.Future[None]) -> None:
-            if error := done.exception():
-                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
-            else:
+            error = done.exception()
+            if error is None:
                 del self._slots[slot]
+            elif isinstance(error, OSError):
+                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
+                self._left_over.append(slot)
+            else:
+                self._failed(error)
 
         if not self._closed:
             self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
 
     def _remove_segments(self) -> None:
         """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        while (
-            self._oldest <= self._store.checkpoint and self._oldest not in self._segments and not self._closed
-        ):
+        end = self._oldest
+        while end <= self._store.checkpoint and end not in self._segments:
+            end += 1
+        if self._oldest < end and not self._removing and not self._closed:
+            self._removing = True
             self._loop.run_in_executor(
-                self._mover, self._store.remove_segment, self._oldest
-            ).add_done_callback(self._segment_removed)
-            self._oldest += 1
+                self._mover, self._store.remove_segments, self._oldest, end
+            ).add_done_callback(self._segments_removed)
 
-    def _segment_removed(self, done: asyncio.Future[None]) -> None:
-        if error := done.exception():
+    def _segments_removed(self, done: asyncio.Future[int]) -> None:
+        self._removing = False
+        error = done.exception()
+        if error is None:
+            self._oldest = done.result()
+            self._remove_segments()
+        elif isinstance(error, OSError):
+            # The next turn tries again. A later segment must not go before.
             logger.error("%s: a segment of the log stays: %s", self._store.path, error)
+        else:
+            self._failed(error)
 
     async def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. Raises OSError."""
@@ -356,6 +428,14 @@ class Loader:
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._loop.run_in_executor(self._reader, self._store.dead_letters)
+
+    async def pending(self) -> AsyncIterator[list[Message]]:
+        """All messages that are still to come, some at a time. Raises OSError."""
+        # What only the log has could move on while the slot files are read.
+        await self.spread()
+        pieces = self._store.pending()
+        while piece := await self._loop.run_in_executor(self._reader, next, pieces, None):
+            yield piece
 
     async def close(self) -> None:
         """End the threads, when they have done what they were told. The messages stay on the disk."""

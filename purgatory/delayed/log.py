@@ -41,13 +41,16 @@ class Log:
         """
         if self._failure is not None:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
-        file = self._file
-        if file is None or file.size >= _SEGMENT:
-            file = self._begin_segment()
-        offset = file.size
-        file.append(data)
         try:
-            file.sync()
+            file = self._file
+            if file is None or file.size >= _SEGMENT:
+                file = self._begin_segment()
+            offset = file.size
+            try:
+                file.append(data)
+            finally:
+                # Also when it has failed: a part of it must not come back after a crash.
+                file.sync()
         except StoreFailed as error:
             self._failure = error
             raise
@@ -94,7 +97,6 @@ class Log:
         A later segment says how messages of earlier ones have ended.
         """
         self._disk.remove(self._path(number))
-        self._disk.sync_directory(self._directory)
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:08}"

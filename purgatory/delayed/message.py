@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, NamedTuple, Self
+
+# Milliseconds before or after the epoch, 35,000 years. Up to there, seconds as a float keep each millisecond.
+FARTHEST: Final = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,12 +14,16 @@ class Receipt:
     """What `schedule` returns, and `cancel` takes. ``str(receipt)`` can be stored; `parse` reads it back.
 
     `id` is the id of the message, and `due` its due time in seconds since the epoch. A receipt belongs to
-    the store that gave it.
+    the store that gave it. Raises ValueError for values that no store gives.
     """
 
     id: str
     due: float
     token: int
+
+    def __post_init__(self) -> None:
+        if not (self.id and abs(self.due * 1000) <= FARTHEST and 0 <= self.token < 1 << 64):
+            raise ValueError(f"no store gives a receipt with {self.id!r}, {self.due!r} and {self.token!r}")
 
     def __str__(self) -> str:
         return f"{round(self.due * 1000)}.{self.token:016x}.{self.id}"
@@ -27,11 +34,18 @@ class Receipt:
         try:
             due, token, id = text.split(".", 2)
             receipt = cls(id, int(due) / 1000, int(token, 16))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise ValueError(f"{text!r} is no receipt") from None
         if str(receipt) != text:
             raise ValueError(f"{text!r} is no receipt")
         return receipt
+
+
+class PendingMessage(NamedTuple):
+    """A message that is still to come."""
+
+    receipt: Receipt
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)

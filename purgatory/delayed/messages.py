@@ -7,14 +7,14 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import anyio
 
@@ -28,13 +28,10 @@ from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import Message, Receipt
+from purgatory.delayed.message import FARTHEST, Message, PendingMessage, Receipt
 from purgatory.delayed.store import End, Find, Put, Store, Stored
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
-
-# Milliseconds since the epoch, either way. It is more than 100 million years.
-_FARTHEST: Final = 1 << 62
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -95,8 +92,8 @@ class DelayedMessages:
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
     ) -> None:
-        slot_ms = round(slot * 1000)
-        if slot_ms < 1 or slot_ms != slot * 1000:
+        slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
+        if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
             raise ValueError(
                 f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
             )
@@ -139,8 +136,8 @@ class DelayedMessages:
         try:
             store = await uninterrupted(opening)
             delivery = self._new_delivery(self._delivered)
-            loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal)
-            committer = Committer(store, thread, loader.stored, self._fail)
+            loader = Loader(store, self.purgatory, self._clock, delivery.due, self._seal, self._fail)
+            committer = Committer(store, thread, loader.stored, loader.ended, self._fail)
             self.purgatory.start()
         except BaseException:
             if opening.exception() is None:
@@ -182,7 +179,6 @@ class DelayedMessages:
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
         await asyncio.wait([running])
-        await self.purgatory.aclose(cancel_pending=True)
         if self._failure is None:
             try:
                 await parts.loader.spread()
@@ -190,8 +186,10 @@ class DelayedMessages:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
         await parts.loader.close()
+        # Nothing is parked any more.
+        await self.purgatory.aclose(cancel_pending=True)
         # Behind all that was submitted.
-        await parts.committer.seal()
+        await parts.committer.close()
         await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
         parts.thread.shutdown()
 
@@ -214,8 +212,8 @@ class DelayedMessages:
             logger.critical("%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
-            if self._running is not None:
-                self._running.cancel()
+            assert self._running is not None
+            self._running.cancel()
 
     # What users call
 
@@ -291,6 +289,16 @@ class DelayedMessages:
         parts.loader.ended(operation.message)
         return True
 
+    async def pending(self) -> AsyncIterator[PendingMessage]:
+        """The messages that are still to come, in no certain order.
+
+        One that comes or ends meanwhile may be among them or not. It reads the log and all slot files, and
+        holds some hundred messages at a time. Raises OSError.
+        """
+        async for piece in self._opened().loader.pending():
+            for message in piece:
+                yield PendingMessage(message.receipt, message.payload)
+
     async def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
         return await self._opened().loader.dead_letters()
@@ -325,7 +333,8 @@ class DelayedMessages:
     def _delivered(self, message: Message) -> None:
         parts = self._parts
         assert parts is not None
-        parts.committer.note(End(Kind.DELIVERED, message.token, message.due, message.name is not None))
+        end = End(Kind.DELIVERED, message.token, message.due, message.name is not None)
+        parts.committer.note(end, message)
 
     async def _seal(self) -> int:
         assert self._parts is not None
@@ -356,8 +365,10 @@ def _milliseconds(at: float | datetime) -> int:
     elif isinstance(at, bool) or not isinstance(at, int | float):
         raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
     # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
-    if not -_FARTHEST < at * 1000 < _FARTHEST:
-        raise ValueError(f"at must be a finite number of seconds since the epoch, not {at!r}")
+    if not abs(at * 1000) < FARTHEST:
+        raise ValueError(
+            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
+        )
     return math.ceil(round(at * 1000, 2))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk, File
-from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Kind, encode, scan
+from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Frame, Kind, encode, scan
 
 _HOUR: Final = 3_600_000
 
@@ -24,6 +25,46 @@ class SlotIndex:
     count: int = 0
     offsets: dict[int, array[int]] = field(default_factory=dict)
     damaged: list[Damage] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SlotContent:
+    """All messages of a slot file of `size` bytes, in the file's order: 28 bytes of memory for each.
+
+    `lengths` are those of the frames' bodies. `ended` has the tokens of those that were cancelled or
+    delivered.
+    """
+
+    size: int
+    dues: array[int] = field(default_factory=lambda: array("q"))
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    tokens: array[int] = field(default_factory=lambda: array("Q"))
+    lengths: array[int] = field(default_factory=lambda: array("I"))
+    ended: set[int] = field(default_factory=set)
+    damaged: list[Damage] = field(default_factory=list)
+    # Whether anything was damaged, also what another block has replaced.
+    torn: bool = False
+
+    def add(self, frame: Frame) -> None:
+        self.dues.append(frame.due)
+        self.offsets.append(frame.offset)
+        self.tokens.append(frame.token)
+        self.lengths.append(len(frame.body))
+
+    def pending(self) -> Iterator[tuple[int, int, int, int]]:
+        """Token, due time, length and offset of each message that has not ended. It can be called once."""
+        for message in zip(self.tokens, self.dues, self.lengths, self.offsets, strict=True):
+            token = message[0]
+            if token not in self.ended:
+                yield message
+                if self.torn:
+                    # A block whose start was lost is not known to be replaced: its messages are there twice.
+                    self.ended.add(token)
+
+    def drop(self, first: int) -> None:
+        """Forget the messages from the index `first` on."""
+        for column in (self.dues, self.offsets, self.tokens, self.lengths):
+            del column[first:]
 
 
 class SlotFiles:
@@ -49,11 +90,13 @@ class SlotFiles:
         """The slot of a due time. All times before 1970 are in the first slot."""
         return max(due, 0) // self._slot_ms
 
-    def write(self, number: int, after: int, slots: Mapping[int, Iterable[bytes]]) -> None:
+    def write(
+        self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], appends: Appends
+    ) -> None:
         """Append a block to each of the slot files, from the segments (after, number] of the log.
 
-        All of it is on the disk after that. Raises OSError when it cannot be written; then it may be written
-        again.
+        All of it is on the disk at the end of `appends`. Raises OSError when it cannot be written; then it
+        may be written again.
         """
         header = encode(self._salt, Kind.BLOCK, number, after)
         hours: set[Path] = set()
@@ -62,13 +105,8 @@ class SlotFiles:
             if path.parent not in hours:
                 self._disk.make_directory(path.parent)
                 hours.add(path.parent)
-            file = self._disk.open(path)
-            try:
-                data = header + b"".join(frames)
-                file.append(data)
-                file.sync()
-            finally:
-                file.close()
+            data = b"".join((header, *frames))
+            appends.append(path, data)
             self.written += len(data)
         for hour in hours:
             self._disk.sync_directory(hour)
@@ -89,42 +127,45 @@ class SlotFiles:
         """Read through a slot file once. What was cancelled or delivered is left out.
 
         All frames are read before a message is delivered, because a cancellation comes behind its message.
-        Meanwhile it takes 24 bytes of memory for each message, and then 8.
+        Meanwhile it takes 28 bytes of memory for each message, and then 8.
         """
-        dues, offsets, tokens, ended = array("q"), array("Q"), array("Q"), set[int]()
-        # The blocks so far: the last segment of each, and its first message.
-        blocks: list[tuple[int, int]] = []
-        damaged: list[Damage] = []
+        content = self.content(slot)
+        by_due: dict[int, array[int]] = {}
+        count = 0
+        for _, due, _, offset in content.pending():
+            by_due.setdefault(due, array("Q")).append(offset)
+            count += 1
+        return SlotIndex(count, by_due, content.damaged)
+
+    def content(self, slot: int) -> SlotContent:
+        """What a slot file holds; nothing if there is no such file."""
         file = self.open(slot)
         if file is None:
-            return SlotIndex()
+            return SlotContent(0)
+        content = SlotContent(file.size)
+        damaged = content.damaged
+        # The blocks so far: the last segment of each, and its first message.
+        blocks: list[tuple[int, int]] = []
         try:
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Damage):
                     damaged.append(frame)
+                    content.torn = True
                 elif frame.kind in MESSAGES:
-                    dues.append(frame.due)
-                    offsets.append(frame.offset)
-                    tokens.append(frame.token)
+                    content.add(frame)
                 elif frame.kind in ENDS:
-                    ended.add(frame.token)
+                    content.ended.add(frame.token)
                 elif frame.kind == Kind.BLOCK:
                     if damaged and damaged[-1].end == frame.offset and blocks and blocks[-1][0] > frame.token:
                         # It is the torn end of a block that this one replaces.
                         damaged.pop()
                     while blocks and blocks[-1][0] > frame.token:
                         _, first = blocks.pop()
-                        del dues[first:], offsets[first:], tokens[first:]
-                    blocks.append((frame.due, len(dues)))
+                        content.drop(first)
+                    blocks.append((frame.due, len(content.dues)))
         finally:
             file.close()
-        by_due: dict[int, array[int]] = {}
-        count = 0
-        for due, offset, token in zip(dues, offsets, tokens, strict=True):
-            if token not in ended:
-                by_due.setdefault(due, array("Q")).append(offset)
-                count += 1
-        return SlotIndex(count, by_due, damaged)
+        return content
 
     def open(self, slot: int) -> File | None:
         """The file of a slot, to read from it."""
@@ -137,11 +178,12 @@ class SlotFiles:
         return file is not None
 
     def remove(self, slot: int) -> None:
-        """Remove the file of a slot, and the directory of its hour when that is empty."""
+        """Remove the file of a slot, and the directory of its hour when that is empty.
+
+        The log is about to forget that the messages were delivered.
+        """
         path = self._path(slot)
         self._disk.remove(path)
-        # The log is about to forget that the messages were delivered.
-        self._disk.sync_directory(path.parent)
         self._disk.remove_directory(path.parent)
 
     def _path(self, slot: int) -> Path:

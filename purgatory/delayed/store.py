@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from purgatory.delayed.appends import Appends
+from purgatory.delayed.blocks import Blocks
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreLocked
@@ -18,24 +19,34 @@ from purgatory.delayed.frame import (
     Damage,
     Frame,
     Kind,
-    decode,
     encode,
     end_body,
     message_body,
     parse_body,
+    read_frame,
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
+from purgatory.delayed.layout import (
+    Checkpoint,
+    Format,
+    read_checkpoint,
+    read_format,
+    write_checkpoint,
+    write_format,
+)
 from purgatory.delayed.log import Log, segment_numbers
 from purgatory.delayed.message import Message
+from purgatory.delayed.pending import Pending
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
-_VERSION: Final = 1
-# Bytes of a first read of a message.
-_PAGE: Final = 4096
 # Bytes of messages that are read at a time.
 _READ: Final = 1 << 23
-# A position is a segment (0 for a slot file) and an offset.
-_OFFSET_BITS: Final = 40
+# Files of a read that are open at a time. A process may often open 1,024 in all.
+_OPEN: Final = 16
+# A position in a slot file is an offset. One in the log is this bit, the segment and the offset.
+_IN_LOG: Final = 1 << 63
+# A segment ends behind 16 MiB and one commit.
+_OFFSET_BITS: Final = 28
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -112,7 +123,7 @@ class Store:
             self.ids = Ids(disk, path / "ids")
             self._dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
             # The last segment that was spread, and the last one that holds no message any more.
-            self.checkpoint, self._emptied = self._read_checkpoint()
+            self.checkpoint, self._emptied = read_checkpoint(disk, path)
             self._recover(now)
         except BaseException:
             disk.unlock(self._lock)
@@ -180,7 +191,7 @@ class Store:
             segment, offset = self.log.append(b"".join(frames))
             for note in notes:
                 self.ids.note(segment, note)
-            start = segment << _OFFSET_BITS | offset
+            start = _IN_LOG | segment << _OFFSET_BITS | offset
             for place, answer in enumerate(answers):
                 if isinstance(answer, Stored) and not answer.repeated:
                     answers[place] = Stored(answer.token, start + answer.position)
@@ -198,25 +209,26 @@ class Store:
         Raises OSError; then it can be repeated.
         """
         for number in range(self.checkpoint + 1, through + 1):
-            later: dict[int, Frame] = {}
-            ends: dict[int, Frame] = {}
-            taken: list[Frame] = []
+            blocks = Blocks(self.slots)
             for frame in self._frames(number):
                 if frame.kind == Kind.LATER:
-                    later[frame.token] = frame
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
-                    # What was cancelled in the same segment needs no slot file.
-                    later.pop(frame.token, None)
-                    ends[frame.token] = frame
+                    blocks.end(frame)
                 if frame.kind in MESSAGES and frame.named:
-                    taken.append(frame)
-            self._move(number, later.values(), ends.values(), taken, now)
+                    blocks.take(frame)
+            self._move(number, blocks, now)
             self._write_checkpoint(number, self._emptied)
             self.ids.spread(number)
 
-    def remove_segment(self, number: int) -> None:
-        """Remove a segment that was spread, and whose messages that were due soon have ended."""
-        self.log.remove(number)
+    def remove_segments(self, first: int, end: int) -> int:
+        """Remove the oldest segments, below `end`. They were spread, and all that was due soon has ended.
+
+        Returns `end`. Raises OSError; then it can be repeated.
+        """
+        for number in range(first, end):
+            self.log.remove(number)
+        return end
 
     def remove_slot(self, slot: int) -> None:
         """Remove the file of a slot whose messages have ended."""
@@ -226,49 +238,45 @@ class Store:
         """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
         self._dead_letters.add(message, reason)
 
-    def _move(
-        self,
-        number: int,
-        messages: Iterable[Frame],
-        ends: Iterable[Frame],
-        taken: Iterable[Frame],
-        now: int,
-    ) -> None:
-        """Write the frames of the segments (checkpoint, number] where they belong."""
-        slots: dict[int, list[bytes]] = {}
-        for frame in messages:
-            later = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
-            slots.setdefault(self.slots.slot_of(frame.due), []).append(later)
-        gone: set[int] = set()
-        for frame in ends:
-            slot = self.slots.slot_of(frame.due)
-            if slot in slots or (slot not in gone and self.slots.exists(slot)):
-                end = encode(self._salt, frame.kind, frame.due, frame.token, frame.body)
-                slots.setdefault(slot, []).append(end)
-            else:
-                # The message was in the log, or its slot is over.
-                gone.add(slot)
-        self.slots.write(number, self.checkpoint, slots)
-        records: list[Taken | Ended] = []
-        for frame in taken:
-            name, payload = parse_body(frame.body)
-            if name is not None:
-                records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
-        records += [
-            Ended(frame.token, frame.due) for frame in ends if frame.named or frame.kind == Kind.CANCELLED
-        ]
-        self.ids.add(records, now)
+    def _move(self, number: int, blocks: Blocks, now: int) -> None:
+        """Write what comes from the segments (checkpoint, number] where it belongs."""
+        with Appends(self._disk) as appends:
+            self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
+            self.ids.add(blocks.records, now, appends)
 
     # The thread that reads
 
     @staticmethod
     def home_of(position: int) -> int:
         """The segment of the log in which the position is; 0 for a slot file."""
-        return position >> _OFFSET_BITS
+        return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
 
     def dead_letters(self) -> list[DeadLetter]:
         """The messages that were set aside, the oldest first."""
         return list(self._dead_letters.read())
+
+    def pending(self) -> Iterator[list[Message]]:
+        """All messages that are still to come, some at a time. See `Pending`.
+
+        Raises OSError. It must be called behind `spread`, or it misses messages that move on meanwhile.
+        """
+        pending = Pending(
+            self._disk,
+            self.path,
+            self._salt,
+            self.slots,
+            lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
+        )
+        return pending.messages(Checkpoint(self.checkpoint, self._emptied))
+
+    def slots_in_log(self, through: int) -> set[int]:
+        """The slots whose files lack something that the segments up to `through` have."""
+        return {
+            self.slots.slot_of(frame.due)
+            for number in range(self.checkpoint + 1, through + 1)
+            for frame in self._frames(number)
+            if frame.kind == Kind.LATER or frame.kind in ENDS
+        }
 
     def index(self, slot: int) -> SlotIndex:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
@@ -277,21 +285,31 @@ class Store:
             self._report(f"the slot file {slot}", damage)
         return index
 
-    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | None]:
-        """The messages at these positions, each a due time and a position. None stands for a damaged one.
+    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | OSError | None]:
+        """The messages at these positions, each a due time and a position.
 
-        It stops behind 8 MiB of payloads.
+        None stands for a damaged one, and an OSError for one that cannot be read now. Both are logged. It
+        stops behind 8 MiB of payloads.
         """
         files: dict[tuple[int, int], File | None] = {}
-        messages: list[Message | None] = []
+        messages: list[Message | OSError | None] = []
         size = 0
         try:
             for due, position in positions:
-                home, offset = position >> _OFFSET_BITS, position & (1 << _OFFSET_BITS) - 1
+                home = self.home_of(position)
+                offset = position & (1 << _OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
-                if (home, slot) not in files:
-                    files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
-                frame = self._read_frame(files[home, slot], offset)
+                try:
+                    if (home, slot) not in files:
+                        if len(files) == _OPEN:
+                            _close(files)
+                        files[home, slot] = self.log.open(home) if home else self.slots.open(slot)
+                    file = files[home, slot]
+                    frame = None if file is None else read_frame(self._salt, file.read, offset)
+                except OSError as error:
+                    logger.error("%s: a message due at %d cannot be read: %s", self.path, due, error)
+                    messages.append(error)
+                    continue
                 if frame is None:
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
@@ -301,52 +319,24 @@ class Store:
                     if size > _READ:
                         break
         finally:
-            for file in files.values():
-                if file is not None:
-                    file.close()
+            _close(files)
         return messages
-
-    def _read_frame(self, file: File | None, offset: int) -> Frame | None:
-        if file is None:
-            return None
-        frame = decode(self._salt, file.read(offset, _PAGE), 0, offset)
-        if isinstance(frame, int) and frame > _PAGE:
-            frame = decode(self._salt, file.read(offset, frame), 0, offset)
-        return frame if isinstance(frame, Frame) else None
 
     # Opening
 
     def _format(self, slot_ms: int) -> int:
         """The salt of the store. A new store gets one."""
-        file = self._disk.open_existing(self.path / "format")
-        if file is None:
-            salt = secrets.randbits(32)
-            content = {"version": _VERSION, "slot_ms": slot_ms, "salt": salt}
-            self._disk.replace(self.path / "format", json.dumps(content).encode())
-            return salt
-        try:
-            content = json.loads(file.read(0, file.size))
-        finally:
-            file.close()
-        if content["version"] != _VERSION:
-            raise ValueError(f"{self.path} has format {content['version']}; this release reads {_VERSION}")
-        if content["slot_ms"] != slot_ms:
-            made = content["slot_ms"] / 1000
+        format = read_format(self._disk, self.path)
+        if format is None:
+            format = Format(slot_ms, secrets.randbits(32))
+            write_format(self._disk, self.path, format)
+        elif format.slot_ms != slot_ms:
+            made = format.slot_ms / 1000
             raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
-        return int(content["salt"])
-
-    def _read_checkpoint(self) -> tuple[int, int]:
-        file = self._disk.open_existing(self.path / "checkpoint")
-        if file is None:
-            return 0, 0
-        try:
-            spread, emptied = file.read(0, file.size).split()
-            return int(spread), int(emptied)
-        finally:
-            file.close()
+        return format.salt
 
     def _write_checkpoint(self, spread: int, emptied: int) -> None:
-        self._disk.replace(self.path / "checkpoint", b"%d %d\n" % (spread, emptied))
+        write_checkpoint(self._disk, self.path, Checkpoint(spread, emptied))
         self.checkpoint, self._emptied = spread, emptied
 
     def _recover(self, now: int) -> None:
@@ -364,23 +354,27 @@ class Store:
         numbers = [number for number in numbers if number > self._emptied]
         if not numbers:
             return
-        messages: dict[int, Frame] = {}
-        ends: dict[int, Frame] = {}
-        taken: list[Frame] = []
+        blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
                 if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
-                    messages[frame.token] = frame
+                    blocks.add(self._later(frame))
                     if frame.named and number > self.checkpoint:
-                        taken.append(frame)
+                        blocks.take(frame)
                 elif frame.kind in ENDS:
-                    messages.pop(frame.token, None)
-                    # An earlier attempt may have written the message to its slot file.
-                    ends[frame.token] = frame
-        self._move(last + 1, messages.values(), ends.values(), taken, now)
+                    # Also for a message of the log: an earlier attempt may have written it to its slot file.
+                    blocks.end(frame)
+        self._move(last + 1, blocks, now)
         self._write_checkpoint(last + 1, last + 1)
         for number in numbers:
             self.log.remove(number)
+
+    def _later(self, frame: Frame) -> Frame:
+        """A message as it is in a slot file."""
+        if frame.kind == Kind.LATER:
+            return frame
+        data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
+        return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 
     def _frames(self, number: int) -> Iterator[Frame]:
         for frame in self.log.read(number):
@@ -392,3 +386,10 @@ class Store:
     def _report(self, what: str, damage: Damage) -> None:
         size = damage.end - damage.offset
         logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
+
+
+def _close(files: dict[tuple[int, int], File | None]) -> None:
+    for file in files.values():
+        if file is not None:
+            file.close()
+    files.clear()

@@ -16,6 +16,7 @@ from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Result, Sample, Setting, benchmarks_of
 from benchmarks.harness.processes import ROOT
 from benchmarks.suites import broker, load, longpoll, pipeline
+from benchmarks.suites.delayed import due
 from benchmarks.suites.load import (
     DISTRIBUTIONS,
     GENERATOR,
@@ -78,6 +79,20 @@ def test_every_server_gives_figures_for_the_tables(
         # all.
         assert samples["purgatory"]["looks"] == 2
         assert 30 <= samples["Condition + wait_for"]["looks"] <= 41
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+@needs_linux
+@pytest.mark.parametrize("name", benchmarks_of("delayed"))
+def test_every_store_of_delayed_messages_gives_figures_for_the_tables(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(due, "HALF_A_MINUTE", 1.0)
+    # Those of SQLite and of the library: others need a server. Opening one again takes seconds.
+    most = 1 if name == "delayed-pending" else 3
+    for store, sample in check("delayed", name, replace(TINY, seconds=0.1), most).items():
+        assert sample.get("early", 0) == 0, store
 
 
 def published() -> set[tuple[str, str, str]]:

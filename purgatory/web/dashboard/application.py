@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from importlib.resources import files
 from inspect import isawaitable
@@ -18,6 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
+from purgatory.message_statistics import MessageStore
 from purgatory.statistics import FIGURES
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
@@ -46,8 +47,12 @@ HEADERS: Final = {
 }
 
 
-def dashboard(*purgatories: Purgatory, authorize: Authorize | None = None) -> Starlette:
+def dashboard(
+    *purgatories: Purgatory, messages: Iterable[MessageStore] = (), authorize: Authorize | None = None
+) -> Starlette:
     """An ASGI app that shows `purgatories` live: ``app.mount("/dashboard", dashboard(polls))``.
+
+    The purgatories of `messages`, each a DelayedMessages, come behind these, with the figures of the store.
 
     It is read-only, and open to every client that reaches it, unless `authorize` is given. That is called
     with the ASGI scope of each request, and may be async. When it returns False, the response is 403. It may
@@ -59,10 +64,14 @@ def dashboard(*purgatories: Purgatory, authorize: Authorize | None = None) -> St
 
     Raises ValueError when no purgatory is given.
     """
+    stores = [None] * len(purgatories) + list(messages)
+    purgatories += tuple(store.purgatory for store in stores if store is not None)
     if not purgatories:
         raise ValueError("dashboard() needs at least one purgatory to show")
     audience = Audience()
-    feeds = [Feed(purgatories, shown, audience) for shown in purgatories]
+    feeds = [
+        Feed(purgatories, shown, store, audience) for shown, store in zip(purgatories, stores, strict=True)
+    ]
 
     async def data(request: Request) -> Response:
         shown = _number(request, "purgatory") or 0

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core.timer import clock_of
+from purgatory.message_statistics import MessageStore
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
 from purgatory.web.dashboard.snapshot import take_snapshot
@@ -19,13 +20,23 @@ INTERVAL: Final = 1.0
 
 
 class Feed:
-    """Observes `shown`, one of the `purgatories`, from now on, and takes snapshots for viewers."""
+    """Observes `shown`, one of the `purgatories`, from now on, and takes snapshots for viewers.
 
-    def __init__(self, purgatories: tuple[Purgatory, ...], shown: Purgatory, audience: Audience) -> None:
+    `store` is the store of delayed messages whose purgatory it is, if any.
+    """
+
+    def __init__(
+        self,
+        purgatories: tuple[Purgatory, ...],
+        shown: Purgatory,
+        store: MessageStore | None,
+        audience: Audience,
+    ) -> None:
         self.version = 0
         self.latest = b""
         self._purgatories = purgatories
         self._shown = shown
+        self._store = store
         self._audience = audience
         self._recorder = Recorder()
         self._due = -inf
@@ -52,6 +63,7 @@ class Feed:
             self._shown,
             self._recorder,
             self._audience.stalls.worst(now),
+            self._store,
         )
         self.latest = snapshot.encoded()
 

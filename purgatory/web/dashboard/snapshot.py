@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from purgatory import Purgatory, PurgatoryStatistics
+from purgatory.errors import PurgatoryNotOpen
 from purgatory.histogram import Histogram
+from purgatory.message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
 from purgatory.web.dashboard.recorder import FailedOperation, Rates, Recorder
 from purgatory.web.dashboard.wheel import WheelPicture, picture_wheel
@@ -47,6 +49,8 @@ class Snapshot:
     stalls: list[float | None]
     pending_sample: PendingSample
     failures: list[FailedOperation]
+    # Titles and figures of the store of delayed messages; none when there is no store, or it is not open yet.
+    messages: list[tuple[str, int]]
 
     def encoded(self) -> bytes:
         """The snapshot in JSON. Characters beyond ASCII are escaped, as is half of a surrogate pair."""
@@ -60,6 +64,7 @@ def take_snapshot(
     shown: Purgatory,
     recorder: Recorder,
     stalls: list[float | None],
+    store: MessageStore | None = None,
 ) -> Snapshot:
     """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait."""
     return Snapshot(
@@ -74,7 +79,16 @@ def take_snapshot(
         stalls=stalls,
         pending_sample=sample_pending(shown, recorder.busiest_keys(now), now),
         failures=recorder.failures(),
+        messages=[] if store is None else count_messages(store),
     )
+
+
+def count_messages(store: MessageStore) -> list[tuple[str, int]]:
+    try:
+        statistics = store.statistics()
+    except PurgatoryNotOpen:
+        return []
+    return [(figure.title, getattr(statistics, figure.field)) for figure in MESSAGE_FIGURES]
 
 
 def picture_histogram(histogram: Histogram) -> HistogramPicture:

@@ -89,6 +89,20 @@ def figures(page: Page) -> dict[str, int]:
     return {name: int(text.replace(",", "")) for name, text in texts.items()}
 
 
+def test_the_figures_of_a_store_of_messages_are_shown_only_where_there_is_one(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page()
+    expect(page.locator("#messages-part")).to_be_hidden()
+    store = [["Scheduled", 1234], ["<b>Dead letters</b>", 0]]
+    page.context.route(
+        "**/data*", lambda route: route.fulfill(json={**route.fetch().json(), "messages": store})
+    )
+    page.reload()
+    expect(page.locator("#messages dt")).to_have_text(["Scheduled", "<b>Dead letters</b>"])
+    expect(page.locator("#messages dd")).to_have_text(["1,234", "0"])
+
+
 def answer_once(context: BrowserContext, snapshot: dict[str, Any]) -> None:
     """Give a page this snapshot and no other, so that only time moves."""
     answers = [snapshot]

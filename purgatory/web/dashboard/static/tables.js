@@ -46,6 +46,13 @@ export function showOldest({ oldest, sampled }) {
   showNote("oldest", sampled ? "Sampled: the oldest operations on the keys that a snapshot reads." : "");
 }
 
+export function showMessages({ messages }) {
+  byId("messages-part").hidden = !messages.length;
+  byId("messages").replaceChildren(...messages.map(([title, figure]) => (
+    element("div", {}, element("dt", {}, title), element("dd", {}, number.format(figure)))
+  )));
+}
+
 export function showFailures({ failures, now }) {
   byId("failures-part").hidden = !failures.length;
   fillTable("failures", failures.map(({ at, kind, keys, error }) => [

@@ -1,0 +1,11 @@
+"""Durable delayed messages beside a table of SQLite and a sorted set of Redis.
+
+All are used from one event loop with the same payloads of 100 bytes. Their servers and threads count, in
+processor time and in memory. What polls does so every 10 ms.
+"""
+
+from benchmarks.suites.delayed.due import burst, lateness
+from benchmarks.suites.delayed.pending import pending
+from benchmarks.suites.delayed.rate import rate
+
+BENCHMARKS = (rate, lateness, burst, pending)

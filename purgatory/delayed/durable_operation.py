@@ -1,0 +1,113 @@
+"""An operation whose deadline survives a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Generator, Hashable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
+
+from purgatory._core.operation import Operation
+from purgatory._core.waiting import settled, wait_for
+from purgatory.delayed_operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from purgatory.delayed.durable_operations import Kept
+
+R = TypeVar("R")
+
+_LENGTH: Final = Struct("<I")
+
+
+class DurableOperation(DelayedOperation[R]):
+    """A delayed operation that comes back after a restart, with the time that is left.
+
+    Subclass it as a `DelayedOperation`, give the class a `kind`, and override `payload`. Offer it with
+    `DurableOperations.offer`. After a restart, the factory of that kind makes it again from the payload.
+
+    `timeout` is a finite number of seconds. While the process runs, it counts by the loop's clock, as that of
+    any operation. After a restart, the deadline is the one that the wall clock said at the offer.
+
+    Other than with a `DelayedOperation`, cancelling the tasks that await it leaves it pending. A client that
+    disconnects, or a service that stops, cancels no deadline. `cancel` withdraws it.
+
+    Raises ValueError for a timeout that is not finite.
+    """
+
+    __slots__ = ("_kept",)
+
+    kind: ClassVar[str]
+    """The name of this kind of operation on the disk. Do not change it while operations are pending."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(timeout)
+        if self.timeout is None:
+            raise ValueError(f"a durable operation needs a finite timeout, not {timeout!r}")
+        # Set when it is offered.
+        self._kept: Kept | None = None
+
+    def payload(self) -> bytes:
+        """Override: what the factory of this kind needs to make the operation again."""
+        raise NotImplementedError(f"{type(self).__name__} must override payload()")
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """The result, as soon as there is one. Raises as awaiting a `DelayedOperation` does."""
+        if not settled(self):
+            waiter = wait_for(self)
+            try:
+                yield from waiter
+            except BaseException:
+                if not self.done:
+                    _leave(self, waiter)
+                raise
+        outcome: R = Operation.result(self)
+        return outcome
+
+
+def _leave(operation: Operation, waiter: asyncio.Future[None]) -> None:
+    """A task no longer awaits `operation`, which stays pending."""
+    waiters = operation._waiters
+    if type(waiters) is dict:
+        del waiters[waiter]
+        if waiters:
+            return
+    operation._waiters = None
+
+
+class Record(NamedTuple):
+    """A durable operation as it is on the disk. `deadline` is in seconds since the epoch."""
+
+    kind: str
+    keys: tuple[Hashable, ...]
+    deadline: float
+    payload: bytes
+
+    def encoded(self) -> bytes:
+        """The payload of the message: a length, a header in JSON, and the operation's own payload.
+
+        Raises TypeError for keys that do not come back from JSON as they were.
+        """
+        try:
+            header = json.dumps({"kind": self.kind, "keys": self.keys, "deadline": self.deadline}).encode()
+            same = _as_tuples(json.loads(header)["keys"]) == self.keys
+        except (TypeError, ValueError):
+            same = False
+        if not same:
+            raise TypeError(
+                f"the keys of a durable operation must be str, int, float, bool, None, or tuples of these, "
+                f"not {self.keys!r}"
+            )
+        return _LENGTH.pack(len(header)) + header + self.payload
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        (length,) = _LENGTH.unpack_from(body)
+        start = _LENGTH.size + length
+        header = json.loads(body[_LENGTH.size : start])
+        return cls(header["kind"], _as_tuples(header["keys"]), header["deadline"], body[start:])
+
+
+def _as_tuples(value: Any) -> Any:
+    """JSON has lists for tuples, and lists are no keys."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

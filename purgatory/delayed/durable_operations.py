@@ -1,0 +1,312 @@
+"""The durable operations of a purgatory, and the messages that bring them back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory._core.safe_repr import safe_repr
+from purgatory._uninterrupted import uninterrupted
+from purgatory.delayed.clearing import Clearing
+from purgatory.delayed.disk import Disk
+from purgatory.delayed.durable_operation import DurableOperation, Record
+from purgatory.delayed.message import Receipt
+from purgatory.delayed.messages import DelayedMessages
+from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
+from purgatory.observer import Timing
+
+Factory = Callable[[bytes, float], DurableOperation[Any]]
+D = TypeVar("D", bound=DurableOperation[Any])
+
+# Seconds from a deadline until its message is due. The purgatory ends an operation, and not the message.
+_GRACE: Final = 1.0
+# Seconds until the deadline that stands for none: a century.
+_NEVER: Final = 100 * 365.25 * 86_400
+# Overdue operations that are brought back before the loop gets a turn.
+_SLICE: Final = 100
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """A durable operation in memory, and the receipt of its message once that is on the disk.
+
+    It is `over` when the operation has ended for good. Then its message is not needed any more.
+    """
+
+    owner: DurableOperations
+    operation: DurableOperation[Any]
+    receipt: Receipt | None = None
+    over: bool = False
+
+
+class DurableOperations:
+    """Operations in `purgatory` that come back after a restart: each has a message in the directory `path`.
+
+    ``async with DurableOperations(purgatory, "directory", {"payment": PaymentDue.restore}) as operations``,
+    inside the block of the purgatory. `factories` makes operations again, by their kind: each gets the
+    payload, and the seconds until the deadline, which are 0 or less when it has passed. It may choose another
+    timeout.
+
+    Entering brings back what is pending. Those whose deadline has passed come last: they are tried once, and
+    expire at once. Leaving withdraws the operations from the purgatory. No hook runs, tasks that await one
+    get OperationWithdrawn, and the messages stay for the next time.
+
+    An operation that has ended, in whatever way, is gone from the disk soon after. When the process crashes
+    before that, the operation comes back, and its hooks run again. It is the purgatory that ends an operation
+    at its deadline. A message only keeps it on the disk: it is due a second later. If the operation is still
+    pending then, because it was rescheduled, a new message takes its place.
+
+    An operation that cannot be brought back, because its kind is unknown or the factory raises, stays on the
+    disk. A second after its deadline that is tried again, and in the end it goes to the dead letters.
+
+    `messages` is the store, for its statistics and dead letters. `max_payload` is in bytes, with the keys.
+    Memory is needed for each pending operation. Entering raises as `DelayedMessages` does, and
+    PurgatoryNotOpen when the purgatory is not open.
+    """
+
+    def __init__(
+        self,
+        purgatory: Purgatory,
+        path: str | os.PathLike[str],
+        factories: Mapping[str, Factory],
+        *,
+        max_payload: int = 1 << 20,
+        name: str = "durable",
+        clock: Callable[[], float] = time.time,
+        disk: Disk | None = None,
+    ) -> None:
+        self.purgatory = purgatory
+        self.messages = DelayedMessages(
+            path, self._deliver, max_payload=max_payload, name=name, clock=clock, disk=disk
+        )
+        self._factories = dict(factories)
+        self._clock = clock
+        # By the id of the message.
+        self._kept: dict[str, Kept] = {}
+        self._clearing = Clearing(self.messages, self._forget)
+        self._restored = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<DurableOperations {str(self.messages.path)!r} of {len(self)}>"
+
+    def __len__(self) -> int:
+        """How many operations have a message on the disk."""
+        return len(self._kept)
+
+    # Opening and closing
+
+    async def __aenter__(self) -> Self:
+        """Open the directory, and bring back what is pending."""
+        if not self.purgatory._engine.open:
+            raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before {self!r}")
+        await self.messages.__aenter__()
+        try:
+            self.purgatory.add_observer(_Ends(self._ended))
+            await self._bring_back_all()
+        except BaseException as error:
+            self._withdraw()
+            await self.messages.__aexit__(type(error), error, error.__traceback__)
+            raise
+        self._restored.set()
+        self._running = asyncio.create_task(
+            self._clearing.run(), name=f"{self.messages.purgatory.name} clearing"
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Withdraw the operations, remove the messages of those that have ended, and close the directory."""
+        self._withdraw()
+        assert self._running is not None
+        try:
+            await uninterrupted(self._running)
+        finally:
+            await self.messages.__aexit__(exception_type, exception, traceback)
+
+    def _withdraw(self) -> None:
+        """Take all operations out of the purgatory. Their messages stay."""
+        self._closed.set()
+        self._clearing.close()
+        for operation in self.purgatory.operations():
+            if (
+                isinstance(operation, DurableOperation)
+                and operation._kept is not None
+                and operation._kept.owner is self
+            ):
+                operation.cancel()
+
+    async def _bring_back_all(self) -> None:
+        overdue: list[tuple[Kept, Record]] = []
+        async for receipt, body in self.messages.pending():
+            with self._reporting():
+                kept, record = self._restore(body)
+                kept.receipt = receipt
+                if record.deadline <= self._clock():
+                    overdue.append((kept, record))
+                else:
+                    self._bring_back(receipt.id, kept, record)
+        for number, (kept, record) in enumerate(overdue):
+            assert kept.receipt is not None
+            with self._reporting():
+                self._bring_back(kept.receipt.id, kept, record)
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
+
+    def _restore(self, body: bytes) -> tuple[Kept, Record]:
+        """Make an operation again. Raises what the factory raises."""
+        record = Record.parse(body)
+        if record.kind not in self._factories:
+            raise ValueError(f"there is no factory for the kind {record.kind!r}")
+        operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
+        return Kept(self, operation), record
+
+    def _bring_back(self, id: str, kept: Kept, record: Record) -> None:
+        self._park(kept, record.keys)
+        self._kept[id] = kept
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            logger.error(
+                "%s: an operation cannot be brought back, and stays there: %s",
+                self.messages.path,
+                safe_repr(error),
+            )
+
+    # What users call
+
+    async def offer(self, operation: D, keys: Iterable[Hashable]) -> D:
+        """Try an operation, and let it wait if its condition does not hold, also through a restart.
+
+        Like `Purgatory.try_complete_else_watch`. It returns when the operation is on the disk, or done. When
+        its condition holds at once, nothing is written. The keys are str, int, float, bool, None, or tuples
+        of these.
+
+        Costs a sync that all calls of the moment share. Raises as `try_complete_else_watch` does; ValueError
+        when there is no factory for its kind, or the payload is too long; TypeError for other keys; OSError
+        when the disk is full, and StoreFailed: then the operation is withdrawn. When the call is cancelled,
+        the operation is withdrawn, too.
+        """
+        if self._closed.is_set():
+            raise PurgatoryClosed(f"{self!r} has been closed")
+        if not self._restored.is_set():
+            raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        kind = getattr(operation, "kind", None)
+        if kind not in self._factories:
+            raise ValueError(f"there is no factory for the kind {kind!r} of {safe_repr(operation)}")
+        if isinstance(keys, str | bytes):
+            raise TypeError(f"keys must be several keys, as in [{keys!r}], not {keys!r}")
+        watched = tuple(keys)
+        # What cannot be written is refused before anything waits.
+        body, due = self._message(operation, watched, operation.timeout)
+        kept = Kept(self, operation)
+        self._park(kept, watched)
+        if not operation.done:
+            storing = asyncio.create_task(self._store(kept, body, due))
+            try:
+                await uninterrupted(storing)
+            except asyncio.CancelledError:
+                operation.cancel()
+                raise
+            except Exception:
+                if operation.cancel():
+                    raise
+        return operation
+
+    # Messages
+
+    def _park(self, kept: Kept, keys: tuple[Hashable, ...]) -> None:
+        operation = kept.operation
+        if operation._kept is not None:
+            raise RuntimeError(f"{safe_repr(operation)} was offered before: make a new one for each wait")
+        operation._kept = kept
+        try:
+            self.purgatory.try_complete_else_watch(operation, keys)
+        except BaseException:
+            operation._kept = None
+            raise
+
+    def _message(
+        self, operation: DurableOperation[Any], keys: tuple[Hashable, ...], timeout: float | None
+    ) -> tuple[bytes, float]:
+        """The message of an operation that has `timeout` seconds left, and when it is due."""
+        deadline = self._clock() + (_NEVER if timeout is None else timeout)
+        return Record(operation.kind, keys, deadline, operation.payload()).encoded(), deadline + _GRACE
+
+    async def _store(self, kept: Kept, body: bytes, due: float) -> None:
+        receipt = await self.messages.schedule(body, at=due)
+        kept.receipt = receipt
+        self._kept[receipt.id] = kept
+        if kept.over:
+            self._clearing.add(receipt)
+
+    async def _deliver(self, id: str, body: bytes, due: float) -> None:
+        """The deadline of an operation has passed a second ago."""
+        await self._restored.wait()
+        kept = self._kept.get(id)
+        if kept is None or not kept.over:
+            if self._closed.is_set() or self.purgatory._engine.closing:
+                await self._closed.wait()
+                raise PurgatoryClosed("the operation waits for the next start")
+            if kept is None:
+                kept, record = self._restore(body)
+                self._bring_back(id, kept, record)
+            operation = kept.operation
+            if not operation.done:
+                # It was rescheduled, or the wall clock was set forward.
+                timeout = None
+                if operation.deadline is not None:
+                    timeout = operation.deadline - asyncio.get_running_loop().time()
+                await self._store(kept, *self._message(operation, operation.keys, timeout))
+        self._forget(id)
+
+    def _forget(self, id: str) -> None:
+        self._kept.pop(id, None)
+
+    def _ended(self, operation: DurableOperation[Any], timing: Timing) -> None:
+        kept = operation._kept
+        if kept is None or kept.owner is not self or self._closed.is_set():
+            return
+        if self.purgatory._engine.closing and _is_withdrawn_or_early(operation, timing):
+            return
+        kept.over = True
+        if kept.receipt is not None:
+            self._clearing.add(kept.receipt)
+
+
+class _Ends:
+    """Observes the durable operations of a purgatory."""
+
+    def __init__(self, ended: Callable[[DurableOperation[Any], Timing], None]) -> None:
+        self._ended = ended
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+        if isinstance(operation, DurableOperation):
+            self._ended(operation, timing)
+
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        """A check ends nothing by itself."""
+
+
+def _is_withdrawn_or_early(operation: DurableOperation[Any], timing: Timing) -> bool:
+    if operation.state is OperationState.EXPIRED:
+        return operation.deadline is not None and timing.ended < operation.deadline
+    return operation.state is OperationState.CANCELLED

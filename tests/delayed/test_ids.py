@@ -1,0 +1,140 @@
+"""Which ids are taken, in memory and on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from purgatory.delayed.appends import Appends
+from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
+from tests.delayed.simulated_disk import SimulatedDisk
+
+NOW = 1_700_000_000_000
+DAY = 86_400_000
+DIRECTORY = Path("/ids")
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    disk = SimulatedDisk()
+    disk.make_directory(DIRECTORY)
+    return disk
+
+
+@pytest.fixture
+def ids(disk: SimulatedDisk) -> Ids:
+    return Ids(disk, DIRECTORY)
+
+
+def add(ids: Ids, records: Iterable[Taken | Ended], now: int) -> None:
+    with Appends(ids._disk) as appends:
+        ids.add(records, now, appends)
+
+
+def taken(id: str, number: int = 0, due: int = NOW) -> Taken:
+    hashed = digest(id.encode())
+    return Taken(number * 256 + bucket_of(hashed), due, hashed, digest(b"payload"))
+
+
+def test_an_id_is_taken_from_its_note_to_the_end_of_its_message(ids: Ids) -> None:
+    first, second = taken("id", 1), taken("id", 2)
+    assert ids.taken("id") is None
+    ids.note(1, first)
+    assert ids.taken("id") == first
+    ids.note(1, Ended(first.token, first.due))
+    assert ids.taken("id") is None
+    ids.note(2, second)
+    assert ids.taken("id") == second
+
+
+def test_what_is_on_the_disk_is_known_after_it_was_forgotten_in_memory(ids: Ids) -> None:
+    first, second = taken("id", 1), taken("other", 2)
+    for record in (first, second, Ended(second.token, NOW)):
+        ids.note(1, record)
+    add(ids, [first, second, Ended(second.token, NOW)], NOW)
+    assert ids.taken("id") == first
+    ids.spread(1)
+    ids.spread(1)
+    assert ids.taken("id") == first
+    assert ids.taken("other") is None
+    assert ids.ended(second.token)
+    assert not ids.ended(first.token)
+
+
+def test_a_message_that_ends_in_another_segment_has_ended(ids: Ids) -> None:
+    first = taken("id", 1)
+    add(ids, [first], NOW)
+    ids.note(2, Ended(first.token, NOW))
+    assert ids.taken("id") is None
+
+
+def test_ids_of_one_bucket_are_told_apart(ids: Ids) -> None:
+    names = [name for name in map(str, range(3_000)) if bucket_of(digest(name.encode())) == 7]
+    assert len(names) > 3
+    add(ids, [taken(name, number) for number, name in enumerate(names)], NOW)
+    for number, name in enumerate(names):
+        found = ids.taken(name)
+        assert found is not None
+        assert found.token // 256 == number
+    assert ids.taken("another") is None
+
+
+def test_a_number_that_spans_two_fields_is_no_record(ids: Ids) -> None:
+    # The due time and the hash of the id contain the bytes of another token.
+    token = (5).to_bytes(8, "little")
+    due = int.from_bytes(b"\0\0\0\0" + token[:4], "little")
+    hashed = int.from_bytes(token[4:] + b"\0\0\0\1", "little")
+    add(ids, [Taken(256 + bucket_of(5), due, hashed, 1), Ended(bucket_of(5) + 512, NOW)], NOW)
+    assert not ids.ended(5)
+
+
+def test_a_damaged_record_is_no_record(disk: SimulatedDisk, ids: Ids) -> None:
+    first = taken("id", 1)
+    add(ids, [first], NOW)
+    file = disk.content(DIRECTORY / f"{bucket_of(first.token):02x}")
+    # The first half of a torn record. Without a check it would say that the message has ended.
+    file.data[16:] = bytes(len(file.data) - 16)
+    assert not ids.ended(first.token)
+    assert ids.taken("id") is None
+    add(ids, [first], NOW)
+    assert ids.taken("id") == first
+
+
+def test_a_part_of_a_record_harms_no_later_one(disk: SimulatedDisk, ids: Ids) -> None:
+    first = taken("id", 1)
+    add(ids, [first], NOW)
+    del disk.content(DIRECTORY / f"{bucket_of(first.token):02x}").data[-3:]
+    add(ids, [first], NOW)
+    assert ids.taken("id") == first
+
+
+def test_a_bucket_that_has_grown_is_rewritten_without_what_is_over(disk: SimulatedDisk, ids: Ids) -> None:
+    names = [name for name in map(str, range(300_000)) if bucket_of(digest(name.encode())) == 0]
+    records = [taken(name, number) for number, name in enumerate(names)]
+    over, old, kept = records[:500], records[500:600], records[600:1_000]
+    add(ids, over, NOW)
+    add(ids, [Ended(record.token, NOW) for record in over], NOW)
+    add(ids, [record._replace(due=NOW - DAY - 1) for record in old], NOW)
+    # Each record once more, as after a crash.
+    add(ids, kept + kept, NOW)
+    size = len(disk.content(DIRECTORY / "00").data)
+    assert size == (500 + 400) * 36
+    assert all(ids.taken(name) is None for name in names[:600])
+    assert [ids.taken(name) for name in names[600:1_000]] == kept
+    assert ids.ended(over[0].token)
+    # A day later nothing of it matters.
+    add(ids, records[1_000:1_100], NOW)
+    later = NOW + DAY + 1
+    add(ids, [taken(name, number, later) for number, name in enumerate(names[1_100:3_000])], later)
+    assert len(disk.content(DIRECTORY / "00").data) <= 2_000 * 36
+
+
+def test_a_bucket_that_cannot_be_written_stays_as_it_is(disk: SimulatedDisk, ids: Ids) -> None:
+    add(ids, [taken("id", 1)], NOW)
+    disk.capacity = disk.used + 10
+    with pytest.raises(OSError, match="No space"):
+        add(ids, [taken("id", 2)], NOW)
+    assert ids.taken("id") == taken("id", 1)
+    assert disk.opened == 0
