@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker delayed test check test-interpreted test-compiled test-long test-python test-core lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed test check test-interpreted test-compiled test-long test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,13 @@ test-python: ## Run the core's fast tests on another interpreter, on both builds
 test-core: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast tests on both builds, with nothing else installed
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+
+# `python -X dev`, which pytest-xdist would not hand on to its workers. It turns asyncio's debug mode on.
+DEBUG := PYTHONDEVMODE=1
+
+test-debug: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast tests in debug mode, on both builds
+	$(DEBUG) $(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
+	$(DEBUG) $(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 
 test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run pytest on the compiled core (ARGS='tests/test_sweep.py -k slice')
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python -m pytest $(ARGS)

@@ -58,6 +58,35 @@ INSTANCE = (
 )
 # A `__new__` of the core ignores its arguments, so it is called without a copy of them.
 ALLOCATION = re.compile(r"CPyPy_(\w+_____new__\(\(PyObject\*\)type, args, kwds\))")
+# mypyc makes an object of each number that Python code gets, and tuples, as if there were always memory for
+# them. Where there is none, its code goes on with NULL or ends the process. Mended, such an object is NULL,
+# and the call that it was made for is left out and counts as one that has raised. An int needs no object to
+# be one.
+OBJECTS = """
+static inline PyObject *Number_New(CPyTagged number)
+{
+    return CPyTagged_CheckLong(number)
+        ? CPyTagged_LongAsObject(number) : CPyLong_FromSsize_t(CPyTagged_ShortAsSsize_t(number));
+}
+#define SET_ITEM(tuple, index, item) do { \\
+    if (likely(tuple != NULL && item != NULL)) PyTuple_SET_ITEM(tuple, index, item); \\
+    else { Py_XDECREF(item); Py_CLEAR(tuple); } \\
+} while (0)
+"""
+INT_CHECK = (
+    "<object> = CPyTagged_StealAsObject(<int>); <result> = PyLong_Check(<object>); CPy_DECREF(<object>);",
+    "CPyTagged_DECREF(<int>); <result> = 1;",
+)
+TUPLE = (
+    "<tuple> = PyTuple_New(<size>); if (unlikely(<tuple> == NULL)) CPyError_OutOfMemory();",
+    "<tuple> = PyTuple_New(<size>);",
+)
+# The start of a function, and of an object in it.
+FUNCTION = re.compile(r"^(?=\s*(?!else\b)(?:static\s+)?\w+[\s*]+\w+\([^;{}]*\)\s*\{$)", re.MULTILINE)
+MAKER = r"\b(?:Number_New|PyFloat_FromDouble|PyTuple_New)\("
+OBJECT = re.compile(rf"\b(\w+) = {MAKER}")
+# What may stand between an object and the call that it is made for.
+BETWEEN = {"Number_New", "PyFloat_FromDouble", "PyTuple_New", "SET_ITEM", "CPy_INCREF", "CPyTagged_INCREF"}
 # Python cannot subclass this class, and its tp_new calls __init__.
 NO_INITIALIZATION = "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }"
 
@@ -116,22 +145,71 @@ def mend(code: str) -> str:
     initialized = code.count(".tp_init = ") - len(pattern(NO_INITIALIZATION).findall(code))
     subclassed = code.count("_vtable_shadow;")
     known = "Py_VISIT(Py_TYPE(" not in code
-    for count, (old, new) in (
+    for count, change in (
         (classes, DEALLOCATION),
         (classes, TRAVERSAL),
         (initialized, INITIALIZATION),
         (subclassed, INSTANCE),
     ):
-        code, mended = pattern(old).subn(re.sub(r"<(\w+)>", r"\\g<_\1>", new), code)
+        code, mended = substitute(code, change)
         known = known and mended == count > 0
     code, direct = ALLOCATION.subn(r"CPyDef_\1", code)
     known = known and direct > 0
+    tuples = code.count("PyTuple_New(")
+    code, mended = substitute(code, TUPLE)
+    known = known and mended == tuples
+    code, _ = substitute(code, INT_CHECK)
+    code = code.replace("CPyTagged_StealAsObject(", "Number_New(").replace("PyTuple_SET_ITEM(", "SET_ITEM(")
+    known = known and len(re.findall(MAKER, code)) == len(OBJECT.findall(code))
     if not known:
         raise RuntimeError(
             "this version of mypy generates other C code than setup.py mends: "
             "build with mypy 2.4, or set PURGATORY_PURE_PYTHON=1 to compile nothing"
         )
-    return code
+    start = code.rfind("#include") + 1
+    start = code.find("\n", start) + 1 if start else 0
+    return code[:start] + OBJECTS + "".join(map(guard, FUNCTION.split(code[start:])))
+
+
+def substitute(code: str, change: tuple[str, str]) -> tuple[str, int]:
+    """The C code with one of the changes, and how often it was made."""
+    old, new = change
+    return pattern(old).subn(re.sub(r"<(\w+)>", r"\\g<_\1>", new), code)
+
+
+def guard(function: str) -> str:
+    """The C code of one function, without a use of an object that there was no memory for.
+
+    Raises RuntimeError where an object is not returned, and no call that may raise comes right after it. The
+    statements of a module are left alone: an import without memory may end the process.
+    """
+    if "_____top_level__(void)" in function:
+        return function
+    for name in OBJECT.findall(function):
+        end = function.index(";", function.index(f"{name} = "))
+        before, after = function[:end], function[end:]
+        moved = re.search(rf"^\s*(\w+) = {name};$", after, re.MULTILINE)
+        result = moved[1] if moved else name
+        uses = re.findall(rf"^\s*(.*\b(?:{name}|{result})\b.*)$", after, re.MULTILINE)
+        if all(re.match(rf"return \w+;|SET_ITEM\(|(?!{name}\b){result} = ", use) for use in uses):
+            continue
+        array = re.search(rf"PyObject \*(\w+)\[\d+\] = {{[^}}]*\b{name}\b[^}}]*}};\s+(\w+) = .*&\1;", after)
+        call = re.search(
+            rf"\b(?P<result>\w+) = (?P<call>\w+\([^;]*\b{array[2] if array else name}\b[^;]*\));"
+            r"(?=(?:\s*\w+_X?(?:DECREF|DecRef)\w*\(\w+\);)*\s*(?:\w+ = |if \((?:unlikely\()?)"
+            r"(?:(?P=result) == (?P<error>[^;)]+)|(?P=result) (?P<code>>= 0)|!(?P=result))[;)])",
+            after,
+        )
+        if call is None or not BETWEEN.issuperset(re.findall(r"\b(\w+)\(", after[: call.start()])):
+            raise RuntimeError(
+                f"{function.strip().partition('(')[0]}: there may be no memory for {name}, and no call that "
+                f"may raise takes it at once. Have a function return it, which is checked{after[:400]}"
+            )
+        error = call["error"] or ("-1" if call["code"] else "0")
+        checked = f"unlikely({name} == NULL) ? {error} : {call['call']}"
+        after = after[: call.start("call")] + checked + after[call.end("call") :]
+        function = before + re.sub(rf"\bCPy_(DECREF|DecRef)(\w*\({name}\))", r"CPy_X\1\2", after)
+    return function
 
 
 def docstrings(code: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,8 @@ from benchmarks.harness.processes import available_builds
 from benchmarks.harness.worker import in_fresh_process
 
 QUICK_REPETITIONS, REPETITIONS = 2, 5
+# The suites and benchmarks whose instructions are counted by default.
+INSTRUCTIONS = {"waits": "one-key", "timers": "sessions"}
 SUITES = {
     "waits": "park, complete and expire waits for keys (the default)",
     "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
@@ -158,13 +160,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     add("--memory", default="4g", metavar="SIZE", help="pipeline: Spark's heap, DuckDB's limit")
     add("--directory", metavar="DIR", help="pipeline: for its files, up to 40 GB")
-    add("--instructions", action="store_true", help="count those of one-key, by valgrind")
+    add("--instructions", action="store_true", help="count those of waits and heartbeats, by valgrind")
     options = parser.parse_args(arguments)
-    options.suites = list(dict.fromkeys(options.suites)) or ["waits"]
+    usual = INSTRUCTIONS if options.instructions else ["waits"]
+    options.suites = list(dict.fromkeys(options.suites or usual))
     if options.instructions:
         if shutil.which("valgrind") is None:
             parser.error("--instructions needs valgrind, which is not installed")
-        options.only, options.repetitions = options.only or ["one-key"], 1
+        options.only = options.only or [INSTRUCTIONS.get(suite, "one-key") for suite in options.suites]
+        options.repetitions = 1
     if options.repetitions is None:
         options.repetitions = REPETITIONS if options.full else QUICK_REPETITIONS
     if options.repetitions < 1:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
+from purgatory._core.ready_made import Quorum
 from purgatory._core.waiting import abandon, settled, wait_for
+from purgatory._protected_names import check_names
 
 R = TypeVar("R")
 
@@ -27,8 +29,8 @@ class DelayedOperation(Operation, Generic[R]):
     Copying and pickling raise TypeError.
 
     The names of its methods and properties, but for the hooks, belong to the library, and so do `_state`,
-    `_timeout`, `_waiters` and so on. A subclass that overrides one is refused with TypeError, and so is an
-    `async def` hook.
+    `_timeout`, `_waiters` and so on. A subclass that overrides one, or assigns to it in a method, is refused
+    with TypeError, and so is an `async def` hook.
 
     The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
     once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
@@ -39,12 +41,7 @@ class DelayedOperation(Operation, Generic[R]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # What comes behind it in the order of the bases does not override it.
-        for kind in cls.__mro__[: cls.__mro__.index(DelayedOperation)]:
-            for name in sorted(PROTECTED_NAMES.intersection(vars(kind))):
-                raise TypeError(
-                    f"{kind.__name__}.{name} overrides a name that belongs to the library: rename it"
-                )
+        check_names(cls, _PROTECTED)
         for hook in HOOKS:
             if inspect.iscoroutinefunction(getattr(cls, hook)):
                 raise TypeError(
@@ -92,3 +89,10 @@ class DelayedOperation(Operation, Generic[R]):
         # A subclass may have a field of this name.
         outcome: R = Operation.result(self)
         return outcome
+
+
+# The names that no subclass may use for anything else, by the base that they belong to.
+_PROTECTED: Final[Mapping[type, frozenset[str]]] = {
+    DelayedOperation: PROTECTED_NAMES,
+    Quorum: frozenset(name for name in vars(Quorum) if name[:2] != "__" and name not in HOOKS),
+}

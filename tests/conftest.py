@@ -29,13 +29,17 @@ else:
     LOOPS["uvloop"] = uvloop.new_event_loop
 if sys.version_info >= (3, 12):
 
-    def eager_loop() -> asyncio.AbstractEventLoop:
-        """A loop whose tasks run up to their first suspension while they are created."""
-        loop = asyncio.new_event_loop()
-        loop.set_task_factory(asyncio.eager_task_factory)
-        return loop
+    def eager(make: LoopFactory) -> LoopFactory:
+        """Make loops whose tasks run up to their first suspension while they are created."""
 
-    LOOPS["eager"] = eager_loop
+        def make_eager() -> asyncio.AbstractEventLoop:
+            loop = make()
+            loop.set_task_factory(asyncio.eager_task_factory)
+            return loop
+
+        return make_eager
+
+    LOOPS |= {f"{name}, eager": eager(make) for name, make in LOOPS.items()}
 
 pytest_plugins = ["purgatory.pytest_plugin", "pytester", "tests.browser"]
 

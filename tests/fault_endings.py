@@ -129,10 +129,10 @@ def running_what_is_due(scene: Scene) -> Act:
     several_are_due(scene)
 
     def run_due() -> None:
+        # In the act, because the loop turns before it, and the reaper would run what is due.
+        scene.loop.pass_time(2)
         scene.purgatory.timer.run_due()
 
-    scene.turns()
-    scene.loop.pass_time(2)
     return run_due
 
 
@@ -153,7 +153,30 @@ def withdrawing_all_at_once(scene: Scene) -> Act:
     return lambda: scene.purgatory._lifecycle._end_all(CANCELLED, None)
 
 
-# The same, on the loop
+# Inspecting
+
+
+def inspecting(scene: Scene) -> Act:
+    several_are_due(scene)
+    purgatory = scene.purgatory
+    operation = scene.operations[-1]
+
+    def inspect() -> None:
+        repr(purgatory)
+        repr(purgatory.timer)
+        repr(operation)
+        purgatory.statistics()
+        purgatory.operations()
+        purgatory.operations(scene.key("a"))
+        purgatory.watched_keys(2)
+        purgatory.watching(scene.key("a"), 1)
+        purgatory.timer.wheel.loads(9)
+        repr((operation.deadline, operation.keys, purgatory.timer.next_wakeup))
+
+    return inspect
+
+
+# Ending, on the loop
 
 
 def the_reaper_expires(scene: Scene) -> Act:

@@ -71,14 +71,14 @@ def an_offer_that_expires_at_once(scene: Scene) -> Act:
 def an_offer_that_is_refused(scene: Scene) -> Act:
     scene.park("a")
     operation = scene.made()
-    engine = scene.purgatory._engine
+    pending = scene.purgatory._engine.pending
 
     def offer() -> None:
-        engine._max_pending = 2
+        pending._max_pending = 2
         try:
             scene.offer(operation, "a", "b")
         finally:
-            engine._max_pending = 100
+            pending._max_pending = 100
 
     return offer
 
@@ -202,4 +202,5 @@ IN_ONE_CALL = (
     endings.a_slice_of_a_sweep,
     endings.closing_at_once,
     endings.withdrawing_all_at_once,
+    endings.inspecting,
 )

@@ -17,6 +17,7 @@ from purgatory import (
     PurgatoryClosed,
     PurgatoryFull,
 )
+from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.observer import Timing
 from tests.faults import Fault, FaultyLoop, lost
 
@@ -110,11 +111,12 @@ class Witness:
 class Scene:
     """Two purgatories on one loop. The act works on the first one. A bystander waits in the second one."""
 
-    def __init__(self, fault: Fault, *, observed: bool) -> None:
+    def __init__(self, fault: Fault, *, observed: bool, wheel_size: int = DEFAULT_WHEEL_SIZE) -> None:
         self.fault = fault
         self.loop = FaultyLoop(fault)
         self.witness = Witness(fault)
-        self.purgatory = Purgatory("struck", observers=[self.witness] if observed else (), max_pending=50)
+        observers = [self.witness] if observed else ()
+        self.purgatory = Purgatory("struck", observers=observers, max_pending=50, wheel_size=wheel_size)
         self.other = Purgatory("bystander")
         self.operations: list[Op] = []
         self.refused: list[Op] = []

@@ -52,7 +52,19 @@ def heartbeats(held: Purgatory, times: int) -> None:
 ACTS = {act.__name__: act for act in (one_key, three_keys, shared_key, heartbeats)}
 
 
+def with_free_blocks() -> list[object]:
+    """Objects of each size for which the interpreter has pools of blocks, and as many free blocks among them.
+
+    An act that takes the only free block of a pool and gives it back makes and frees a pool each time.
+    Whether it does would depend on all that was allocated before.
+    """
+    blocks: list[object] = [float(number) for number in range(2_000)]
+    blocks += [bytes(size) for size in range(8, 480, 16) for _ in range(2_000)]
+    return blocks[::2]
+
+
 if __name__ == "__main__":
+    held = with_free_blocks()
     purgatory = ManualClock().purgatory()
     # It keeps the timer armed.
     purgatory.try_complete_else_watch(Ready(), ("nobody else's",))

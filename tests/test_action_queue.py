@@ -13,8 +13,7 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import Purgatory
-from purgatory._core.engine.action_queue import action_queue_of
-from purgatory._core.operation import Owner
+from purgatory._core.engine.action_queue import CheckOwner, action_queue_of
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
@@ -182,6 +181,8 @@ def test_a_queue_does_not_keep_its_loop_alive() -> None:
     assert ref() is None
 
 
-def test_a_checker_has_to_be_subclassed() -> None:
+def test_an_owner_of_checks_has_to_be_subclassed() -> None:
     with pytest.raises(NotImplementedError):
-        Owner().run_check("key", 1)
+        CheckOwner().run_check("key", 1)
+    with pytest.raises(NotImplementedError):
+        CheckOwner().report("message", ValueError())

@@ -132,6 +132,45 @@ async def test_a_limit_leaves_an_operation_that_another_task_awaits(
     assert await other == "gate"
 
 
+async def test_wait_for_zero_seconds_never_looks_at_the_operation_unless_tasks_start_eagerly(
+    purgatory: Purgatory,
+) -> None:
+    """asyncio makes a task, and cancels it before it starts. A coroutine would not run either."""
+    eager = asyncio.get_running_loop().get_task_factory() is not None
+    done, pending = park(purgatory, "done"), park(purgatory, "pending")
+    done.force_complete()
+    if eager:
+        assert await asyncio.wait_for(done, 0) == "done"
+    else:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(done, 0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(pending, 0)
+    assert pending.state is (CANCELLED if eager else PENDING)
+
+
+async def by_timeout_of_zero(gate: Gate) -> str:
+    async with asyncio.timeout(0):
+        return await gate
+
+
+async def by_fail_after_zero(gate: Gate) -> str:
+    with anyio.fail_after(0):
+        return await gate
+
+
+@pytest.mark.parametrize("limited", [by_timeout_of_zero, by_fail_after_zero])
+async def test_a_block_of_zero_seconds_gives_the_result_of_an_operation_that_is_done(
+    purgatory: Purgatory, limited: Callable[[Gate], Coroutine[Any, Any, str]]
+) -> None:
+    done, pending = park(purgatory, "done"), park(purgatory, "pending")
+    done.force_complete()
+    assert await limited(done) == "done"
+    with pytest.raises(TimeoutError):
+        await limited(pending)
+    assert pending.state is CANCELLED
+
+
 async def test_move_on_after_moves_on_and_withdraws_the_operation(purgatory: Purgatory) -> None:
     gate = park(purgatory)
     with anyio.move_on_after(0.001) as scope:

@@ -331,7 +331,7 @@ def test_parking_reads_the_time_once_and_arms_no_timer() -> None:
     async def park() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, CountingLoop)
-        async with Purgatory() as purgatory:
+        async with Purgatory(debug=False) as purgatory:
             # The first operation finds that a new tick has begun, and arms the timer.
             purgatory.try_complete_else_watch(Ready(), ("key",))
             loop.times = loop.timers = 0

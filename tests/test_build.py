@@ -68,6 +68,76 @@ static int Sealed_init(PyObject *self, PyObject *args, PyObject *kwds)
 {
     return 0;
 }
+static PyObject *
+    Task_get_delay(TaskObject *self, void *closure)
+    {
+        PyObject *retval = PyFloat_FromDouble(self->_delay);
+        return retval;
+    }
+static PyObject *CPyPy_Task___locate(PyObject *self) {
+    tuple_T2OI retval = CPyDef_Task___locate(self);
+    PyObject *retbox = PyTuple_New(2);
+    if (unlikely(retbox == NULL))
+        CPyError_OutOfMemory();
+    PyObject *__tmp1 = retval.f0;
+    PyTuple_SET_ITEM(retbox, 0, __tmp1);
+    PyObject *__tmp2 = CPyTagged_StealAsObject(retval.f1);
+    PyTuple_SET_ITEM(retbox, 1, __tmp2);
+    return retbox;
+}
+char CPyDef_Task___tell(PyObject *cpy_r_self, CPyTagged cpy_r_tries, double cpy_r_at) {
+    CPyTagged_INCREF(cpy_r_tries);
+    cpy_r_r1 = CPyTagged_StealAsObject(cpy_r_tries);
+    cpy_r_r2 = PyFloat_FromDouble(cpy_r_at);
+    PyObject *cpy_r_r3[3] = {
+        cpy_r_self, cpy_r_r1, cpy_r_r2
+    };
+    cpy_r_r4 = (PyObject **)&cpy_r_r3;
+    cpy_r_r5 = PyObject_VectorcallMethod(cpy_r_r0, cpy_r_r4, 9223372036854775811ULL, 0);
+    if (unlikely(cpy_r_r5 == NULL)) {
+        goto CPyL1;
+    }
+    CPy_DECREF(cpy_r_r1);
+    CPy_DECREF(cpy_r_r2);
+    return 1;
+CPyL1: ;
+    CPy_DecRef(cpy_r_r1);
+    CPy_DecRef(cpy_r_r2);
+    return 2;
+}
+PyObject *CPyDef_Task___delay(PyObject *cpy_r_self) {
+    cpy_r_r0 = ((TaskObject *)cpy_r_self)->_delay;
+    if (cpy_r_r0) goto CPyL1;
+    cpy_r_r1 = Py_None;
+    cpy_r_r2 = cpy_r_r1;
+    goto CPyL2;
+CPyL1: ;
+    cpy_r_r3 = PyFloat_FromDouble(cpy_r_r0);
+    cpy_r_r2 = cpy_r_r3;
+CPyL2: ;
+    return cpy_r_r2;
+}
+char CPyDef_Task___note(PyObject *cpy_r_now, CPyTagged cpy_r_tries) {
+    CPyTagged_INCREF(cpy_r_tries);
+    cpy_r_r0 = CPyTagged_StealAsObject(cpy_r_tries);
+    cpy_r_r1 = PyLong_Check(cpy_r_r0);
+    CPy_DECREF(cpy_r_r0);
+    cpy_r_r2 = CPyTagged_StealAsObject(cpy_r_tries);
+    cpy_r_r3 = CPyDict_SetItem(cpy_r_now, cpy_r_r2, cpy_r_now);
+    CPy_DECREF(cpy_r_r2);
+    cpy_r_r4 = cpy_r_r3 >= 0;
+    if (unlikely(!cpy_r_r4)) {
+        goto CPyL1;
+    }
+    cpy_r_r5 = CPyTagged_StealAsObject(cpy_r_tries);
+    cpy_r_r6 = CPyList_SetItem(cpy_r_now, 0, cpy_r_r5);
+    if (unlikely(!cpy_r_r6)) {
+        goto CPyL1;
+    }
+    return 1;
+CPyL1: ;
+    return 2;
+}
 static int Task_traverse(TaskObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->_next);
@@ -124,9 +194,58 @@ def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any
     assert "Sealed_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }" in mended
 
 
+def test_an_object_without_memory_for_it_is_not_used_but_raises(setup_script: dict[str, Any]) -> None:
+    mended = " ".join(setup_script["mend"](GENERATED).split())
+
+    call = "PyObject_VectorcallMethod(cpy_r_r0, cpy_r_r4, 9223372036854775811ULL, 0)"
+    checked = f"unlikely(cpy_r_r1 == NULL) ? NULL : {call};"
+    assert f"cpy_r_r5 = unlikely(cpy_r_r2 == NULL) ? NULL : {checked}" in mended
+    for name in ("cpy_r_r1", "cpy_r_r2"):
+        assert f"CPy_XDECREF({name});" in mended
+        assert f"CPy_XDecRef({name});" in mended
+    assert "cpy_r_r3 = unlikely(cpy_r_r2 == NULL) ? -1 : CPyDict_SetItem(cpy_r_now, cpy_r_r2," in mended
+    assert "cpy_r_r6 = unlikely(cpy_r_r5 == NULL) ? 0 : CPyList_SetItem(cpy_r_now, 0, cpy_r_r5);" in mended
+
+
+def test_an_object_that_is_returned_and_a_tuple_may_be_null(setup_script: dict[str, Any]) -> None:
+    mended = " ".join(setup_script["mend"](GENERATED).split())
+
+    assert "PyObject *retval = PyFloat_FromDouble(self->_delay); return retval;" in mended
+    assert "cpy_r_r3 = PyFloat_FromDouble(cpy_r_r0); cpy_r_r2 = cpy_r_r3; CPyL2: ;" in mended
+    assert "PyObject *retbox = PyTuple_New(2); PyObject *__tmp1 = retval.f0;" in mended
+    assert "PyObject *__tmp2 = Number_New(retval.f1); SET_ITEM(retbox, 1, __tmp2); return retbox;" in mended
+
+
+def test_an_int_needs_no_memory_to_be_an_int(setup_script: dict[str, Any]) -> None:
+    mended = " ".join(setup_script["mend"](GENERATED).split())
+
+    assert "CPyTagged_INCREF(cpy_r_tries); CPyTagged_DECREF(cpy_r_tries); cpy_r_r1 = 1;" in mended
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        # Nothing tells whether this call has raised.
+        ("if (unlikely(cpy_r_r5 == NULL)) {", "if (cpy_r_r0) {"),
+        # Another call may run before it with an exception set.
+        ("PyObject *cpy_r_r3[3] = {", "cpy_r_r9 = PyObject_Size(cpy_r_self); PyObject *cpy_r_r3[3] = {"),
+        # It is kept.
+        ("return cpy_r_r2;", "self->_delay = cpy_r_r2;"),
+    ],
+)
+def test_the_build_stops_where_an_object_goes_unchecked(
+    setup_script: dict[str, Any], old: str, new: str
+) -> None:
+    assert old in GENERATED
+    with pytest.raises(RuntimeError, match=r"CPyDef_Task___\w+: there may be no memory for cpy_r_r"):
+        setup_script["mend"](GENERATED.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CPyError_OutOfMemory();", "return NULL;"),
+        ("PyObject *retval = PyFloat_FromDouble(self->_delay);", "return PyFloat_FromDouble(self->_delay);"),
         ("Task_clear((PyObject *)self);", "Task_clear((PyObject *)self); Py_CLEAR(self->dict);"),
         ("Py_TYPE(self)->tp_free((PyObject *)self);", "tp->tp_free(self); Py_DECREF(tp);"),
         ("CPy_TRASHCAN_BEGIN(self, Task_dealloc)", "CPy_TRASHCAN_BEGIN(self, Other_dealloc)"),
@@ -136,7 +255,7 @@ def test_generated_classes_give_back_every_reference(setup_script: dict[str, Any
         ("Task_traverse(", "Task_walk("),
         ("if (type != CPyType_Task)", "if (type == CPyType_Task)"),
         ("!= NULL ? 0 : -1", "== NULL ? -1 : 0"),
-        ("return 0;\n}\nstatic int Task_traverse", "return -1;\n}\nstatic int Task_traverse"),
+        ("return 0;\n}\nstatic PyObject", "return -1;\n}\nstatic PyObject"),
         (GENERATED, ""),
     ],
 )

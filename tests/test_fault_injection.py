@@ -12,10 +12,12 @@ from __future__ import annotations
 import gc
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from purgatory import COMPILED
+from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from tests.fault_scenarios import IN_ONE_CALL, ON_THE_LOOP, Scenario, rescheduling_to_a_later_time
 from tests.fault_scene import Scene
 from tests.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, testcapi
@@ -53,19 +55,19 @@ def _collector_off(untraced: None) -> Iterator[None]:
     gc.enable()
 
 
-def strike(scenario: Scenario, fault: Fault, *, observed: bool) -> None:
-    scene = Scene(fault, observed=observed)
+def strike(scenario: Scenario, fault: Fault, **options: Any) -> None:
+    scene = Scene(fault, **options)
     scene.run(scenario(scene))
     scene.check()
 
 
-def strike_each_point(scenario: Scenario, make: Callable[[int], Fault], *, observed: bool) -> int:
+def strike_each_point(scenario: Scenario, make: Callable[[int], Fault], **options: Any) -> int:
     """Strike point after point, until three in a row do not exist. Returns how many do."""
     missed = 0
     for at in itertools.count(1):
         fault = make(at)
         try:
-            strike(scenario, fault, observed=observed)
+            strike(scenario, fault, **options)
         except BaseException as error:
             error.add_note(f"after the fault at point {at} {fault.where}")
             raise
@@ -93,11 +95,12 @@ def test_each_call_that_the_core_makes_may_raise(
 
 
 @pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
-@pytest.mark.skipif(COMPILED, reason="compiled code ends the process when it has no memory for a number")
 @scenarios_in_one_call
 @pytest.mark.parametrize("observed", [True, False])
-def test_each_allocation_may_fail(scenario: Scenario, observed: bool) -> None:
-    points = strike_each_point(scenario, MemoryFault, observed=observed)
+# The bits of so many slots are a large int, which is an object on both builds.
+@pytest.mark.parametrize("wheel_size", [DEFAULT_WHEEL_SIZE, pytest.param(128, marks=pytest.mark.slow)])
+def test_each_allocation_may_fail(scenario: Scenario, observed: bool, wheel_size: int) -> None:
+    points = strike_each_point(scenario, MemoryFault, observed=observed, wheel_size=wheel_size)
     # A new deadline that is later is only noted, which allocates nothing.
     assert points or scenario is rescheduling_to_a_later_time
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import COMPILED, OperationState, Purgatory, PurgatoryFull, Timer
-from purgatory._core.engine.action_queue import ActionQueue
+from purgatory._core.engine.action_queue import ActionQueue, CheckOwner
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.slices import Closing
 from purgatory._core.operation import NO_LIMIT, Owner, settle, wake
@@ -89,7 +89,7 @@ def test_a_queue_with_nothing_left_to_do_does_nothing() -> None:
 def test_a_queue_whose_loop_is_closed_keeps_what_is_left_to_do() -> None:
     loop = asyncio.new_event_loop()
     queue = ActionQueue(loop)
-    queue.ask(Owner(), "key", NO_LIMIT)
+    queue.ask(CheckOwner(), "key", NO_LIMIT)
     loop.close()
     queue.abort()
     assert queue.waiting
@@ -97,7 +97,7 @@ def test_a_queue_whose_loop_is_closed_keeps_what_is_left_to_do() -> None:
 
 def test_a_queue_whose_loop_is_gone_keeps_what_is_left_to_do() -> None:
     queue = ActionQueue(None)
-    queue.ask(Owner(), "key", NO_LIMIT)
+    queue.ask(CheckOwner(), "key", NO_LIMIT)
     queue.abort()
     assert queue.waiting
 

@@ -11,7 +11,14 @@ from typing import Any, NoReturn
 import pytest
 import pytest_asyncio
 
-from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryFull, PurgatoryNotOpen
+from purgatory import (
+    DelayedOperation,
+    DelayedQuorum,
+    OperationState,
+    Purgatory,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+)
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, a_few_turns, raising
 from tests.purgatories import nothing_is_left
@@ -207,7 +214,8 @@ async def test_debug_mode_says_nothing_of_hooks_that_are_fast(
 class Shadowing(Gate):
     def __init__(self) -> None:
         super().__init__(60)
-        self.result = "mine"  # type: ignore[method-assign, assignment]
+        # When the class is made, nothing sees this.
+        setattr(self, "result", "mine")  # noqa: B010
 
 
 async def test_debug_mode_refuses_an_operation_with_a_field_that_hides_a_method(debugged: Purgatory) -> None:
@@ -240,6 +248,96 @@ def test_a_mixin_that_overrides_a_name_of_the_library_is_refused() -> None:
         type("Mine", (Mixin, Gate), {})
     # Behind the operation it overrides nothing.
     type("Mine", (Gate, Mixin), {})
+
+
+def method(self: Any, value: Any) -> None:
+    self.result = value
+
+
+def private_field(self: Any, value: Any) -> None:
+    self._state = value
+
+
+def field_of_the_timer(self: Any, value: Any) -> None:
+    self._next = value
+
+
+def one_of_several(self: Any, value: Any) -> None:
+    self.mine, self._waiters = value
+
+
+def counter(self: Any, value: Any) -> None:
+    self._parked += value
+
+
+def property_in_a_closure(self: Any, value: Any) -> Callable[[], Any]:
+    self.timeout = value
+    return lambda: self
+
+
+def many_names(self: Any, value: Any) -> None: ...
+
+
+# With more than 255 names, the number of the last one takes two instructions.
+MANY = "".join(f"    self.field_{number} = value\n" for number in range(300))
+exec(f"def many_names(self, value):\n{MANY}    self._parked = value")
+
+
+@pytest.mark.parametrize(
+    ("assign", "name"),
+    [
+        (method, "result"),
+        (private_field, "_state"),
+        (field_of_the_timer, "_next"),
+        (one_of_several, "_waiters"),
+        (counter, "_parked"),
+        (property_in_a_closure, "timeout"),
+        (many_names, "_parked"),
+    ],
+)
+def test_a_class_whose_method_assigns_to_a_name_of_the_library_is_refused(
+    assign: Callable[..., Any], name: str
+) -> None:
+    refused = rf"Mine\.{assign.__name__} sets self\.{name}, a name that belongs to the library"
+    with pytest.raises(TypeError, match=refused):
+        type("Mine", (Gate,), {"__init__": assign})
+    with pytest.raises(TypeError, match=refused):
+        type("Mine", (Gate,), {"mine": property(lambda self: 1, assign)})
+
+
+def test_a_method_may_read_names_of_the_library_and_assign_to_them_in_other_objects() -> None:
+    class Session:
+        _timeout = 1.0
+
+    class Mine(Gate):
+        def __init__(self, session: Session) -> None:
+            super().__init__(60)
+            self.session = session
+            # In a class of the user's own, this name is the user's.
+            session._timeout = self.session._timeout = self._timeout
+
+        @staticmethod
+        def reset(session: Session) -> None:
+            session._timeout = 0.0
+
+        def __str__() -> str:  # type: ignore[misc]
+            raise AssertionError("never runs")
+
+    assert Mine(session := Session()).timeout == session._timeout == 60
+
+
+def needed_field(self: Any) -> None:
+    self._needed = 1
+
+
+@pytest.mark.parametrize("namespace", [{"_members": ()}, {"missing": ()}, {"__init__": needed_field}])
+def test_a_class_that_overrides_a_name_of_a_ready_made_operation_is_refused(
+    namespace: dict[str, object],
+) -> None:
+    with pytest.raises(TypeError, match="a name that belongs to the library"):
+        type("Mine", (DelayedQuorum,), namespace)
+    # In other operations the name is free.
+    type("Mine", (Gate,), namespace)
 
 
 @pytest.mark.parametrize("name", ["state", "timeout", "done", "keys", "deadline", "expired", "scheduled"])

@@ -412,7 +412,6 @@ def test_an_owner_has_to_be_subclassed() -> None:
     calls: list[Callable[[Owner], object]] = [
         lambda owner: owner.end(gate, OperationState.COMPLETED, None),
         lambda owner: owner.park(gate),
-        lambda owner: owner.report("message", ValueError()),
         lambda owner: owner.reschedule(gate, 1),
         lambda owner: owner.keys_of(gate),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, TaskAlternative, WaitAlternative
-from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
+from purgatory import DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
 from purgatory.observer import Observer
 
 
@@ -93,3 +93,27 @@ class PurgatoryTask(TaskAlternative, PurgatoryCallback):
             self.tally.expire(request)
         else:
             self.tally.completed += 1
+
+
+class ValueTask(PurgatoryTask):
+    """A task awaits an operation that needs no class of the user's own. The signal hands it its value."""
+
+    name = "purgatory's DelayedValue"
+
+    async def wait(self, request: int, target: tuple[Key, ...], timeouts: Iterator[float]) -> None:
+        value: DelayedValue[None] = DelayedValue(next(timeouts))
+        self.purgatory.try_complete_else_watch(value, target)
+        self.tally.parked += 1
+        try:
+            await value
+        except TimeoutError:
+            self.tally.expire(request)
+        except OperationWithdrawn:
+            return
+        else:
+            self.tally.completed += 1
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            for operation in self.purgatory.operations(key):
+                operation.complete(None)

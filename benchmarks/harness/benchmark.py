@@ -74,7 +74,7 @@ class Setting:
     # For the pipeline: Spark's heap, and the directory of its files.
     memory: str = "4g"
     directory: str | None = None
-    # Count the instructions of each wait in place of the usual figures.
+    # Count the instructions of each wait, or heartbeat, in place of the usual figures.
     instructions: bool = False
 
     def case(
@@ -173,7 +173,7 @@ class Benchmark:
         cases = [part for part in parts if isinstance(part, Case)]
         tables = [part for part in parts if isinstance(part, Table)]
         if setting.instructions:
-            tables = [Table("Instructions of the processor for each wait", medians(instructions="count"))]
+            tables = [Table("Instructions of the processor for each", medians(instructions="count"))]
         return self.summary.format(n=setting.sizes[0]), cases, tables
 
 

@@ -37,15 +37,13 @@ def headings(table: Table) -> list[str]:
     return ["ratio", *(column.heading for column in table.columns), "runs"]
 
 
-def rows(
-    result: Result, table: Table, shown: Callable[[list[float]], Sequence[float]]
-) -> Iterator[list[str]]:
-    """The cells of the table, with what is shown of the ratios. A row of one cell begins a section."""
+def rows(result: Result, table: Table, pick: Callable[[list[float]], Sequence[float]]) -> Iterator[list[str]]:
+    """The cells of the table, with the ratios that are picked. A row of one cell begins a section."""
     for section, cases in result.sections(table).items():
         yield [section]
         for case in cases:
             ratios = result.ratios(case, table.columns[0].metric)
-            cells = [case.name, "1" if case is result.reference(case) else spread(shown(ratios))]
+            cells = [case.name, "1" if case is result.reference(case) else spread(pick(ratios))]
             for column in table.columns:
                 figures = case.figures(column.metric)
                 cells.append(spread(figures if column.spread or not figures else [median(figures)]))

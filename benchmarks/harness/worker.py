@@ -29,11 +29,10 @@ def in_fresh_process(setting: Setting, suite: str, benchmark: str, case: Case) -
 
     if setting.instructions:
         # What happens once is in both.
-        few, many = (replace(setting, instructions=False, sizes=(n,), times=n) for n in (1_000, 3_000))
-        counts = [
-            int(output(each, *CALLGRIND).partition("Collected : ")[2].split()[0]) for each in (few, many)
-        ]
-        return {"instructions": (counts[1] - counts[0]) / (many.times - few.times)}
+        few, many = 1_000, 3_000
+        logs = (output(replace(setting, sizes=(n,), times=n), *CALLGRIND) for n in (few, many))
+        less, more = (int(log.partition("Collected : ")[2].split()[0]) for log in logs)
+        return {"instructions": (more - less) / (many - few)}
     sample: dict[str, float] = json.loads(output(setting))
     return sample
 

@@ -80,9 +80,7 @@ def measure_wake(name: str, max_wait: int, wakes: int) -> Sample:
                 message = consumer.poll(PATIENCE)
                 latencies.append((time.perf_counter() - began) * 1000)
                 if message is None or message.error() is not None or message.value() != value:
-                    raise RuntimeError(
-                        f"{value!r} was produced, and {message and message.value()!r} consumed"
-                    )
+                    raise RuntimeError(f"{value!r} was produced, {message and message.value()!r} consumed")
                 producer.flush(PATIENCE)
     # The first record made the connections.
     return percentiles(latencies[1:])

@@ -184,6 +184,9 @@ def sessions(setting: Setting) -> Parts:
         f"The same, n = {headline:,}: how many heartbeats that makes per second",
         medians(headline, us="microseconds") + spreads(headline, per_second="per second"),
     )
+    if setting.instructions:
+        # Only the heartbeats grow.
+        setting = replace(setting, sizes=(BATCH,))
     measured = partial(run, setting.loop, _renewed, setting.times)
     yield from setting.sized("renewed by heartbeats", RENEWED, measured, ["us"])
 

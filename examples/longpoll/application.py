@@ -74,7 +74,7 @@ def _metrics_routes(service: Service) -> APIRouter:
 def _chat_routes() -> APIRouter:
     routes = APIRouter(include_in_schema=False)
     for path, (name, media_type) in CHAT_FILES.items():
-        content = files(__package__).joinpath("page", name).read_bytes()
+        content = files("examples.longpoll").joinpath("page", name).read_bytes()
         routes.add_api_route(path, _file_endpoint(content, media_type))
     return routes
 

@@ -33,7 +33,7 @@ def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...]
     """The first `limit` keys of a pending operation, and how many keys it has. O(limit)."""
     record = operation._watched
     if isinstance(record, Chunk):
-        return (record.key,), 1
+        return keys_at(record), 1
     return keys_at(record[:limit]), len(record)
 
 

@@ -21,7 +21,7 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.safe_repr import safe_repr
-from purgatory._core.timer import TimerTask
+from purgatory._core.timer import TimerTask, TimingWheel
 from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 class Owner:
-    """An engine as the layers below it see it. An operation belongs to the one that it was offered to."""
+    """What holds operations, as the layers below the engine see it.
+
+    An operation belongs to the owner in the engine that it was offered to.
+    """
 
     __slots__ = ("loop",)
 
@@ -49,10 +52,6 @@ class Owner:
         """Park an operation that was offered while the books were being written."""
         raise NotImplementedError
 
-    def report(self, message: str, error: BaseException) -> None:
-        """Report an exception that nobody else sees."""
-        raise NotImplementedError
-
     def reschedule(self, operation: Operation, seconds: float) -> None:
         """Give the pending `operation` a new timeout, which counts from now.
 
@@ -66,10 +65,6 @@ class Owner:
 
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches."""
-        raise NotImplementedError
-
-    def run_check(self, key: Hashable, limit: int) -> int:
-        """Try the operations that watch `key`, until `limit` have completed. Returns how many have."""
         raise NotImplementedError
 
 
@@ -192,7 +187,15 @@ class Operation(TimerTask):
 
     @final
     def run(self) -> None:
-        """The timer calls this at the deadline: the operation expires."""
+        """Have the operation expire, as the timer does at the deadline."""
+        end(self, EXPIRED)
+
+    @final
+    def _fire(self, wheel: TimingWheel) -> None:
+        # The engine removes it once it is decided. Otherwise, without memory or stack to end it, it would be
+        # pending without a deadline.
+        if self._owner is None:
+            wheel.remove(self)
         end(self, EXPIRED)
 
     @property
@@ -282,6 +285,8 @@ class Operation(TimerTask):
 
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
+# What is raised where memory or stack have run out. The type keeps mypyc from making a new tuple each time.
+NO_ROOM: Final[tuple[type[Exception], ...]] = (MemoryError, RecursionError)
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
 
 # The names that no subclass and no instance may use for anything else.
@@ -333,11 +338,7 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
     operation._state = state
     if outcome is not None:
         operation._outcome = outcome
-    raised: BaseException | None = None
-    if outcome is None:
-        raised = settle(operation)
-    elif isinstance(outcome, Given):
-        raised = settle_given(operation, outcome)
+    raised = settle(operation)
     if operation._waiters is not None:
         for _, problem in wake(operation, again=True) or ():
             raised = raised or problem
@@ -349,15 +350,21 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
 def settle(operation: Operation) -> BaseException | None:
     """Run the hooks of an operation that is decided, and note its outcome. Call it again if it raises.
 
-    Returns what a hook raised, which makes the operation FAILED.
+    Returns what a hook raised, which makes the operation FAILED. An operation that has its outcome, such as a
+    Failure that ended it, runs no hook.
     """
+    given = operation._outcome
+    if given is not NO_OUTCOME and not isinstance(given, Given):
+        return None
     raised: BaseException | None = None
     state: OperationState = operation._state
     if state is COMPLETED or state is EXPIRED:
         # Any: an override may return what it likes, on both builds.
         hooks: Any = operation
         try:
-            operation._outcome = hooks.on_complete()
+            value = hooks.on_complete()
+            # The value of `complete` replaces that of `on_complete`.
+            operation._outcome = value if given is NO_OUTCOME else cast(Given, given).value
             if state is EXPIRED:
                 try:
                     hooks.on_expiration()
@@ -372,16 +379,6 @@ def settle(operation: Operation) -> BaseException | None:
         # There was no memory to note what the hook had raised.
         operation._outcome = Failure(MemoryError("a hook raised an exception that nobody had memory for"))
     return raised
-
-
-def settle_given(operation: Operation, given: Given) -> BaseException | None:
-    """Do the same for an operation whose outcome is `given`: its value replaces that of `on_complete`."""
-    try:
-        return settle(operation)
-    finally:
-        # Otherwise an exception came before `on_complete` ran, or it has raised.
-        if operation._outcome is not given and operation._state is COMPLETED:
-            operation._outcome = given.value
 
 
 def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:
@@ -402,7 +399,7 @@ def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseExcepti
                 break
             except BaseException as error:
                 if not waiter.done():
-                    if not again and isinstance(error, (MemoryError, RecursionError)):
+                    if not again and isinstance(error, NO_ROOM):
                         raise
                     if not called_again:
                         called_again = True

@@ -78,10 +78,10 @@ class SynchronousPurgatory:
         come at any time.
         """
         if limit is None:
-            return self._engine.check(key, NO_LIMIT)
+            return self._engine.checker.check(key, NO_LIMIT)
         if limit < 1:
             raise ValueError(f"limit must be at least 1, or None for no limit, not {limit}")
-        return self._engine.check(key, limit)
+        return self._engine.checker.check(key, limit)
 
     @final
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
@@ -92,12 +92,7 @@ class SynchronousPurgatory:
         Raises PurgatoryNotOpen before the purgatory is open. After closing, nothing waits and nothing
         happens.
         """
-        engine = self._engine
-        if engine.closing:
-            return
-        if engine.signals is None:
-            raise engine.not_open()
-        engine.signals.signal(key)
+        self._engine.checker.signal(key)
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:

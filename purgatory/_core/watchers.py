@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Final, cast, final
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import NO_ROOM, Operation
 from purgatory._core.watch_list import Chunk, operations_at
 
 
@@ -194,7 +194,7 @@ class Watchers:
         record = operation._watched
         if isinstance(record, Chunk):
             chunk: Chunk = record
-            keys: tuple[Hashable, ...] = (chunk.key,)
+            keys = _only(chunk.key)
             self.watched -= 1
             try:
                 self._leave(operation, chunk)
@@ -256,7 +256,7 @@ class Watchers:
                 continue
             try:
                 found = table.setdefault(key, place)
-            except (MemoryError, RecursionError):
+            except NO_ROOM:
                 # The key may be good. A later repair has room for this.
                 return
             except Exception:
@@ -285,8 +285,10 @@ class Watchers:
                 assert any(key is one for one in keys) or key in keys, (
                     "an operation knows the keys that it watches"
                 )
-            numbers = [operation._parked for operation in watchers]
-            assert numbers == sorted(numbers), "the watchers of a key are in the order of parking"
+            newest = 0
+            for operation in watchers:
+                assert operation._parked >= newest, "the watchers of a key are in the order of parking"
+                newest = operation._parked
             if isinstance(place, Chunk):
                 place._check()
         assert watched == self.watched, "the count of operation-key pairs is right"
@@ -314,6 +316,11 @@ def _stays(place: object) -> bool:
 
 # The answer of `_place` for a key that was named before.
 _TWICE: Final = object()
+
+
+def _only(key: Hashable) -> tuple[Hashable, ...]:
+    # A function of its own, because mypyc checks only what a function returns for want of memory.
+    return (key,)
 
 
 def keys_at(places: object) -> tuple[Hashable, ...]:

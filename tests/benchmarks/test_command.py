@@ -47,10 +47,20 @@ def test_the_default_is_quick_waits_and_full_means_five_repetitions() -> None:
     assert (full.suites, full.repetitions) == (["timers"], 5)
 
 
-def test_instructions_are_counted_once_for_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "suites", "only"),
+    [
+        ([], ["waits", "timers"], ["one-key", "sessions"]),
+        (["timers"], ["timers"], ["sessions"]),
+        (["--only", "three-keys"], ["waits", "timers"], ["three-keys"]),
+    ],
+)
+def test_instructions_are_counted_once_for_waits_and_heartbeats(
+    arguments: Sequence[str], suites: Sequence[str], only: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/valgrind")
-    options = command.parse(["--instructions", "--repetitions", "3"])
-    assert (options.suites, options.only, options.repetitions) == (["waits"], ["one-key"], 1)
+    options = command.parse([*arguments, "--instructions", "--repetitions", "3"])
+    assert (options.suites, options.only, options.repetitions) == (suites, only, 1)
 
 
 def test_without_valgrind_instructions_are_refused(
@@ -64,13 +74,19 @@ def test_without_valgrind_instructions_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
-def test_the_instructions_of_each_wait_are_the_difference_of_two_runs() -> None:
+@pytest.mark.parametrize(
+    ("suite", "name", "least", "most"),
+    [("waits", "one-key", 5_000, 80_000), ("timers", "sessions", 1_000, 20_000)],
+)
+def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_two_runs(
+    suite: str, name: str, least: int, most: int
+) -> None:
     setting = Setting(instructions=True)
-    _, cases, (table,) = benchmarks_of("waits")["one-key"].made(setting)
-    sample = in_fresh_process(setting, "waits", "one-key", cases[0])
+    _, cases, (table,) = benchmarks_of(suite)[name].made(setting)
+    sample = in_fresh_process(setting, suite, name, cases[0])
     assert [column.metric for column in table.columns] == list(sample)
-    # The compiled core needs some 11,000, the interpreted one 38,000.
-    assert 5_000 < sample["instructions"] < 80_000
+    # The compiled core needs some 11,000 for a wait, the interpreted one 38,000.
+    assert least < sample["instructions"] < most
 
 
 @pytest.mark.slow

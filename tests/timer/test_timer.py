@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory import Timer, TimerTask
+from purgatory import Timer, TimerTask, TimingWheel
 from purgatory.reaper import reap
 from purgatory.testing import VirtualTimeLoop
 
@@ -696,6 +696,54 @@ def test_an_exception_goes_to_the_loops_exception_handler_and_the_others_run() -
     assert clock.reported[0]["message"] == "task 1 raised an exception when it was due"
     assert len(timer) == 1
     assert timer.armed
+
+
+class Heavy(Task):
+    """A task that there is no memory, or no stack, to run at first."""
+
+    error: BaseException | None = None
+
+    def _fire(self, wheel: TimingWheel) -> None:
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        super()._fire(wheel)
+
+
+def test_a_task_that_there_was_no_memory_to_run_is_due_in_the_next_turn() -> None:
+    clock = Clock()
+    timer = started(clock)
+    first, heavy, last = Task(clock), Heavy(clock), Task(clock)
+    heavy.error = MemoryError()
+    for task in (first, heavy, last):
+        timer.add(task, 1)
+    clock.spend(1)
+
+    timer.drive()
+
+    assert [len(task.ran_at) for task in (first, heavy, last)] == [1, 0, 0]
+    assert [type(report["exception"]) for report in clock.reported] == [MemoryError]
+    assert heavy.scheduled
+    assert clock.armed == [1]
+    timer.drive()
+    assert [len(task.ran_at) for task in (first, heavy, last)] == [1, 1, 1]
+
+
+def test_a_task_that_there_was_no_stack_to_run_remains_due_and_the_caller_gets_the_error() -> None:
+    clock = Clock()
+    timer = started(clock)
+    heavy = Heavy(clock)
+    heavy.error = RecursionError()
+    timer.add(heavy, 1)
+    clock.spend(1)
+
+    with pytest.raises(RecursionError):
+        timer.drive()
+
+    assert not clock.reported
+    assert clock.armed == [1]
+    timer.drive()
+    assert len(heavy.ran_at) == 1
 
 
 def test_a_task_that_raises_cancelled_error_stops_no_other_task() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import gc
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -339,6 +340,59 @@ def test_the_order_among_equals_is_kept_when_a_slot_is_half_moved_down() -> None
     assert wheel.advance(45) == tasks
 
 
+@pytest.mark.parametrize("limit", [1, 3, 5, None])
+def test_tasks_that_move_down_side_by_side_keep_their_order_and_their_slots(limit: int | None) -> None:
+    wheel = TimingWheel(4)
+    early, late = added(wheel, 32, 33, 33, 36, 37, 36, 41, 33), added(wheel, 46, 32, 38)
+    postponed = added(wheel, 34)[0]
+    wheel.move(postponed, 300)
+    wheel.advance(28)
+    behind = added(wheel, 33, 36)
+    expected = sorted([*early, *late, *behind], key=lambda task: int(task.name))
+    steps = in_steps(wheel, 60, limit) if limit else [wheel.advance(60)]
+    assert list(chain.from_iterable(steps)) == expected
+    wheel._check()
+    assert wheel.advance(300) == [postponed]
+
+
+class Finalized:
+    """Is garbage that only the collector frees. Then it removes a task."""
+
+    def __init__(self, wheel: TimingWheel, task: TimerTask) -> None:
+        self.wheel = wheel
+        self.task = task
+        self.myself = self
+
+    def __del__(self) -> None:
+        self.wheel.remove(self.task)
+
+
+@pytest.mark.parametrize("postponed", [False, True], ids=["moves down", "moves on"])
+def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed: bool) -> None:
+    threshold = gc.get_threshold()
+    removed = 0
+    for allocations in range(12):
+        wheel = TimingWheel(4)
+        kept, task = added(wheel, 33, 3 if postponed else 38)
+        if postponed:
+            wheel.move(task, 38)
+        gc.collect()
+        Finalized(wheel, task)
+        try:
+            gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+            # It makes the slots to which the tasks move.
+            due = wheel.advance(36)
+        finally:
+            gc.set_threshold(*threshold)
+        removed += not task.scheduled
+        wheel._check()
+        assert due == [kept]
+        gc.collect()
+        assert wheel.advance(100) == []
+        assert not len(wheel)
+    assert removed
+
+
 def test_limit_zero_advances_until_a_task_would_have_to_move() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 450)
@@ -375,6 +429,60 @@ def test_a_task_with_a_later_expiration_can_move_to_a_higher_level_that_has_yet_
     assert wheel.move(far, 10**6)
     assert wheel.advance(10**6 - 1) == []
     assert set(wheel.advance(10**6)) == {near, far}
+
+
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_task_that_moves_to_an_earlier_time_goes_behind_the_tasks_there(size: int) -> None:
+    wheel = TimingWheel(size)
+    there, moved = added(wheel, 7, 15)
+
+    assert wheel.move(moved, 7)
+
+    wheel._check()
+    assert len(wheel) == 2
+    assert wheel.advance(15) == [there, moved]
+
+
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_task_that_moves_to_a_free_slot_leaves_its_own_free(size: int) -> None:
+    wheel = TimingWheel(size)
+    [task] = added(wheel, 15)
+
+    assert wheel.move(task, 7)
+
+    wheel._check()
+    assert wheel.next_expiration() == 7
+    assert wheel.advance(7) == [task]
+    assert wheel.next_expiration() is None
+
+
+def test_a_task_that_moves_to_a_time_that_is_over_is_taken_out() -> None:
+    wheel = TimingWheel(20, start=5)
+    [task] = added(wheel, 15)
+
+    assert not wheel.move(task, 5)
+
+    assert not task.scheduled
+    assert len(wheel) == 0
+
+
+def test_a_task_that_is_in_no_wheel_is_added_where_it_moves_to() -> None:
+    wheel = TimingWheel(20)
+    task = Task()
+
+    assert wheel.move(task, 7)
+
+    assert wheel.advance(7) == [task]
+
+
+def test_a_task_of_another_wheel_does_not_move_here() -> None:
+    wheel, other = TimingWheel(20), TimingWheel(20)
+    [task] = added(other, 7)
+
+    with pytest.raises(RuntimeError, match="is in a timing wheel already"):
+        wheel.move(task, 3)
+
+    assert other.advance(7) == [task]
 
 
 def test_a_task_with_an_earlier_expiration_moves_at_once() -> None:

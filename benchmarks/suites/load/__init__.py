@@ -17,9 +17,8 @@ event loop does the work of three threads; and a run that has fallen behind is c
 are this library, Kafka's designs in Python and Kafka itself on a JVM, each run in a new process. npm fetches
 Kafka 0.9.0.1, which is kept in the user's cache, never in the tree.
 
-There is a result for each distribution of the times to completion. Its sections are the designs and the
-generator alone, its cases the rates, the lowest first. A run of one design under load gives a sample with
-these metrics, as far as the design tells them:
+There is a result for each distribution of the times to completion, with a section for each design and for
+the generator alone. Its cases are the rates. Their metrics, as far as the design tells them:
 
 - achieved: requests per second, from the start to the end of the last one; without the time that the plan
   has between the last arrival and that end

@@ -53,9 +53,7 @@ Answer = tuple[Any, float]
 """The content of an answer, and when its last bytes came, by time.perf_counter()."""
 
 
-@benchmark(
-    "wake-all", "cost of {n:,} long polls of one topic that one record wakes", *SIZES, time_limit=600.0
-)
+@benchmark("wake-all", "cost of {n:,} long polls of one topic that one record wakes", *SIZES, 600.0)
 def wake_all(setting: Setting) -> Parts:
     """The first size is the number of polls."""
     polls = setting.sizes[0]
@@ -119,18 +117,14 @@ async def measure_all(clients: Clients) -> Sample:
     }
 
 
-@benchmark(
-    "wake-topic", "cost of a record that wakes the poll of one topic among {n:,}", *SIZES, time_limit=600.0
-)
+@benchmark("wake-topic", "cost of a record that wakes the poll of one topic among {n:,}", *SIZES, 600.0)
 def wake_topic(setting: Setting) -> Parts:
     """Records, one after the other, to topics with a poll each."""
     title = f"A record to one of {setting.sizes[0]:,} topics, with a poll each"
     return one_by_one(setting, title, RECORDS[setting.full], alone=False)
 
 
-@benchmark(
-    "wake-client", "cost of a record for one of {n:,} clients of the same topic", *SIZES, time_limit=600.0
-)
+@benchmark("wake-client", "cost of a record for one of {n:,} clients of the same topic", *SIZES, 600.0)
 def wake_client(setting: Setting) -> Parts:
     """Records, each for one of the clients that poll the same topic."""
     title = f"A record for one of {setting.sizes[0]:,} clients of a topic"

@@ -29,7 +29,7 @@ from benchmarks.designs.alternative import (
     signals,
     targets,
 )
-from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask
+from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask, ValueTask
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
@@ -40,8 +40,8 @@ from benchmarks.suites.waits.growth import growth
 ONE_KEY: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.FutureCallback, callbacks.TimedCallback, callbacks.BareCallback,
     OperationsAlone, *OLDER_DESIGNS,
-    PurgatoryTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent, tasks.MoveOnAfterEvent,
-    tasks.BareFuture,
+    PurgatoryTask, ValueTask, tasks.CallLaterFuture, tasks.TimeoutFuture, tasks.WaitForEvent,
+    tasks.MoveOnAfterEvent, tasks.BareFuture,
 )  # fmt: skip
 THREE_KEYS: tuple[type[WaitAlternative], ...] = (
     PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS,
@@ -250,21 +250,15 @@ async def _checked(
 # One repetition: the count that matters does not vary.
 @benchmark("memory", "bytes per pending wait", (10_000,), time_limit=0.0)
 def memory(setting: Setting) -> Parts:
-    """The bytes that a pending wait holds.
+    """The bytes that a pending wait holds, by two methods, each in a process of its own.
 
-    There are two methods:
+    - ``allocated``: tracemalloc counts what is allocated through Python's allocators: objects with the
+      collector's header, dict tables, the compiled core, C futures. Always the same, so the one to quote.
+    - ``resident``: the growth of the process's resident set, a cross-check. It has what the first does not
+      see, such as rounding up to 16 bytes, pages used in part and plain malloc; and some noise.
 
-    - ``allocated``: tracemalloc hooks Python's allocators, so it sees every allocation made through them with
-      its exact size: objects with the collector's header, dict tables, and the allocations of extensions,
-      among them the compiled core, asyncio's C futures and tasks and uvloop's timers. The result is the same
-      each time, so it is the one to quote. (`sys.getsizeof` would miss the objects that an object refers to.)
-    - ``resident``: the growth of the process's resident set. It has everything that the first method cannot
-      see, such as rounding up to 16 bytes, pages used in part, and plain malloc; and some noise. A
-      cross-check.
-
-    Each has a process of its own: a second count would miss the memory that the first has left to be used
-    again. The requests, keys and targets that waits refer to are made before the count begins. Dicts and
-    lists grow in steps, so the figures hold for this number of waits.
+    The requests, keys and targets that waits refer to are made before the count begins. Dicts and lists grow
+    in steps, so the figures hold for this number of waits.
     """
     size = setting.sizes[0]
     yield Table(

@@ -5,11 +5,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product, repeat
+from itertools import product
 from typing import Any
 
 from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
-from benchmarks.designs.alternative import CALLBACK, TIMEOUT, TURNS_TO_PARK, Tally, WaitAlternative, targets
+from benchmarks.designs.alternative import CALLBACK, TURNS_TO_PARK, Tally, WaitAlternative, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback, PurgatoryTask
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Heartbeat, run, turns
@@ -149,27 +149,14 @@ def let_expire(
 
     `tally_for` makes the tally from the deadlines, in time.monotonic().
     """
-    with collector.applied():
-        lead = run(setting.loop, _estimate, alternative, len(offsets))
+    # Enough for the fast designs. The others begin again.
+    lead = 0.1 + 4e-6 * len(offsets)
     while True:
         try:
             with collector.applied():
                 return run(setting.loop, _attempt, alternative, offsets, collector, lead, tally_for)
         except TooLate as late:
             lead = 2 * (lead + late.args[0])
-
-
-async def _estimate(alternative_type: type[WaitAlternative], waits: int) -> float:
-    """The seconds before the first deadline at which to begin, from parking some of the waits."""
-    some = -(-waits // 50)
-    # Of processor time: a moment that another process takes would count fifty times.
-    start = time.process_time()
-    async with alternative_type(Tally()) as alternative:
-        alternative.park(range(some), targets(some, 1), repeat(TIMEOUT))
-        await turns(TURNS_TO_PARK)
-        parking = (time.process_time() - start) * waits / some
-    # With many waits each takes longer, because of the collector.
-    return 0.1 + 2.5 * parking
 
 
 async def _attempt(

@@ -30,9 +30,11 @@ class GroupLog(Protocol):
 
         The records have their place in the log before the first suspension.
         """
+        raise NotImplementedError
 
     def read(self, partition: int) -> Iterable[Record]:
         """Return all records in order."""
+        raise NotImplementedError
 
 
 COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {

@@ -21,6 +21,7 @@ class CoordinatorDirectory(Protocol):
 
     async def coordinator_of(self, group_id: str) -> BrokerRegistration:
         """Return the group's coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
+        raise NotImplementedError
 
 
 async def find_coordinator(

@@ -88,14 +88,14 @@ class Node:
                 self.fetchers = ReplicaFetchers(
                     self.broker_id, self.replicas, background, self._config.replica_fetch_wait_max
                 )
-                server = Server(
+                self.server = Server(
                     routes(self.replicas, self.groups, self.admin),
                     host=self.host,
                     port=self.port,
                     gate=self._gate,
                     limits=self._config.limits,
                 )
-                self.port = await self._listen(server, connections)
+                self.port = await self._listen(self.server, connections)
                 self._controller.register(BrokerRegistration(self.broker_id, self.host, self.port))
                 self._apply(self._controller.image)
                 for loop in (self._follow_metadata, self._send_heartbeats, self._watch_isr):
@@ -105,7 +105,7 @@ class Node:
                 self._hand_over()
                 background.cancel_scope.cancel()
             # The purgatories are closed, so every pending request has its answer. Here the server sends them.
-            await server.stop(STOP_GRACE)
+            await self.server.stop(STOP_GRACE)
 
     def stop(self) -> None:
         """Let other brokers lead, answer the pending requests, and return from ``run``."""

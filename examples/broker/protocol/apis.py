@@ -7,7 +7,7 @@ version with another structure than the newest needs a bridge in ``protocol/vers
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
@@ -32,7 +32,15 @@ from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
-from kio.static.protocol import Payload
+from kio.static.primitive import i16
+from kio.static.protocol import Entity
+
+
+class Payload(Entity, Protocol):
+    """A request or a response. Pyright does not take kio's classes for what kio's own protocol asks for."""
+
+    __api_key__: ClassVar[i16]
+
 
 RequestT = TypeVar("RequestT", bound=Payload)
 ResponseT = TypeVar("ResponseT", bound=Payload)

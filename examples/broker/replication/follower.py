@@ -39,6 +39,7 @@ class Leader(Protocol):
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
         """Return the offsets of the leader's log. Raises ApiError when it does not lead in that epoch."""
+        raise NotImplementedError
 
 
 class Follower:

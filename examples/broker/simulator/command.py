@@ -23,6 +23,8 @@ from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from purgatory.observer import Observer
 
+Show = Callable[[Simulation, Console], Coroutine[None, None, None]]
+
 WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130
 
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _simulate(
     workload: Workload,
-    show: Callable[[Simulation, Console], Coroutine[None, None, None]] | None,
+    show: Show | None,
     console: Console,
     journal: Path | None,
 ) -> Report:
@@ -104,12 +106,17 @@ async def _simulate(
         ReplicaManager.running(LEADER_ID, observers=observers) as broker,
     ):
         simulation = Simulation(workload, broker)
-        async with anyio.create_task_group() as display:
-            if show is not None:
-                display.start_soon(show, simulation, console)
-            report = await simulation.run()
-            display.cancel_scope.cancel()
-    return report
+        async with _shown(simulation, show, console):
+            return await simulation.run()
+
+
+@asynccontextmanager
+async def _shown(simulation: Simulation, show: Show | None, console: Console) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as display:
+        if show is not None:
+            display.start_soon(show, simulation, console)
+        yield
+        display.cancel_scope.cancel()
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import Final, final
 
-from purgatory._core.operation import NO_LIMIT, Operation, Owner
+from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.outcome import NEW, PENDING
 from purgatory._core.safe_repr import safe_repr
 
@@ -26,13 +26,27 @@ SETTLING: Final = 2
 WRITING: Final = 3
 
 
+class CheckOwner:
+    """What runs the checks of one purgatory, as the action queue sees it."""
+
+    __slots__ = ()
+
+    def run_check(self, key: Hashable, limit: int) -> int:
+        """Try the operations that watch `key`, until `limit` have completed. Returns how many have."""
+        raise NotImplementedError
+
+    def report(self, message: str, error: BaseException) -> None:
+        """Report an exception that nobody else sees."""
+        raise NotImplementedError
+
+
 @final
 class Check:
     """A check of one key that somebody has asked for."""
 
     __slots__ = ("key", "limit", "owner", "repeated", "started")
 
-    def __init__(self, owner: Owner, key: Hashable, limit: int) -> None:
+    def __init__(self, owner: CheckOwner, key: Hashable, limit: int) -> None:
         self.owner = owner
         self.key = key
         self.limit = limit
@@ -63,7 +77,7 @@ class ActionQueue:
         # In the order in which they were asked for.
         self._checks: deque[Check] = deque()
         # The checks that have not started, and perhaps some that have.
-        self._asked: dict[tuple[Owner, Hashable], Check] = {}
+        self._asked: dict[tuple[CheckOwner, Hashable], Check] = {}
         self.level = IDLE
         # The operation that is being settled. After an exception it remains, until `settle` goes on with it.
         self.current: Operation | None = None
@@ -74,7 +88,7 @@ class ActionQueue:
         # Whether anything waits to be dealt with.
         self.waiting = False
 
-    def ask(self, owner: Owner, key: Hashable, limit: int) -> None:
+    def ask(self, owner: CheckOwner, key: Hashable, limit: int) -> None:
         """Have `owner` check `key` as soon as the outermost call gets to it."""
         if limit != NO_LIMIT:
             # The look-up below raises for an unhashable key, and this does the same.
@@ -88,7 +102,7 @@ class ActionQueue:
             self._checks.append(check)
             self.waiting = True
 
-    def ask_for_each(self, owner: Owner, keys: list[Hashable]) -> None:
+    def ask_for_each(self, owner: CheckOwner, keys: list[Hashable]) -> None:
         """Do the same for each of `keys`. One that cannot be compared does not stop the others."""
         for key in keys:
             try:
@@ -97,7 +111,7 @@ class ActionQueue:
                 # The check is going to raise the same, which is then reported.
                 self.add(owner, key, NO_LIMIT)
 
-    def add(self, owner: Owner, key: Hashable, limit: int) -> None:
+    def add(self, owner: CheckOwner, key: Hashable, limit: int) -> None:
         """Do what `ask` does, but call no method of the key, and merge the check with no other."""
         self._checks.append(Check(owner, key, limit))
         self.waiting = True

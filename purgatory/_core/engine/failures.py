@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast, final
 
-from purgatory._core.operation import Operation
-from purgatory._core.outcome import Failure
+from purgatory._core.operation import Operation, end
+from purgatory._core.outcome import FAILED, Failure
 from purgatory._core.safe_repr import safe_repr
 
 _logger: Final = logging.getLogger("purgatory")
@@ -49,6 +49,12 @@ class FailureReporter:
         loop.call_exception_handler({"message": message, "exception": error})
         # Later, because a filter of the log may raise, and the engine may be in the middle of its work.
         self._soon(self._log, logging.ERROR, message, error, operation)
+
+    def try_failed(self, operation: Operation, error: BaseException) -> bool:
+        """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
+        if not end(operation, FAILED, Failure(error)) and isinstance(error, Exception):
+            self.report(f"{safe_repr(operation)} was done when its try_complete() raised", error)
+        return not isinstance(error, Exception)
 
     def warn(self, message: str, operation: Operation) -> None:
         """Log what debug mode has found."""

@@ -9,8 +9,8 @@ import time
 from typing import Any, Final, final
 
 from purgatory._core.engine.failures import FailureReporter
-from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle, settle_given
-from purgatory._core.outcome import EXPIRED, FAILED, Failure, Given
+from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle
+from purgatory._core.outcome import EXPIRED, FAILED, Failure
 from purgatory._core.safe_repr import safe_repr
 
 # The `slow_callback_duration` of asyncio's loops, for a clock that has none.
@@ -75,12 +75,12 @@ class Debugger:
         """The operation, as it is tried here."""
         return Trying(self, operation)
 
-    def settle(self, operation: Operation, closing: bool, given: Given | None = None) -> BaseException | None:
+    def settle(self, operation: Operation, closing: bool) -> BaseException | None:
         """Settle the operation, and report its hooks when they were slow."""
         expired = operation._state is EXPIRED
         hooks = "on_complete and on_expiration" if expired else "on_complete"
         started = time.monotonic()
-        raised = settle(operation) if given is None else settle_given(operation, given)
+        raised = settle(operation)
         self.look_at_duration(operation, hooks, started)
         if expired and not closing:
             self._look_at_keys(operation)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import cast, final
+from typing import final
 
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
-from purgatory._core.engine.signals import Signals
 from purgatory._core.operation import NO_LIMIT, Operation, end
 from purgatory._core.outcome import CANCELLED, Failure, Given, OperationState
 from purgatory._core.watch_list import Chunk, operations_at
@@ -42,7 +41,7 @@ class Sweep:
             # In a hook it is the outermost call's work. An eager task would run it on the hook's stack.
             if actions.level or not isinstance(place, Chunk):
                 self._over = True
-                self.completed = engine.check(self._key)
+                self.completed = engine.checker.check(self._key)
                 return False
             self._chunk = place
         level = actions.level
@@ -70,7 +69,7 @@ class Sweep:
         clock = engine.timer.clock
         until = clock() + engine.slice_seconds
         while self._chunk is not None and clock() < until:
-            self._after, tried, completed = engine.try_chunk(
+            self._after, tried, completed = engine.checker.try_chunk(
                 self._chunk, self._after, self._newest, until, NO_LIMIT
             )
             self._tried += tried
@@ -81,8 +80,7 @@ class Sweep:
     def abandon(self) -> None:
         """The task that sweeps is cancelled, or a hook raised: the loop checks the rest in its next turn."""
         if not self._over:
-            if not self._engine.closing:
-                cast(Signals, self._engine.signals).signal(self._key)
+            self._engine.checker.signal(self._key)
             self._finish()
 
     def _finish(self) -> None:

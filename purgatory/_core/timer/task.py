@@ -9,7 +9,7 @@ from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
 
 if TYPE_CHECKING:
-    from purgatory._core.timer.wheel import Bucket
+    from purgatory._core.timer.wheel import Bucket, TimingWheel
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -60,6 +60,11 @@ class TimerTask:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse copy.copy, copy.deepcopy and pickle: a wheel refers to this object and to no other."""
         raise TypeError(f"cannot copy or pickle {type(self).__name__}: make a new one")
+
+    def _fire(self, wheel: TimingWheel) -> None:
+        """Leave `wheel`, and run. Where this raises before the task has left, a `Timer` calls it again."""
+        wheel.remove(self)
+        self.run()
 
     def run(self) -> None:
         """The `Timer` calls this once when the task is due, after the task has left the wheel."""

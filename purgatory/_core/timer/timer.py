@@ -23,6 +23,9 @@ LONGEST_TICK: Final = 86_400.0
 # A look at the clock costs about as much as moving one task down, so one look serves for this many.
 BATCH: Final = 16
 
+# The exceptions that stay with their task. The type keeps mypyc from making a new tuple each time.
+KEPT: Final[tuple[type[BaseException], ...]] = (Exception, asyncio.CancelledError)
+
 # Compiled, 1 << 62 would be an object: comparing with it would allocate, and end the process without memory.
 NEVER: Final = 1 << 61
 
@@ -212,13 +215,16 @@ class Timer:
         wheel = self._wheel
         while wheel.reach(tick):
             if wheel.sink(BATCH) < BATCH:
-                task = wheel.pop()
+                task = wheel.first()
                 while task is not None:
-                    if task._bucket is None:
+                    if task._expiration <= wheel._now:
                         self._run(task)
                     if self.clock() >= until:
                         return True
-                    task = wheel.pop()
+                    ran, task = task, wheel.first()
+                    if task is ran:
+                        # There was no memory to run it. It is still due in the loop's next turn.
+                        return False
             elif self.clock() >= until:
                 return True
         return False
@@ -266,8 +272,11 @@ class Timer:
 
     def _run(self, task: TimerTask) -> None:
         try:
-            task.run()
-        except (Exception, asyncio.CancelledError) as error:
+            task._fire(self._wheel)
+        except KEPT as error:
+            if isinstance(error, RecursionError) and task._bucket is not None:
+                # The caller of `drive` has left no stack to run it.
+                raise
             # Nobody has cancelled the reaper: the task has awaited or read something that was cancelled.
             self._running_loop().call_exception_handler(
                 {"message": f"{safe_repr(task)} raised an exception when it was due", "exception": error}

@@ -7,7 +7,7 @@ to the next. The wheel knows no clock and no event loop: its caller says what ti
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Any, Final, cast, final
 
 from purgatory._core.timer.task import TimerTask
 
@@ -18,13 +18,15 @@ DEFAULT_WHEEL_SIZE: Final = 32
 
 # Compiled, 1 << 62 would be an object.
 UNLIMITED: Final = 1 << 61
+# The slots whose bits are no object.
+NARROW: Final = 61
 
 
 @final
 class Level:
     """One wheel of the stack: `size` slots, each `width` ticks wide."""
 
-    __slots__ = ("above", "buckets", "number", "occupied", "span", "width")
+    __slots__ = ("above", "buckets", "number", "occupied", "span", "wide", "width")
 
     def __init__(self, number: int, width: int, size: int) -> None:
         self.number = number
@@ -33,6 +35,7 @@ class Level:
         self.buckets: list[Bucket | None] = [None] * size
         # One bit for each slot. Arithmetic finds the next occupied slot, however many are empty.
         self.occupied = 0
+        self.wide = size > NARROW
         self.above: Level | None = None
 
 
@@ -48,6 +51,31 @@ class Bucket:
         self.slot = slot
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None
+
+
+# Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
+# ints ends the process, and arithmetic with objects raises. So these two take Any.
+
+
+def _flipped(occupied: Any, slot: Any) -> Any:
+    """The bits `occupied` after the slot `slot` has got its first task, or lost its last one."""
+    return occupied ^ (1 << slot)
+
+
+def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
+    """How far ahead of `slot` the next occupied slot is."""
+    ahead = occupied >> slot
+    if ahead:
+        return (ahead & -ahead).bit_length() - 1
+    return size - slot + (occupied & -occupied).bit_length() - 1
+
+
+def _flip(level: Level, occupied: int, slot: int) -> int:
+    """The bits `occupied` of `level` after `slot` has got its first task, or lost its last one."""
+    if level.wide:
+        flipped: int = _flipped(occupied, slot)
+        return flipped
+    return occupied ^ 1 << slot
 
 
 @final
@@ -135,7 +163,11 @@ class TimingWheel:
         tasks = self._tasks + 1
         last = bucket.last
         if last is None:
-            bucket.level.occupied |= 1 << bucket.slot
+            level = bucket.level
+            if level.wide:
+                level.occupied = _flipped(level.occupied, bucket.slot)
+            else:
+                level.occupied ^= 1 << bucket.slot
             bucket.first = task
         else:
             last._next = task
@@ -156,7 +188,11 @@ class TimingWheel:
         previous, following = task._previous, task._next
         if previous is None:
             if following is None:
-                bucket.level.occupied ^= 1 << bucket.slot
+                level = bucket.level
+                if level.wide:
+                    level.occupied = _flipped(level.occupied, bucket.slot)
+                else:
+                    level.occupied ^= 1 << bucket.slot
             bucket.first = following
         else:
             previous._next = following
@@ -174,16 +210,29 @@ class TimingWheel:
         With a later expiration, too, the task stays where it is, so that this costs next to nothing. When its
         slot starts, `sink` or `pop` moves it on.
         """
-        bucket = task._bucket
-        if bucket is not None and bucket.wheel is self and expiration >= task._expiration:
+        left = task._bucket
+        if left is None:
+            return self.add(task, expiration)
+        if left.wheel is not self:
+            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+        if expiration >= task._expiration:
             task._expiration = expiration
             return True
-        if expiration > self._now and (self._latest_bucket is None or expiration != self._latest_expiration):
-            # Make the bucket first, because that can fail for lack of memory.
-            self._latest_bucket = self._bucket_for(expiration)
-            self._latest_expiration = expiration
-        self.free(task)
-        return self.add(task, expiration)
+        if expiration <= self._now:
+            self.remove(task)
+            return False
+        bucket = self._bucket_for(expiration)
+        self._take_out(task, bucket)
+        last = bucket.last
+        if last is None:
+            bucket.first = task
+        else:
+            last._next = task
+        task._expiration = expiration
+        task._bucket = bucket
+        task._previous = last
+        bucket.last = task
+        return True
 
     def free(self, task: TimerTask) -> None:
         """Remove `task` if it is in a wheel. Raises RuntimeError when that is another one."""
@@ -229,12 +278,14 @@ class TimingWheel:
             if level.occupied:
                 position = self._now // level.width
                 slot = position % self._size
-                ahead = level.occupied >> slot
-                if ahead:
-                    position += (ahead & -ahead).bit_length() - 1
+                if level.wide:
+                    position += _ahead(level.occupied, slot, self._size)
                 else:
-                    passed = level.occupied
-                    position += self._size - slot + (passed & -passed).bit_length() - 1
+                    ahead = level.occupied >> slot
+                    if not ahead:
+                        position += self._size - slot
+                        ahead = level.occupied
+                    position += (ahead & -ahead).bit_length() - 1
                 start = position * level.width
                 if not found or start < soonest:
                     soonest = start
@@ -298,11 +349,13 @@ class TimingWheel:
                 break
             bucket = level.buckets[self._now // level.width % self._size]
             while bucket is not None and moved < limit:
-                task = bucket.last
-                if task is None:
+                last = bucket.last
+                if last is None:
                     break
-                moved += 1
-                self._move_to_its_slot(task)
+                target = self._bucket_for(last._expiration)
+                # Otherwise the collector has run a finalizer just now, which has removed the task.
+                if bucket.last is last:
+                    moved += self._sink_run(bucket, last, target, limit - moved)
         return moved
 
     def pop(self) -> TimerTask | None:
@@ -311,29 +364,98 @@ class TimingWheel:
         It is due. Or it has got a later expiration meanwhile, and is in the slot of that now. Call this when
         `sink` has nothing left to move.
         """
-        bucket = self._levels[0].buckets[self._now % self._size]
-        task = None if bucket is None else bucket.first
-        if task is not None:
-            if task._expiration > self._now:
-                self._move_to_its_slot(task)
-            else:
-                self.remove(task)
+        task = self.first()
+        if task is not None and task._expiration <= self._now:
+            self.remove(task)
         return task
 
-    def _move_to_its_slot(self, task: TimerTask) -> None:
-        """Move `task`, whose slot starts now, in front of the tasks in the slot of its expiration."""
-        bucket = self._bucket_for(task._expiration)
-        self.remove(task)
-        tasks = self._tasks + 1
-        first = bucket.first
-        if first is None:
-            bucket.level.occupied |= 1 << bucket.slot
-            bucket.last = task
+    def first(self) -> TimerTask | None:
+        """Do what `pop` does, but leave a task that is due where it is."""
+        bucket = self._levels[0].buckets[self._now % self._size]
+        while bucket is not None:
+            task = bucket.first
+            if task is None:
+                break
+            if task._expiration <= self._now:
+                return task
+            target = self._bucket_for(task._expiration)
+            # As in `sink`.
+            if bucket.first is task:
+                self._move_to_front(task, task, bucket, target)
+                return task
+        return None
+
+    def _sink_run(self, source: Bucket, last: TimerTask, target: Bucket, limit: int) -> int:
+        """Move the last task of `source`, whose slot starts now, and those before it that go to `target` too.
+
+        Most tasks come in the order of their expirations. So these are many, and their links among each other
+        stay as they are. Returns the number.
+        """
+        first = last
+        before = last._previous
+        moved = 1
+        # Otherwise a later expiration takes the task to a slot that also serves for other rounds.
+        if before is not None and target.level.number < source.level.number:
+            # `now` is where a slot of that level starts, so the whole slot of `target` is ahead.
+            width = target.level.width
+            start = last._expiration - last._expiration % width
+            end = start + width
+            while before is not None and moved < limit and start <= before._expiration < end:
+                first = before
+                before = first._previous
+                moved += 1
+        self._move_to_front(first, last, source, target)
+        return moved
+
+    def _move_to_front(self, first: TimerTask, last: TimerTask, source: Bucket, target: Bucket) -> None:
+        """Move the tasks of `source` from `first` to `last` in front of the tasks in `target`."""
+        before, behind, following = first._previous, last._next, target.first
+        emptied = before is None and behind is None
+        if emptied or following is None:
+            # What can fail for lack of memory comes first. The rest changes nothing or everything.
+            left, entered = source.level, target.level
+            occupied = left.occupied
+            if emptied:
+                occupied = _flip(left, occupied, source.slot)
+            among = occupied if entered is left else entered.occupied
+            if following is None:
+                among = _flip(entered, among, target.slot)
+            left.occupied = occupied
+            entered.occupied = among
+        if before is None:
+            source.first = behind
         else:
-            first._previous = task
-        task._bucket = bucket
-        task._next = first
-        bucket.first = task
+            before._next = behind
+        if behind is None:
+            source.last = before
+        else:
+            behind._previous = before
+        if following is None:
+            target.last = last
+        else:
+            following._previous = last
+        first._previous = None
+        last._next = following
+        target.first = first
+        task: TimerTask | None = last
+        while task is not None:
+            task._bucket = target
+            task = task._previous
+
+    def _take_out(self, task: TimerTask, bucket: Bucket) -> None:
+        """Take `task` out of its slot. The caller puts it into `bucket`, which counts as occupied already.
+
+        When this raises, for lack of memory, the task is where it was.
+        """
+        left, level = cast(Bucket, task._bucket), bucket.level
+        tasks, occupied = self._tasks, level.occupied
+        leaves = left is not bucket and left.level is level and left.first is left.last
+        if leaves:
+            occupied = _flip(level, occupied, left.slot)
+        if bucket.first is None:
+            occupied = _flip(level, occupied, bucket.slot)
+        self.remove(task)
+        level.occupied = occupied
         self._tasks = tasks
 
     def _bucket_for(self, expiration: int) -> Bucket:

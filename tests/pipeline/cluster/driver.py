@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Final, TypedDict
 
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.session import spark_session
-from tests.pipeline.cluster.standalone import WORKERS, kill
+from tests.pipeline.cluster.standalone import WORKERS, kill, suspended
 
 # Seconds between two polls of Spark's status.
 _EVERY: Final = 0.005
+# Milliseconds that Spark's status may take to follow what has happened.
+_STATUS_TIMEOUT: Final = 60_000
 
 
 class Orders(TypedDict):
@@ -27,25 +30,34 @@ class Orders(TypedDict):
     master: str
     settings: dict[str, str]
     commands: list[list[str]]
-    # The process of the worker to kill during the last command.
-    worker: int
+    # The process of each worker. The first one is killed during the last command.
+    workers: list[int]
 
 
 class WorkerKiller(threading.Thread):
-    """Kills a worker while it runs tasks of a stage that reads shuffled rows and has completed some tasks."""
+    """Kills a worker while it runs a task of a stage that reads shuffled rows and has completed some tasks.
 
-    def __init__(self, spark: SparkSession, worker: int) -> None:
+    Tasks are short, and Spark's status follows them late. So all workers are suspended before the status
+    decides. A task that ends at that moment is replaced by one that waits, so each worker holds a task.
+    """
+
+    def __init__(self, spark: SparkSession, workers: Sequence[int]) -> None:
         super().__init__(name="killer")
-        self._tracker = spark.sparkContext.statusTracker()
-        self._worker = worker
+        self._context = spark.sparkContext
+        self._tracker = self._context.statusTracker()
+        self._workers = workers
         self._over = threading.Event()
         self.killed_during: str | None = None
 
     def run(self) -> None:
         while self.killed_during is None and not self._over.wait(_EVERY):
-            self.killed_during = self._suitable_stage()
-        if self.killed_during is not None:
-            kill(self._worker)
+            if self._suitable_stage() is None:
+                continue
+            with suspended(self._workers):
+                self._context._jsc.sc().listenerBus().waitUntilEmpty(_STATUS_TIMEOUT)
+                self.killed_during = self._suitable_stage()
+                if self.killed_during is not None:
+                    kill(self._workers[0])
 
     def stop(self) -> None:
         self._over.set()
@@ -71,7 +83,7 @@ def main() -> None:
         *others, last = map(parser().parse_args, orders["commands"])
         for options in others:
             options.job.run(spark, options)
-        killer = WorkerKiller(spark, orders["worker"])
+        killer = WorkerKiller(spark, orders["workers"])
         killer.start()
         try:
             last.job.run(spark, last)

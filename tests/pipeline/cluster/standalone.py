@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +66,20 @@ def standalone(directory: Path) -> Iterator[Cluster]:
 def kill(worker: int) -> None:
     """Kill a worker at once, with the executors that it started."""
     os.killpg(worker, signal.SIGKILL)
+
+
+@contextmanager
+def suspended(workers: Collection[int]) -> Iterator[None]:
+    """Suspend the workers, with the executors that they started, until the block ends."""
+    for worker in workers:
+        os.killpg(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for worker in workers:
+            # The block may have killed the worker.
+            with suppress(ProcessLookupError):
+                os.killpg(worker, signal.SIGCONT)
 
 
 @contextmanager

@@ -40,7 +40,9 @@ ON_A_CLUSTER: Final = {
     "spark.executor.memory": "512m",
     # Both workers get tasks: several files, and several partitions after each shuffle.
     "spark.sql.files.maxRecordsPerFile": str(OPERATIONS // 4),
-    "spark.sql.shuffle.partitions": "6",
+    "spark.sql.shuffle.partitions": "12",
+    # The status of a stage tells of each task at once, and not every 100 ms.
+    "spark.ui.liveUpdate.period": "0",
     # Spark asks a dead worker for its blocks three times, by default every five seconds.
     "spark.shuffle.io.retryWait": "100ms",
     "spark.eventLog.enabled": "true",
@@ -99,7 +101,7 @@ def runs(
             "master": cluster.url,
             "settings": {**ON_A_CLUSTER, "spark.eventLog.dir": events.as_uri()},
             "commands": [arguments(command, remote) for command in commands],
-            "worker": cluster.workers[0],
+            "workers": list(cluster.workers),
         }
         driver = thread.submit(
             subprocess.run,
