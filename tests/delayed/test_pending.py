@@ -103,6 +103,20 @@ async def test_a_segment_that_is_removed_meanwhile_is_left_out(
         assert found == 1_000
 
 
+async def test_a_segment_that_goes_meanwhile_is_left_out(tmp_path: Path, clock: Callable[[], float]) -> None:
+    async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
+        await asyncio.gather(*(messages.schedule(b"", at=START + 5) for _ in range(1_000)))
+        # It ends the segment.
+        assert len(await listed(messages)) == 1_000
+        await messages.schedule(b"", at=START + 5)
+        found = 0
+        async for _ in messages.pending():
+            found += 1
+            if found == 1:
+                max((tmp_path / "wal").iterdir()).unlink()
+        assert found == 1_000
+
+
 async def test_damage_is_logged_and_left_out(
     tmp_path: Path, clock: Callable[[], float], caplog: pytest.LogCaptureFixture
 ) -> None:
