@@ -182,9 +182,12 @@ class DelayedMessages:
         if self._failure is None:
             try:
                 await parts.loader.spread()
-            except (OSError, StoreFailed) as error:
+            except OSError as error:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
+            except BaseException as error:
+                # The threads and the lock must not stay.
+                self._fail(error)
         await parts.loader.close()
         # Nothing is parked any more.
         await self.purgatory.aclose(cancel_pending=True)

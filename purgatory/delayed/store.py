@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,7 +13,7 @@ from purgatory.delayed.appends import Appends
 from purgatory.delayed.blocks import Blocks
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
-from purgatory.delayed.errors import IdTaken, StoreLocked
+from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import (
     ENDS,
     MESSAGES,
@@ -115,6 +116,8 @@ class Store:
             self._lock = disk.lock(path / "lock")
         except BlockingIOError:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
+        # Why the thread that moves messages on cannot go on.
+        self._failure: StoreFailed | None = None
         try:
             self._salt = self._format(slot_ms)
             for name in ("wal", "slots", "ids"):
@@ -208,31 +211,45 @@ class Store:
 
         Raises OSError; then it can be repeated.
         """
-        for number in range(self.checkpoint + 1, through + 1):
-            blocks = Blocks(self.slots)
-            for frame in self._frames(number):
-                if frame.kind == Kind.LATER:
-                    blocks.add(frame)
-                elif frame.kind in ENDS:
-                    blocks.end(frame)
-                if frame.kind in MESSAGES and frame.named:
-                    blocks.take(frame)
-            self._move(number, blocks, now)
-            self._write_checkpoint(number, self._emptied)
-            self.ids.spread(number)
+        with self._never_again():
+            for number in range(self.checkpoint + 1, through + 1):
+                blocks = Blocks(self.slots)
+                for frame in self._frames(number):
+                    if frame.kind == Kind.LATER:
+                        blocks.add(frame)
+                    elif frame.kind in ENDS:
+                        blocks.end(frame)
+                    if frame.kind in MESSAGES and frame.named:
+                        blocks.take(frame)
+                self._move(number, blocks, now)
+                self._write_checkpoint(number, self._emptied)
+                self.ids.spread(number)
 
     def remove_segments(self, first: int, end: int) -> int:
         """Remove the oldest segments, below `end`. They were spread, and all that was due soon has ended.
 
         Returns `end`. Raises OSError; then it can be repeated.
         """
-        for number in range(first, end):
-            self.log.remove(number)
+        with self._never_again():
+            for number in range(first, end):
+                self.log.remove(number)
         return end
 
     def remove_slot(self, slot: int) -> None:
         """Remove the file of a slot whose messages have ended."""
-        self.slots.remove(slot)
+        with self._never_again():
+            self.slots.remove(slot)
+
+    @contextmanager
+    def _never_again(self) -> Iterator[None]:
+        """After a failed sync, raise StoreFailed. A second sync may succeed though the data is lost."""
+        if self._failure is not None:
+            raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
+        try:
+            yield
+        except StoreFailed as error:
+            self._failure = error
+            raise
 
     def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. It is on the disk after that. Raises OSError."""

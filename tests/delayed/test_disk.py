@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from purgatory.delayed.disk import Disk
+from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import StoreFailed
 
 
@@ -105,6 +105,26 @@ def test_a_failed_sync_is_a_failure_of_the_store(
         disk.remove(tmp_path / "file")
     assert open_files() == before
     file.close()
+
+
+def test_all_files_are_synced_and_a_failure_of_one_is_told(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [disk.open(tmp_path / str(number)) for number in range(20)]
+    synced: list[File] = []
+    monkeypatch.setattr(File, "sync", lambda file: synced.append(file))
+    disk.sync_files(files)
+    assert sorted(map(id, synced)) == sorted(map(id, files))
+
+    def fail(file: File) -> None:
+        if file is files[13]:
+            raise StoreFailed("the disk failed to sync a file")
+
+    monkeypatch.setattr(File, "sync", fail)
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        disk.sync_files(files)
+    for file in files:
+        file.close()
 
 
 def test_where_there_is_a_full_sync_it_is_used(

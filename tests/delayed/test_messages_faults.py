@@ -414,3 +414,43 @@ async def test_two_failures_close_the_store_once(service: Service, caplog: pytes
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         await serve()
     assert len(caplog.records) == 1
+
+
+async def test_a_sync_that_fails_while_the_store_is_closed_is_raised_and_nothing_is_lost(
+    service: Service,
+) -> None:
+    async def serve() -> None:
+        async with service.store() as delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 60)
+            service.disk.fail("sync")
+
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        await serve()
+    service.disk = service.disk.after_power_cut(NOTHING)
+    async with service.store():
+        await asyncio.sleep(61)
+    assert service.payloads == [b"payload"]
+
+
+async def test_slots_that_cannot_be_listed_are_listed_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 15)
+        await delayed.schedule(b"payload", at=BEGIN + 15)
+    present = SlotFiles.present
+
+    def fail_once(slots: SlotFiles, before: int) -> list[int]:
+        monkeypatch.setattr(SlotFiles, "present", present)
+        raise OSError(errno.EIO, "cannot be listed")
+
+    monkeypatch.setattr(SlotFiles, "present", fail_once)
+    async with service.store() as delayed:
+        for _ in range(2):
+            # The first one waits for the turn.
+            with pytest.raises(OSError, match="cannot be listed"):
+                await delayed.cancel(receipt)
+        await asyncio.sleep(1.1)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(15)
+    assert service.payloads == [b"payload"]

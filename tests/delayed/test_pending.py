@@ -43,6 +43,15 @@ async def test_messages_of_the_log_and_of_the_slot_files_are_listed(
         assert await listed(messages) == expected
 
 
+async def test_messages_of_several_segments_are_listed(tmp_path: Path, clock: Callable[[], float]) -> None:
+    expected: dict[Receipt, bytes] = {}
+    async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
+        for payload in (b"first", b"second", b"third"):
+            expected[await messages.schedule(payload, at=clock() + 20)] = payload
+            # A listing ends a segment of the log.
+            assert await listed(messages) == expected
+
+
 async def test_cancelled_messages_are_not_listed(tmp_path: Path, clock: Callable[[], float]) -> None:
     async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
         soon, later, kept = [await messages.schedule(b"", at=clock() + seconds) for seconds in (5, 60, 70)]
@@ -77,6 +86,21 @@ async def test_a_message_that_is_delivered_meanwhile_is_left_out(
                 for file in (tmp_path / "slots").rglob("*200000"):
                     file.unlink()
         assert found == 1_001
+
+
+async def test_a_segment_that_is_removed_meanwhile_is_left_out(
+    tmp_path: Path, clock: Callable[[], float]
+) -> None:
+    async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
+        await asyncio.gather(*(messages.schedule(b"", at=clock() + 20) for _ in range(1_000)))
+        assert len(await listed(messages)) == 1_000
+        await messages.schedule(b"", at=clock() + 20)
+        found = 0
+        async for _ in messages.pending():
+            found += 1
+            if found == 1:
+                max((tmp_path / "wal").iterdir()).unlink()
+        assert found == 1_000
 
 
 async def test_damage_is_logged_and_left_out(

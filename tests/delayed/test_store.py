@@ -159,6 +159,23 @@ def test_a_spread_that_found_no_room_is_repeated(run: StoreRun) -> None:
     run.check_ids()
 
 
+@pytest.mark.parametrize("operation", ["sync", "sync_directory"])
+def test_a_failed_sync_of_a_spread_is_not_repeated(run: StoreRun, operation: str) -> None:
+    run.put(LATER, b"payload", "the id")
+    run.disk.fail(operation, after=1)
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match=r"failed to sync"):
+            run.spread()
+    slot = LATER // SLOT_MS
+    for removal in (lambda: run.store.remove_slot(slot), lambda: run.store.remove_segments(2, 3)):
+        with pytest.raises(StoreFailed, match="an earlier sync failed"):
+            removal()
+    found = run.after_power_cut(Survival(Random(0), Fate.LOST))
+    found.open()
+    found.check()
+    assert len(found.promised) == 1
+
+
 def test_messages_of_many_slots_are_read_with_few_files_open(tmp_path: Path, few_files: None) -> None:
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     dues = [NOW + 1_000 * number for number in range(300)]

@@ -24,9 +24,11 @@ SETTLED = 2.0
 Kind = type[DelayStore]
 
 
-def delays(count: int) -> Iterator[float]:
-    choice = random.Random(count)
-    return (SHORTEST * (LONGEST / SHORTEST) ** choice.random() for _ in range(count))
+def delays() -> Iterator[float]:
+    """Without end, and the same each time."""
+    choice = random.Random(1)
+    while True:
+        yield SHORTEST * (LONGEST / SHORTEST) ** choice.random()
 
 
 async def call(callers: int, each: Callable[[Any], Awaitable[object]], arguments: Iterable[Any]) -> None:

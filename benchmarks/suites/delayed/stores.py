@@ -297,4 +297,6 @@ class LaxRedis(Redis):
     fsync = "everysec"
 
 
-STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, SharedSQLite, Redis, LaxRedis)
+# Those that can take a million messages, and all.
+FAST: tuple[type[DelayStore], ...] = (Purgatory, SharedSQLite, Redis, LaxRedis)
+STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, *FAST[1:])

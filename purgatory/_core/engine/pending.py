@@ -98,7 +98,8 @@ class PendingOperations(Owner):
             end(operation, EXPIRED)
             return
         # A number is an object, too. So these are made before anything changes.
-        number, pending = accounting.parked + 1, accounting.pending + 1
+        number = accounting.parked + 1
+        pending = accounting.pending + 1
         if pending > self._max_pending:
             raise PurgatoryFull(f"purgatory {self._name!r} holds {accounting.pending} operations already")
         actions = self.actions

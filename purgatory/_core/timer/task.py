@@ -9,7 +9,8 @@ from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
 
 if TYPE_CHECKING:
-    from purgatory._core.timer.wheel import Bucket, TimingWheel
+    from purgatory._core.timer.level import Bucket
+    from purgatory._core.timer.wheel import TimingWheel
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

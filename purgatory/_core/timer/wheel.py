@@ -7,8 +7,9 @@ to the next. The wheel knows no clock and no event loop: its caller says what ti
 
 from __future__ import annotations
 
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 
+from purgatory._core.timer.level import Bucket, Level, flip, flipped, slots_ahead
 from purgatory._core.timer.task import TimerTask
 
 # Compiled, this is the fastest of 16 to 1024, 3 to 8 % ahead of 64. Interpreted, 256 and more are 10 % ahead
@@ -18,64 +19,6 @@ DEFAULT_WHEEL_SIZE: Final = 32
 
 # Compiled, 1 << 62 would be an object.
 UNLIMITED: Final = 1 << 61
-# The slots whose bits are no object.
-NARROW: Final = 61
-
-
-@final
-class Level:
-    """One wheel of the stack: `size` slots, each `width` ticks wide."""
-
-    __slots__ = ("above", "buckets", "number", "occupied", "span", "wide", "width")
-
-    def __init__(self, number: int, width: int, size: int) -> None:
-        self.number = number
-        self.width = width
-        self.span = width * size
-        self.buckets: list[Bucket | None] = [None] * size
-        # One bit for each slot. Arithmetic finds the next occupied slot, however many are empty.
-        self.occupied = 0
-        self.wide = size > NARROW
-        self.above: Level | None = None
-
-
-@final
-class Bucket:
-    """The tasks of one slot, in order: a doubly linked list whose links are fields of the tasks."""
-
-    __slots__ = ("first", "last", "level", "slot", "wheel")
-
-    def __init__(self, wheel: TimingWheel, level: Level, slot: int) -> None:
-        self.wheel = wheel
-        self.level = level
-        self.slot = slot
-        self.first: TimerTask | None = None
-        self.last: TimerTask | None = None
-
-
-# Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
-# ints ends the process, and arithmetic with objects raises. So these two take Any.
-
-
-def _flipped(occupied: Any, slot: Any) -> Any:
-    """The bits `occupied` after the slot `slot` has got its first task, or lost its last one."""
-    return occupied ^ (1 << slot)
-
-
-def _ahead(occupied: Any, slot: Any, size: Any) -> Any:
-    """How far ahead of `slot` the next occupied slot is."""
-    ahead = occupied >> slot
-    if ahead:
-        return (ahead & -ahead).bit_length() - 1
-    return size - slot + (occupied & -occupied).bit_length() - 1
-
-
-def _flip(level: Level, occupied: int, slot: int) -> int:
-    """The bits `occupied` of `level` after `slot` has got its first task, or lost its last one."""
-    if level.wide:
-        flipped: int = _flipped(occupied, slot)
-        return flipped
-    return occupied ^ 1 << slot
 
 
 @final
@@ -165,9 +108,9 @@ class TimingWheel:
         if last is None:
             level = bucket.level
             if level.wide:
-                level.occupied = _flipped(level.occupied, bucket.slot)
+                level.occupied = flipped(level.occupied, bucket.bit)
             else:
-                level.occupied ^= 1 << bucket.slot
+                level.occupied ^= bucket.bit
             bucket.first = task
         else:
             last._next = task
@@ -190,9 +133,9 @@ class TimingWheel:
             if following is None:
                 level = bucket.level
                 if level.wide:
-                    level.occupied = _flipped(level.occupied, bucket.slot)
+                    level.occupied = flipped(level.occupied, bucket.bit)
                 else:
-                    level.occupied ^= 1 << bucket.slot
+                    level.occupied ^= bucket.bit
             bucket.first = following
         else:
             previous._next = following
@@ -279,7 +222,7 @@ class TimingWheel:
                 position = self._now // level.width
                 slot = position % self._size
                 if level.wide:
-                    position += _ahead(level.occupied, slot, self._size)
+                    position += slots_ahead(level.occupied, slot, self._size)
                 else:
                     ahead = level.occupied >> slot
                     if not ahead:
@@ -416,10 +359,10 @@ class TimingWheel:
             left, entered = source.level, target.level
             occupied = left.occupied
             if emptied:
-                occupied = _flip(left, occupied, source.slot)
+                occupied = flip(left, occupied, source.bit)
             among = occupied if entered is left else entered.occupied
             if following is None:
-                among = _flip(entered, among, target.slot)
+                among = flip(entered, among, target.bit)
             left.occupied = occupied
             entered.occupied = among
         if before is None:
@@ -451,9 +394,9 @@ class TimingWheel:
         tasks, occupied = self._tasks, level.occupied
         leaves = left is not bucket and left.level is level and left.first is left.last
         if leaves:
-            occupied = _flip(level, occupied, left.slot)
+            occupied = flip(level, occupied, left.bit)
         if bucket.first is None:
-            occupied = _flip(level, occupied, bucket.slot)
+            occupied = flip(level, occupied, bucket.bit)
         self.remove(task)
         level.occupied = occupied
         self._tasks = tasks
