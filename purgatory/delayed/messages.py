@@ -116,6 +116,7 @@ class DelayedMessages:
         self._open = False
         self._failure: BaseException | None = None
         self._running: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "open" if self._open else "new" if self._parts is None else "closed"
@@ -160,7 +161,7 @@ class DelayedMessages:
 
         It waits for the deliveries that are under way. When an exception leaves the block, or the task is
         cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
-        has failed, and whatever else has ended the store.
+        has failed, and whatever else has ended the store. A second call does the same.
         """
         self._open = False
         parts, running = self._parts, self._running
@@ -173,7 +174,9 @@ class DelayedMessages:
             await asyncio.wait([running])
         finally:
             running.cancel()
-            await uninterrupted(asyncio.create_task(self._close(parts, running)))
+            if self._closing is None:
+                self._closing = asyncio.create_task(self._close(parts, running))
+            await uninterrupted(self._closing)
         if self._failure is not None and exception is None:
             raise self._failure
 

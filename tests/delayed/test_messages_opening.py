@@ -67,6 +67,17 @@ async def test_a_store_can_be_entered_once(service: Service) -> None:
         await delayed.__aenter__()
 
 
+async def test_leaving_twice_is_harmless(service: Service) -> None:
+    delayed = service.store()
+    await delayed.__aenter__()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(delayed.__aexit__, None, None, None)
+    await delayed.__aexit__(None, None, None)
+    async with service.store():
+        pass
+
+
 async def test_calls_before_and_after_say_that_the_store_is_not_open(service: Service) -> None:
     delayed = service.store()
     for call in (delayed.schedule(b"", at=0), delayed.find("id"), delayed.dead_letters()):
