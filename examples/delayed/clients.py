@@ -6,7 +6,7 @@ begin with the earliest record, and read nothing of transactions that were abort
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -25,13 +25,15 @@ _LARGEST: Final = 1 << 27
 _BATCH: Final = 1 << 17
 # Milliseconds without a poll, after which the client leaves its group.
 _NEVER: Final = 2**31 - 1
+# Seconds that closing a client may take. What was sent is acknowledged before.
+_CLOSING: Final = 5.0
 # Seconds between two looks at the metadata of the cluster.
 _METADATA: Final = 0.02
 
 
 @asynccontextmanager
 async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
-    """A producer. Leaving the block sends what is buffered."""
+    """A producer. Wait for what was sent before the end of the block."""
     producer = AIOKafkaProducer(
         bootstrap_servers=bootstrap,
         enable_idempotence=True,
@@ -43,7 +45,7 @@ async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
         await producer.start()
         yield producer
     finally:
-        await producer.stop()
+        await _close(producer.stop)
 
 
 @asynccontextmanager
@@ -74,7 +76,7 @@ async def consuming(
         await consumer.start()
         yield consumer
     finally:
-        await consumer.stop()
+        await _close(consumer.stop)
 
 
 @asynccontextmanager
@@ -90,7 +92,7 @@ async def reading(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
         await consumer.start()
         yield consumer
     finally:
-        await consumer.stop()
+        await _close(consumer.stop)
 
 
 async def create_topics(
@@ -126,7 +128,13 @@ async def create_topics(
             # Each broker gets to know new topics in its own time.
             await anyio.sleep(_METADATA)
     finally:
-        await admin.close()
+        await _close(admin.close)
+
+
+async def _close(close: Callable[[], Awaitable[None]]) -> None:
+    """Close a client, also in a task that is cancelled. Without brokers, a client could try for ever."""
+    with anyio.move_on_after(_CLOSING, shield=True):
+        await close()
 
 
 def partitions_of(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:

@@ -46,7 +46,7 @@ class Producer:
     @classmethod
     @asynccontextmanager
     async def running(cls, bootstrap: str) -> AsyncIterator[Self]:
-        """A connected producer. Leaving the block sends what is buffered."""
+        """A connected producer."""
         async with anyio.create_task_group() as tasks:
             producer = cls(bootstrap, tasks)
             await producer._replace(None)

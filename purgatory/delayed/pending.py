@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.disk import Disk, File
-from purgatory.delayed.frame import ENDS, Damage, Kind, parse_body, read_frame, scan
+from purgatory.delayed.frame import ENDS, HEADER_SIZE, Damage, Kind, parse_body, read_frame, scan
 from purgatory.delayed.layout import Checkpoint
 from purgatory.delayed.log import segment_numbers
 from purgatory.delayed.message import Message
 from purgatory.delayed.slot_files import SlotFiles
 
+# Bytes of a message's frame besides its payload and its id.
+_EXTRA: Final = HEADER_SIZE + 2
 # A slot behind that of any due time.
 _END: Final = 1 << 63
 # Messages of a piece, and bytes after which it ends early.
@@ -78,7 +80,7 @@ class Pending:
                         self._in_log.pop(frame.token, None)
                     elif frame.kind == Kind.SOON or number > checkpoint.spread:
                         self._in_log[frame.token] = Place(
-                            frame.token, frame.due, len(frame.body) - 2, number, frame.offset
+                            frame.token, frame.due, len(frame.data) - _EXTRA, number, frame.offset
                         )
             finally:
                 file.close()
@@ -135,4 +137,4 @@ class Pending:
                 self._damaged(f"the file of slot {slot}", damage.end - damage.offset)
         for token, due, length, offset in content.pending():
             if not (token in self._ended or token in self._in_log):
-                yield Place(token, due, length - 2, 0, offset)
+                yield Place(token, due, length - _EXTRA, 0, offset)

@@ -31,7 +31,7 @@ class SlotIndex:
 class SlotContent:
     """All messages of a slot file of `size` bytes, in the file's order: 28 bytes of memory for each.
 
-    `lengths` are those of the frames' bodies. `ended` has the tokens of those that were cancelled or
+    `lengths` are those of the frames. `ended` has the tokens of those that were cancelled or
     delivered.
     """
 
@@ -49,7 +49,7 @@ class SlotContent:
         self.dues.append(frame.due)
         self.offsets.append(frame.offset)
         self.tokens.append(frame.token)
-        self.lengths.append(len(frame.body))
+        self.lengths.append(len(frame.data))
 
     def pending(self) -> Iterator[tuple[int, int, int, int]]:
         """Token, due time, length and offset of each message that has not ended. It can be called once."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from examples.delayed.clients import create_topics
 from examples.delayed.service import DESIGNS
 from examples.delayed.settings import Settings
+from examples.delayed.topics import Topics
 from tests.examples.delayed.running import instance, read, sender
 
 pytestmark = pytest.mark.slow
@@ -112,3 +114,35 @@ async def test_the_levels_merge_their_partitions_by_due_time(settings: Settings)
         arrived = await read(settings, target, 2)
     by_time = sorted(arrived, key=lambda record: record.at)
     assert [record.id for record in by_time] == [fast, slow]
+
+
+async def test_the_directory_of_a_topic_that_was_deleted_and_created_again_is_refused(
+    settings: Settings,
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service, instance("wheel", settings):
+        await service.send_all(target, [0.0] * 4)
+        await read(settings, target, 4)
+    again = replace(settings, topics=Topics(f"{settings.topics.requests}b"))
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(ValueError, match="start with another directory"), flatten_subgroups=True
+    ):
+        async with instance("wheel", again):
+            pass
+
+
+async def test_a_session_that_is_too_short_for_the_lease_is_refused(settings: Settings) -> None:
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(ValueError, match=r"session timeout must be 0\.4 s or more"), flatten_subgroups=True
+    ):
+        async with instance("wheel", replace(settings, session_timeout=0.3)):
+            pass
+
+
+async def test_ids_and_records_need_equally_many_partitions(settings: Settings) -> None:
+    topics = settings.topics
+    await create_topics(settings.bootstrap, [topics.requests], 2, 1)
+    await create_topics(settings.bootstrap, [topics.done], 1, 1)
+    with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="as many partitions"), flatten_subgroups=True):
+        async with instance("wheel", settings):
+            pass
