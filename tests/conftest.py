@@ -60,6 +60,17 @@ def pytest_report_header() -> str:
     return f"purgatory: {'compiled' if COMPILED else 'interpreted'} core, from {os.path.dirname(package)}"
 
 
+def pytest_collection_finish() -> None:
+    """Many tests run the garbage collector. Most of its time would go into all that the tests import."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Some extensions report what is still alive when the interpreter ends."""
+    gc.unfreeze()
+
+
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
     """Every async test runs on each loop. A test that asks for `virtual_time` runs on that loop alone."""
     return LOOPS

@@ -95,9 +95,8 @@ def test_the_figures_of_a_store_of_messages_are_shown_only_where_there_is_one(
     page = open_page()
     expect(page.locator("#messages-part")).to_be_hidden()
     store = [["Scheduled", 1234], ["<b>Dead letters</b>", 0]]
-    page.context.route(
-        "**/data*", lambda route: route.fulfill(json={**route.fetch().json(), "messages": store})
-    )
+    snapshot = {**page.request.get(f"{page.url}data").json(), "messages": store}
+    page.context.route("**/data*", lambda route: route.fulfill(json=snapshot))
     page.reload()
     expect(page.locator("#messages dt")).to_have_text(["Scheduled", "<b>Dead letters</b>"])
     expect(page.locator("#messages dd")).to_have_text(["1,234", "0"])
