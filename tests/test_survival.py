@@ -391,6 +391,20 @@ def test_an_operation_that_is_in_the_users_own_timer_is_refused_and_nothing_of_i
     assert gate.state is (EXPIRED if timeout == 5 else PENDING)
 
 
+def test_an_operation_that_nobody_offered_expires_in_the_users_own_timer() -> None:
+    clock: Any = ManualClock()
+    timer = Timer()
+    timer.start(clock)
+    gate = Gate(5)
+    timer.add(gate, 3)
+    clock.advance(4)
+    timer.wake()
+    timer.run_due()
+    assert gate.state is EXPIRED
+    assert not gate.scheduled
+    assert len(timer) == 0
+
+
 @pytest.mark.parametrize("timeout", [5, None, 1e300])
 def test_an_operation_that_is_in_the_users_own_wheel_is_refused_and_nothing_of_it_is_kept(
     timeout: float | None,

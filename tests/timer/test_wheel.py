@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import doctest
 import gc
+import sys
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +14,8 @@ from typing import Any, cast
 import pytest
 
 import purgatory
-from purgatory import TimerTask, TimingWheel
+from purgatory import COMPILED, TimerTask, TimingWheel
+from purgatory._core.timer.level import Bucket
 
 SIZES = [2, 3, 20, 64, 1000]
 FAR = [10**15, 2**70]
@@ -367,15 +370,22 @@ class Finalized:
         self.wheel.remove(self.task)
 
 
+@pytest.fixture
+def untraced() -> Iterator[None]:
+    """No tracer, which would make objects at each line: so the collector would run where it never runs."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    yield
+    sys.settrace(tracer)
+
+
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("postponed", [False, True], ids=["moves down", "moves on"])
 def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed: bool) -> None:
     threshold = gc.get_threshold()
     removed = 0
     for allocations in range(12):
-        wheel = TimingWheel(4)
-        kept, task = added(wheel, 33, 3 if postponed else 38)
-        if postponed:
-            wheel.move(task, 38)
+        wheel, kept, task = about_to_move(postponed)
         gc.collect()
         Finalized(wheel, task)
         try:
@@ -391,6 +401,33 @@ def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed:
         assert wheel.advance(100) == []
         assert not len(wheel)
     assert removed
+
+
+@pytest.mark.skipif(COMPILED, reason="compiled code makes its slots without looking up their class")
+@pytest.mark.parametrize("postponed", [False, True], ids=["moves down", "moves on"])
+def test_a_task_that_is_removed_while_its_new_slot_is_made_stays_removed(
+    postponed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, kept, task = about_to_move(postponed)
+
+    def make(*arguments: Any) -> Bucket:
+        wheel.remove(task)
+        return Bucket(*arguments)
+
+    monkeypatch.setattr("purgatory._core.timer.wheel.Bucket", make)
+    assert wheel.advance(36) == [kept]
+    assert not task.scheduled
+    wheel._check()
+    assert wheel.advance(100) == []
+
+
+def about_to_move(postponed: bool) -> tuple[TimingWheel, TimerTask, TimerTask]:
+    """A wheel whose second task is about to get a slot on a lower level, or on the level that it is on."""
+    wheel = TimingWheel(4)
+    kept, task = added(wheel, 33, 3 if postponed else 38)
+    if postponed:
+        wheel.move(task, 50)
+    return wheel, kept, task
 
 
 def test_limit_zero_advances_until_a_task_would_have_to_move() -> None:
