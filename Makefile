@@ -57,16 +57,15 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
-# The tests of one file share servers and sessions, so a file stays on one worker. The files with the fewest tests
-# take longest, and would come last without the last option.
+# The tests of one file share servers and sessions, so a file stays on one worker.
 WORKERS ?= auto
 # `make docs` runs tests/docs.
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, and the store of
 # delayed messages nothing at all, so one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
-COMPILED_TESTS := --ignore tests/pipeline --ignore-glob '*/tests/delayed/test_store*.py' --ignore tests/test_packaging.py
+COMPILED_TESTS := --ignore tests/pipeline --ignore-glob 'tests/delayed/test_store*.py' --ignore tests/test_packaging.py
 CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 ifeq ($(OS),Windows_NT)
 # purgatory.delayed locks its directory with flock.

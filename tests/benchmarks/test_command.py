@@ -76,7 +76,10 @@ def test_without_valgrind_instructions_are_refused(
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
 @pytest.mark.parametrize(
     ("suite", "name", "least", "most"),
-    [("waits", "one-key", 5_000, 80_000), ("timers", "sessions", 1_000, 20_000)],
+    [
+        ("waits", "one-key", 5_000, 80_000),
+        pytest.param("timers", "sessions", 1_000, 20_000, marks=pytest.mark.long),
+    ],
 )
 def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_two_runs(
     suite: str, name: str, least: int, most: int

@@ -122,7 +122,7 @@ def _target(settings: Settings) -> str:
     return f"{settings.topics.requests}.out"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_killing_an_owner_and_pausing_another_loses_nothing_and_repeats_little(
     settings: Settings,
 ) -> None:
@@ -151,7 +151,7 @@ async def test_killing_an_owner_and_pausing_another_loses_nothing_and_repeats_li
     assert figures.duplicates - twice <= WORKERS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_an_instance_that_is_stopped_hands_over_at_once_and_repeats_nothing(
     settings: Settings,
 ) -> None:
