@@ -13,9 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVarTuple, cast
 
-from anyio import CancelScope
-
 from purgatory._core.timer import clock_of
+from purgatory._uninterrupted import uninterrupted
 from purgatory.journal.gap import Gap, Losses
 from purgatory.journal.schema import CHECKS_TABLE, OPERATIONS_TABLE, record_operation
 from purgatory.journal.segments import Batch, Segments
@@ -206,20 +205,11 @@ class JournalWriter:
             self._rotate()
 
     async def _finish_in_thread(self, act: Callable[[], None]) -> None:
-        """Run `act` after everything that the thread has to do, and wait for it, even if cancelled."""
-        last = self._in_thread(act)
-        cancelled: asyncio.CancelledError | None = None
-        with CancelScope(shield=True):
-            while not last.done():
-                try:
-                    await asyncio.wait([last])
-                except asyncio.CancelledError as error:
-                    # A plain Task.cancel, which no shield stops. Leaving now would lose rows; and to shut
-                    # down a thread that is still working would block the loop.
-                    cancelled = error
-        last.result()
-        if cancelled is not None:
-            raise cancelled
+        """Run `act` after everything that the thread has to do, and wait for it, even if cancelled.
+
+        Leaving before would lose rows; and to shut down a thread that is still working would block the loop.
+        """
+        await uninterrupted(self._in_thread(act))
 
     def _in_thread(self, act: Callable[[*Ts], None], *arguments: *Ts) -> asyncio.Future[None]:
         return cast(asyncio.AbstractEventLoop, self._loop).run_in_executor(self._thread, act, *arguments)
