@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -17,6 +17,7 @@ from purgatory import Purgatory
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.message import Message
+from purgatory.delayed.retention import Retention
 from purgatory.delayed.store import Put, Store, Stored
 from purgatory.delayed.waiting_message import WaitingMessage
 from purgatory.errors import PurgatoryClosed
@@ -67,11 +68,10 @@ class Loader:
         self._clock = clock
         self._due = due
         self._seal = seal
-        # Called when nobody knows what is on the disk.
-        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
         self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
+        self._retention = Retention(store, self._mover, failed)
         self._agenda = Agenda()
         # Taken from the agenda, and not read yet.
         self._next: deque[tuple[int, int]] = deque()
@@ -99,15 +99,8 @@ class Loader:
         self._loaded = 0
         self.retrying = 0
         self._bytes = 0
-        # Messages that have not ended, by slot file and by segment of the log.
-        self._slots: dict[int, int] = {}
-        self._segments: Counter[int] = Counter()
-        self._oldest = store.checkpoint + 1
-        self._removing = False
         # The last segment that was to be spread.
         self._sealed = 0
-        # Slots whose files could not be removed.
-        self._left_over: list[int] = []
         # The difference between the wall clock and the loop's, at the last look.
         self._offset = clock() - self._loop.time()
 
@@ -123,7 +116,7 @@ class Loader:
         if not put.soon:
             return
         home = self._store.home_of(stored.position)
-        self._segments[home] += 1
+        self._retention.add_message(home)
         if put.due <= self._now() + _AHEAD and self._has_room() and not self._closed:
             self._park(Message(stored.token, put.due, put.name, put.payload, home))
         else:
@@ -189,17 +182,8 @@ class Loader:
         self._wait(again)
 
     def ended(self, message: Message) -> None:
-        """Forget a message that was delivered, cancelled or set aside. The last one takes its file along."""
-        if message.home:
-            self._segments[message.home] -= 1
-            if not self._segments[message.home]:
-                del self._segments[message.home]
-                self._remove_segments()
-        else:
-            slot = self._store.slots.slot_of(message.due)
-            self._slots[slot] -= 1
-            if not self._slots[slot]:
-                self._remove_slot(slot)
+        """Forget a message that was delivered, cancelled or set aside."""
+        self._retention.ended(message)
 
     def left(self, message: Message) -> None:
         """Make room in memory for another message."""
@@ -329,9 +313,7 @@ class Loader:
         Their deliveries make room where the disk is full.
         """
         self.horizon = max(self.horizon, self._horizon())
-        left_over, self._left_over = self._left_over, []
-        for slot in left_over:
-            self._remove_slot(slot)
+        self._retention.remove_left_over()
         unread, self._unread = self._unread, []
         for due, position in unread:
             self._agenda.add(due, (position,))
@@ -347,7 +329,7 @@ class Loader:
             ):
                 self._unread_slots[slot] = error
         for slot in await self._loop.run_in_executor(self._reader, self._store.slots.present, self.horizon):
-            if slot in self._slots or slot in self._unread_slots:
+            if self._retention.has_slot(slot) or slot in self._unread_slots:
                 continue
             while len(self._agenda) > _POSITIONS:
                 self._taken.clear()
@@ -359,11 +341,9 @@ class Loader:
                 logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
                 self._unread_slots[slot] = error
                 continue
-            self._slots[slot] = index.count
+            self._retention.add_slot(slot, index.count)
             for due, offsets in index.offsets.items():
                 self._agenda.add(due, offsets)
-            if not index.count:
-                self._remove_slot(slot)
             self._changed.set()
             self._pass(slot + 1)
         self._pass(self.horizon)
@@ -381,46 +361,9 @@ class Loader:
         self._spread_at = self._store.log.written + _LONG
         self._sealed = await self._seal()
         await self._loop.run_in_executor(self._mover, self._store.spread, self._sealed, self._now())
-        self._remove_segments()
+        self._retention.remove_segments()
 
-    # Removing
-
-    def _remove_slot(self, slot: int) -> None:
-        def removed(done: asyncio.Future[None]) -> None:
-            error = done.exception()
-            if error is None:
-                del self._slots[slot]
-            elif isinstance(error, OSError):
-                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
-                self._left_over.append(slot)
-            else:
-                self._failed(error)
-
-        if not self._closed:
-            self._loop.run_in_executor(self._mover, self._store.remove_slot, slot).add_done_callback(removed)
-
-    def _remove_segments(self) -> None:
-        """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        end = self._oldest
-        while end <= self._store.checkpoint and end not in self._segments:
-            end += 1
-        if self._oldest < end and not self._removing and not self._closed:
-            self._removing = True
-            self._loop.run_in_executor(
-                self._mover, self._store.remove_segments, self._oldest, end
-            ).add_done_callback(self._segments_removed)
-
-    def _segments_removed(self, done: asyncio.Future[int]) -> None:
-        self._removing = False
-        error = done.exception()
-        if error is None:
-            self._oldest = done.result()
-            self._remove_segments()
-        elif isinstance(error, OSError):
-            # The next turn tries again. A later segment must not go before.
-            logger.error("%s: a segment of the log stays: %s", self._store.path, error)
-        else:
-            self._failed(error)
+    # Threads
 
     async def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. Raises OSError."""
@@ -441,6 +384,7 @@ class Loader:
         """End the threads, when they have done what they were told. The messages stay on the disk."""
         async with self._reading:
             self._closed = True
+            self._retention.close()
             self._pass(self.horizon)
         for thread in (self._reader, self._mover):
             await self._loop.run_in_executor(thread, int)

@@ -63,8 +63,8 @@ class DelayedMessages:
     seconds since the epoch. A message that was being delivered when the process crashed is delivered again,
     with the same id.
 
-    A message is never early by the wall clock `clock`, and on an idle loop about a millisecond late. At most
-    `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
+    A message is never early by the wall clock `clock`. On an idle loop it is about two milliseconds late. At
+    most `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
 
     `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
