@@ -11,7 +11,8 @@ from typing import Final
 
 from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.message import Message
-from purgatory.delayed.store import Answer, End, Put, Request, Store, Stored
+from purgatory.delayed.requests import Answer, End, Put, Request, Stored
+from purgatory.delayed.store import Store
 
 # Bytes of payloads, and requests, after which a commit takes no more.
 _BYTES: Final = 1 << 23

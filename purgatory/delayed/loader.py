@@ -17,8 +17,9 @@ from purgatory import Purgatory
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.message import Message
+from purgatory.delayed.requests import Put, Stored
 from purgatory.delayed.retention import Retention
-from purgatory.delayed.store import Put, Store, Stored
+from purgatory.delayed.store import Store
 from purgatory.delayed.waiting_message import WaitingMessage
 from purgatory.errors import PurgatoryClosed
 

@@ -29,7 +29,8 @@ from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import FARTHEST, Message, PendingMessage, Receipt
-from purgatory.delayed.store import End, Find, Put, Store, Stored
+from purgatory.delayed.requests import End, Find, Put, Stored
+from purgatory.delayed.store import Store
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
 

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from purgatory.delayed.appends import Appends
 from purgatory.delayed.blocks import Blocks
@@ -38,6 +38,7 @@ from purgatory.delayed.layout import (
 from purgatory.delayed.log import Log, segment_numbers
 from purgatory.delayed.message import Message
 from purgatory.delayed.pending import Pending
+from purgatory.delayed.requests import Answer, Find, Put, Request, Stored
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
 # Bytes of messages that are read at a time.
@@ -50,46 +51,6 @@ _IN_LOG: Final = 1 << 63
 _OFFSET_BITS: Final = 28
 
 logger = logging.getLogger("purgatory.delayed")
-
-
-class Put(NamedTuple):
-    """A request to store a message. It stays in the log if it is `soon`."""
-
-    due: int
-    name: str | None
-    payload: bytes
-    soon: bool
-
-
-class End(NamedTuple):
-    """A request to note that a message was cancelled or delivered.
-
-    With `check`, a message that was cancelled before is not cancelled again.
-    """
-
-    kind: Kind
-    token: int
-    due: int
-    named: bool
-    check: bool = False
-
-
-class Find(NamedTuple):
-    """A request for the message with an id of the user's."""
-
-    name: str
-
-
-class Stored(NamedTuple):
-    """The answer to a Put: the token of the message, where it is, and whether it was there before."""
-
-    token: int
-    position: int
-    repeated: bool = False
-
-
-Request = Put | End | Find
-Answer = Stored | IdTaken | Taken | bool | None
 
 
 class Store:

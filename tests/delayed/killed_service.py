@@ -26,7 +26,8 @@ from random import Random
 
 from purgatory.delayed import DelayedMessages, Receipt, loader, messages
 from purgatory.delayed.frame import Kind
-from purgatory.delayed.store import Answer, End, Request, Store
+from purgatory.delayed.requests import Answer, End, Request
+from purgatory.delayed.store import Store
 
 WRITERS = 12
 # A turn every 0.2 s instead of 10 s, so that messages take all ways in a short life.

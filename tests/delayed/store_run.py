@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.message import Message
-from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.delayed.requests import End, Put, Stored
+from purgatory.delayed.store import Store
 from tests.delayed.simulated_disk import SimulatedDisk, Survival
 
 PATH: Final = Path("/service/messages")

@@ -11,7 +11,8 @@ from zlib import crc32
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.message import Message
-from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.delayed.requests import End, Put, Stored
+from purgatory.delayed.store import Store
 
 NOW = 1_900_000_000_000
 

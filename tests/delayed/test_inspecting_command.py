@@ -19,7 +19,8 @@ from purgatory.delayed.disk import Disk
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.inspection import Amount, inspect
 from purgatory.delayed.message import Message
-from purgatory.delayed.store import End, Put, Store, Stored
+from purgatory.delayed.requests import End, Put, Stored
+from purgatory.delayed.store import Store
 from purgatory.testing import VirtualTimeLoop
 
 HOUR = 3_600_000

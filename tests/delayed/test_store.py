@@ -16,7 +16,8 @@ from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.message import Message
-from purgatory.delayed.store import End, Find, Put, Store, Stored
+from purgatory.delayed.requests import End, Find, Put, Stored
+from purgatory.delayed.store import Store
 from tests.delayed.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.store_run import NOW, PATH, SLOT_MS, StoreRun
 
