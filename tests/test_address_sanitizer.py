@@ -19,6 +19,7 @@ TESTS = [
     "tests/timer",
     "tests/test_action_queue.py",
     "tests/test_bad_keys.py",
+    "tests/test_interrupted_parking.py",
     "tests/test_failures.py",
     "tests/test_interrupted_work.py",
     "tests/test_observers.py",
@@ -29,7 +30,7 @@ TESTS = [
     "tests/test_survival.py",
     "tests/test_watchers.py",
     # It collects the garbage of the whole process hundreds of times, which takes minutes on watched memory.
-    "--deselect=tests/test_bad_keys.py::test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right",
+    "--deselect=tests/test_interrupted_parking.py::test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right",
 ]
 
 pytestmark = [

@@ -4,13 +4,12 @@ operation's look-ups: it ends as any other, and everybody else goes on."""
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, OperationState, OperationWithdrawn, Purgatory
+from purgatory import OperationState, OperationWithdrawn, Purgatory
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.keys import BadKey, Key
 from tests.operations import Gate, Stop, a_few_turns, raising
@@ -358,172 +357,6 @@ async def test_a_signal_of_a_key_that_cannot_be_compared_raises_and_the_other_si
         purgatory.check_and_complete_threadsafe("good")
         await a_few_turns()
         assert gate.state is COMPLETED
-
-
-# User code in the middle of parking: the methods of a key, and finalizers
-
-
-class Meddling:
-    """A purgatory where an operation is parked on a key that another one watches. One act comes in between.
-
-    `newcomer` is being parked, `alone` is the only watcher of the key until then.
-    """
-
-    def __init__(self, act: str, listed: bool) -> None:
-        self.clock = ManualClock()
-        self.purgatory = self.clock.purgatory()
-        self.act = act
-        self.acted = 0
-        self.key = Key("key", 7)
-        self.alone = Gate(50, "alone")
-        self.newcomer = Gate(60, "newcomer")
-        self.third = Gate(70, "third")
-        if listed:
-            before = self.purgatory.try_complete_else_watch(Gate(), [self.key])
-        self.purgatory.try_complete_else_watch(self.alone, [self.key])
-        if listed:
-            before.cancel()
-
-    def perform(self) -> None:
-        if self.acted:
-            return
-        self.acted = 1
-        name, _, act = self.act.partition(" ")
-        gates = {"alone": self.alone, "newcomer": self.newcomer, "third": self.third}
-        gate = gates[name]
-        if act == "is withdrawn":
-            gate.cancel()
-        elif act == "completes":
-            gate.force_complete()
-        elif act == "is rescheduled":
-            gate.reschedule(5)
-        elif act == "is rescheduled to now":
-            gate.reschedule(0)
-        elif act == "is offered":
-            self.purgatory.try_complete_else_watch(gate, [Key("key", 7), "more"])
-        elif act == "is offered and withdrawn":
-            self.purgatory.try_complete_else_watch(gate, [Key("key", 7), "more"])
-            gate.cancel()
-        elif act == "is checked":
-            gate.opened = True
-            self.purgatory.check_and_complete(self.key)
-
-    def park(self, keys: list[object]) -> None:
-        try:
-            self.purgatory.try_complete_else_watch(self.newcomer, keys)
-        except RuntimeError:
-            # It was ended before it was offered: the keys are hashed once before that.
-            assert self.newcomer.done
-            assert self.newcomer.keys == ()
-
-    def check_the_books(self) -> None:
-        # Raises where the exception handler of a loop would have been called.
-        self.clock.advance(0)
-        gates = [self.alone, self.newcomer, self.third]
-        pending = [gate for gate in gates if gate.state is OperationState.PENDING]
-        figures = self.purgatory.statistics()
-        assert figures.pending == len(pending)
-        assert sorted(gate.name for gate in pending) == sorted(map(name_of, self.purgatory.operations()))
-        for gate in gates:
-            assert gate.ran.count("on_complete") == (gate.state is COMPLETED or gate.state is EXPIRED)
-            assert gate.scheduled == (gate in pending)
-        keys = {key for gate in pending for key in gate.keys}
-        assert figures.keys == len(keys)
-        assert figures.watched == sum(len(gate.keys) for gate in pending)
-        for key in keys:
-            watching = [gate.name for gate in pending if key in gate.keys]
-            assert sorted(map(name_of, self.purgatory.operations(key))) == sorted(watching)
-        self.purgatory._engine.watchers._check()
-        self.purgatory.timer.wheel._check()
-        ended = {gate.name: gate.state for gate in gates if gate.done}
-        for gate in gates:
-            gate.opened = True
-        assert self.purgatory.check_and_complete(self.key) == len(pending)
-        self.clock.advance(100)
-        for gate in gates:
-            assert gate.ran.count("on_complete") <= 1
-            assert gate.name not in ended or gate.state is ended[gate.name]
-        assert nothing_is_left(self.purgatory)
-
-
-def name_of(operation: DelayedOperation[Any]) -> str:
-    assert isinstance(operation, Gate)
-    return operation.name
-
-
-ACTS = [
-    "newcomer is withdrawn",
-    "newcomer completes",
-    "newcomer is rescheduled to now",
-    "newcomer is rescheduled",
-    "alone is withdrawn",
-    "alone completes",
-    "alone is rescheduled to now",
-    "alone is rescheduled",
-    "alone is checked",
-    "third is offered",
-    "third is offered and withdrawn",
-]
-
-
-def after(calls: int, act: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that calls `act` once, at its call with that number, from 0."""
-    numbers: Iterator[int] = iter(range(calls + 1))
-
-    def count() -> None:
-        if next(numbers, -1) == calls:
-            act()
-
-    return count
-
-
-@pytest.mark.parametrize("listed", [False, True], ids=["alone", "listed"])
-@pytest.mark.parametrize("method", ["hashing", "comparing"])
-@pytest.mark.parametrize("act", ACTS)
-def test_what_a_method_of_a_key_does_in_the_middle_of_parking_keeps_the_books_right(
-    act: str, method: str, listed: bool
-) -> None:
-    acted = 0
-    for calls in range(6):
-        meddling = Meddling(act, listed)
-        equal = Key("key", 7)
-        setattr(equal, method, after(calls, meddling.perform))
-        meddling.park(["first", equal, "last"] if calls % 2 else [equal])
-        setattr(equal, method, None)
-        acted += meddling.acted
-        meddling.check_the_books()
-    assert acted
-
-
-class Finalized:
-    """Is garbage that only the collector frees. Then it calls a function."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self.act = act
-        self.myself = self
-
-    def __del__(self) -> None:
-        self.act()
-
-
-@pytest.mark.parametrize("listed", [False, True], ids=["alone", "listed"])
-@pytest.mark.parametrize("act", ACTS)
-def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(act: str, listed: bool) -> None:
-    threshold = gc.get_threshold()
-    acted = 0
-    for allocations in range(12):
-        meddling = Meddling(act, listed)
-        gc.collect()
-        Finalized(meddling.perform)
-        try:
-            gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
-            meddling.park(["first", Key("key", 7), "last"] if allocations % 2 else [Key("key", 7)])
-        finally:
-            gc.set_threshold(*threshold)
-        acted += meddling.acted
-        gc.collect()
-        meddling.check_the_books()
-    assert acted
 
 
 @pytest.mark.parametrize("shortages", [1, 2])

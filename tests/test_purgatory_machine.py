@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from purgatory import DelayedOperation, OperationState, PurgatoryFull
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
+from tests.finalized import Finalized
 from tests.keys import BadKey, Key
 from tests.operations import raising
 
@@ -162,17 +163,6 @@ class BadObserver(Exception):
     pass
 
 
-class Finalized:
-    """Is garbage that only the collector frees. Then it withdraws an operation."""
-
-    def __init__(self, operation: DelayedOperation[int]) -> None:
-        self.operation = operation
-        self.myself = self
-
-    def __del__(self) -> None:
-        self.operation.cancel()
-
-
 class Real:
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -241,7 +231,7 @@ class Real:
         thresholds = gc.get_threshold()
         gc.disable()
         try:
-            Finalized(self.puppets[number])
+            Finalized(self.puppets[number].cancel)
             gc.set_threshold(gc.get_count()[0] + allocations, *thresholds[1:])
             gc.enable()
             answer = self.offer(plan)

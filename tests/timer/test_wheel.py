@@ -7,6 +7,7 @@ import doctest
 import gc
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ import pytest
 import purgatory
 from purgatory import COMPILED, TimerTask, TimingWheel
 from purgatory._core.timer.level import Bucket
+from tests.finalized import Finalized
 
 SIZES = [2, 3, 20, 64, 1000]
 FAR = [10**15, 2**70]
@@ -358,18 +360,6 @@ def test_tasks_that_move_down_side_by_side_keep_their_order_and_their_slots(limi
     assert wheel.advance(300) == [postponed]
 
 
-class Finalized:
-    """Is garbage that only the collector frees. Then it removes a task."""
-
-    def __init__(self, wheel: TimingWheel, task: TimerTask) -> None:
-        self.wheel = wheel
-        self.task = task
-        self.myself = self
-
-    def __del__(self) -> None:
-        self.wheel.remove(self.task)
-
-
 @pytest.fixture
 def untraced() -> Iterator[None]:
     """No tracer, which would make objects at each line: so the collector would run where it never runs."""
@@ -387,7 +377,7 @@ def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed:
     for allocations in range(12):
         wheel, kept, task = about_to_move(postponed)
         gc.collect()
-        Finalized(wheel, task)
+        Finalized(partial(wheel.remove, task))
         try:
             gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
             # It makes the slots to which the tasks move.
