@@ -58,8 +58,9 @@ class DelayStore(ABC):
     async def cancel(self, receipt: Any) -> bool: ...
 
     def processor_seconds(self) -> float:
-        tasks = itertools.chain(*(Path(f"/proc/{each}/task").iterdir() for each in self.process_ids))
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        """What the processes have used, with their threads that have ended."""
+        # Linux numbers the processor clock of a process so: see clock_getcpuclockid(3).
+        return sum(time.clock_gettime(~each << 3 | 2) for each in self.process_ids)
 
     def written_bytes(self) -> int:
         """What the processes have sent to the disk, in whole pages."""
