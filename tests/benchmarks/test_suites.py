@@ -90,7 +90,7 @@ def test_every_store_of_delayed_messages_gives_figures_for_the_tables(
 ) -> None:
     monkeypatch.setattr(due, "HALF_A_MINUTE", 1.0)
     # Those of SQLite and of the library: others need a server. Opening one again takes seconds.
-    most = 1 if name == "delayed-pending" else 3
+    most = {"delayed-pending": 1, "delayed-burst": 2}.get(name, 3)
     for store, sample in check("delayed", name, replace(TINY, seconds=0.1), most).items():
         assert sample.get("early", 0) == 0, store
 
