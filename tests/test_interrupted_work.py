@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from typing import Any, TypeVarTuple
 
@@ -153,6 +156,59 @@ def test_a_check_passes_over_the_dead_entry_of_a_key_that_is_good_again() -> Non
     assert purgatory.check_and_complete(key) == 0
     assert gate.ran == ["try_complete", "on_complete"]
     assert purgatory.statistics().keys == len(purgatory.watched_keys(100)) == 50
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
+
+
+def test_the_keys_beside_a_dead_entry_are_counted_and_listed_from_both_ends() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    keys = [Key(str(number)) for number in range(40)]
+    gates = [purgatory.try_complete_else_watch(Gate(60), [key]) for key in keys]
+    shared = purgatory.try_complete_else_watch(Gate(60), [keys[1]])
+    for number in (0, 1, 20, 39):
+        keys[number].hashing = raising(ArithmeticError("bad"))
+        gates[number].force_complete()
+    # Somebody else waits on the second key.
+    assert purgatory.statistics().keys == 37
+    assert purgatory.watched_keys(100) == [each for n, each in enumerate(keys) if n not in (0, 20, 39)]
+    assert purgatory.watched_keys(5) == [keys[1], keys[2], keys[3], keys[38], keys[37]]
+    assert purgatory.watched_keys(0) == []
+    shared.cancel()
+    assert purgatory.statistics().keys == 36
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
+
+
+def test_a_thread_may_ask_for_the_statistics_while_there_is_a_dead_entry() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    for number in range(2_000):
+        purgatory.try_complete_else_watch(Gate(60), [number])
+    key = Key("a")
+    gate = purgatory.try_complete_else_watch(Gate(60), [key])
+    key.hashing = raising(ArithmeticError("bad"))
+    gate.force_complete()
+    begun, over = threading.Event(), threading.Event()
+
+    def scrape() -> None:
+        while not over.is_set():
+            purgatory.statistics()
+            begun.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            scraping = thread.submit(scrape)
+            begun.wait()
+            for number in range(2_000, 4_000):
+                purgatory.try_complete_else_watch(Gate(60), [number])
+            over.set()
+            scraping.result()
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
     with pytest.raises(ExceptionGroup):
         clock.advance(0)
 

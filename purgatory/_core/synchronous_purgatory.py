@@ -104,7 +104,10 @@ class SynchronousPurgatory:
 
     @final
     def statistics(self) -> PurgatoryStatistics:
-        """The figures of this moment, O(1)."""
+        """The figures of this moment, O(1). Any thread may call it.
+
+        While the table still has the entry of a key that raised, it costs O(keys).
+        """
         accounting = self._engine.accounting
         return PurgatoryStatistics(
             pending=accounting.pending,

@@ -94,6 +94,16 @@ class Chunk:
             chunk = following
         return bool(self.operations) or self.following is not None
 
+    def any_pending(self) -> bool:
+        """Whether an operation of the list is pending. O(1) unless many of its first ones have ended."""
+        chunk: Chunk | None = self
+        while chunk is not None:
+            for operation in chunk.operations:
+                if operation._state is PENDING:
+                    return True
+            chunk = chunk.following
+        return False
+
     def count(self, limit: int) -> int:
         """How many operations the list has from here on. Counting stops at `limit` or a little above it."""
         count = 0

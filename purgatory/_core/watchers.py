@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, cast, final
 
 from purgatory._core.operation import NO_ROOM, Operation
+from purgatory._core.outcome import PENDING
 from purgatory._core.watch_list import Chunk, operations_at
 
 
@@ -48,10 +49,13 @@ class Watchers:
         self.watched = 0
 
     def __len__(self) -> int:
-        if self._dead:
-            # Among them may be lists in which others still wait.
-            return sum([_alive(place) for place in self._table.values()])
-        return len(self._table)
+        if not self._dead:
+            return len(self._table)
+        # Among the dead entries may be lists in which others still wait. So each entry is looked at.
+        keys = 0
+        for place in self.places():
+            keys += _alive(place)
+        return keys
 
     def __contains__(self, key: Hashable) -> bool:
         place = self._table.get(key)
@@ -66,19 +70,23 @@ class Watchers:
         return self._table.get(key)
 
     def places(self) -> list[object]:
-        """For each key, the only operation that watches it, or the first chunk of its list."""
+        """For each key, the only operation that watches it, or the first chunk of its list.
+
+        In one step, because a thread that asks for the statistics may run while the loop parks operations.
+        """
         return list(self._table.values())
 
     def some_keys(self, limit: int) -> list[Hashable]:
         """At most `limit` of the keys. Where there are more, half are the oldest and half are the newest."""
-        if len(self._table) <= limit:
-            keys = list(self._table)
-        else:
-            late = limit // 2
-            keys = [*islice(self._table, limit - late), *islice(reversed(self._table), late)]
+        table = self._table
+        late = limit // 2 if len(table) > limit else 0
         if self._dead:
-            places = {id(key): place for key, place in self._table.items()}
-            keys = [key for key in keys if _alive(places[id(key)])]
+            keys = _first_watched(table.items(), limit - late)
+            known = {id(key) for key in keys}
+            newest = _first_watched(reversed(table.items()), late)
+            keys += [key for key in newest if id(key) not in known]
+        else:
+            keys = [*islice(table, limit - late), *islice(reversed(table), late)]
         if self._unreachable:
             keys = [key.key if isinstance(key, Unreachable) else key for key in keys]
         return keys
@@ -306,7 +314,18 @@ class Unreachable:
 
 def _alive(place: object) -> bool:
     """Whether an entry of the table has pending operations."""
-    return bool(operations_at(place, pending_only=True))
+    return place.any_pending() if isinstance(place, Chunk) else cast(Operation, place)._state is PENDING
+
+
+def _first_watched(entries: Iterable[tuple[Hashable, object]], limit: int) -> list[Hashable]:
+    """The keys of the first `limit` entries that have pending operations."""
+    keys: list[Hashable] = []
+    for key, place in entries:
+        if len(keys) >= limit:
+            break
+        if _alive(place):
+            keys.append(key)
+    return keys
 
 
 def _stays(place: object) -> bool:
