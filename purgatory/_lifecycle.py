@@ -37,7 +37,14 @@ class Lifecycle:
         """Open the engine on the running loop, and reap in a new task."""
         loop = asyncio.get_running_loop()
         self._engine.open_on(loop)
-        self._task = loop.create_task(reap(self._engine.timer), name=f"{self._engine.name} reaper")
+        reaping = reap(self._engine.timer)
+        try:
+            self._task = loop.create_task(reaping, name=f"{self._engine.name} reaper")
+        except BaseException:
+            # Nothing would ever expire.
+            reaping.close()
+            self._end_all(CANCELLED, None)
+            raise
         self._task.add_done_callback(self._task_ended)
 
     async def run(self, task_status: TaskStatus[None]) -> None:

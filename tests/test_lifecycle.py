@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 import pytest
@@ -143,6 +143,26 @@ async def test_start_and_aclose_work_without_a_block() -> None:
     await purgatory.aclose()
     assert gate.expired
     assert await refuses(purgatory)
+    assert nothing_is_left(purgatory)
+
+
+async def test_where_the_reaper_cannot_be_started_the_purgatory_is_closed() -> None:
+    error = MemoryError("no task")
+
+    def refuse(loop: asyncio.AbstractEventLoop, coroutine: object, /, **_: Any) -> NoReturn:
+        raise error
+
+    loop = asyncio.get_running_loop()
+    usual = loop.get_task_factory()
+    loop.set_task_factory(refuse)
+    purgatory = Purgatory()
+    try:
+        with pytest.raises(MemoryError):
+            purgatory.start()
+    finally:
+        loop.set_task_factory(usual)
+    assert await refuses(purgatory)
+    await purgatory.aclose()
     assert nothing_is_left(purgatory)
 
 
