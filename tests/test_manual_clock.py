@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import math
 import threading
+import time
 from collections.abc import Hashable
 from functools import partial
 from typing import Any
@@ -58,6 +59,15 @@ def test_a_step_as_long_as_the_timeout_expires_it_and_a_shorter_one_does_not(
     assert not operation.done
     clock.advance(0.0001)
     assert operation.expired
+
+
+def test_a_clock_that_shows_the_time_of_the_machine_by_chance_is_still_moved_by_the_test_alone() -> None:
+    clock = ManualClock()
+    clock.advance(time.monotonic())
+    purgatory = clock.purgatory()
+    clock.advance(100)
+    gate = purgatory.try_complete_else_watch(Gate(60), ["key"])
+    assert gate.deadline == pytest.approx(clock.time() + 60, abs=0.01)
 
 
 def test_a_deadline_between_two_ticks_is_rounded_up() -> None:

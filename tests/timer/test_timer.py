@@ -1053,7 +1053,7 @@ def test_a_timer_has_a_wheel_a_length_and_a_repr_of_one_line() -> None:
 # Loops whose time() is truncated to milliseconds, as uvloop's is
 
 
-class MillisecondClock(Clock):
+class MillisecondClock(Clock, asyncio.AbstractEventLoop):
     """A loop whose time() is the monotonic clock, truncated to whole milliseconds."""
 
     def __init__(self, exact: float) -> None:
