@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from contextvars import Context
+from typing import Any, NoReturn, TypeVarTuple
 
 import pytest
 
@@ -11,6 +12,8 @@ from purgatory import DelayedOperation, Purgatory, PurgatoryFull
 from purgatory.observer import Observer, Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
+
+Ts = TypeVarTuple("Ts")
 
 
 class Log:
@@ -228,6 +231,43 @@ def test_a_base_exception_of_an_observer_is_raised_and_leaves_a_consistent_purga
     assert purgatory.check_and_complete("a") == 1
     with pytest.raises(ExceptionGroup):
         clock.advance(0)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_others_are_told_before_the_base_exception_of_an_observer_is_raised(failing: bool) -> None:
+    stop = Stop("observer")
+    log = Log()
+    clock = ManualClock()
+    purgatory = clock.purgatory(observers=[BrokenObserver(stop), BrokenObserver(Stop("another")), log])
+    failure = raising(ValueError("hook")) if failing else None
+    gate = purgatory.try_complete_else_watch(Gate(60, "watched", completing=failure), ["a"])
+    with pytest.raises(Stop) as ended:
+        gate.force_complete()
+    with pytest.raises(Stop) as checked:
+        purgatory.check_and_complete("a")
+    assert ended.value is checked.value is stop
+    assert log.finished == [("watched", "FAILED" if failing else "COMPLETED")]
+    assert log.checked == [("a", 0, 0)]
+    if failing:
+        with pytest.raises(ExceptionGroup):
+            clock.advance(0)
+
+
+def test_the_observers_are_told_of_a_failure_that_the_loop_has_no_room_to_report() -> None:
+    class FullLoop(ManualClock):
+        def call_soon(
+            self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+        ) -> NoReturn:
+            raise MemoryError("no room")
+
+    log = Log()
+    purgatory = FullLoop().purgatory(observers=[log])
+    gate = purgatory.try_complete_else_watch(
+        Gate(60, "watched", completing=raising(ValueError("hook"))), ["a"]
+    )
+    with pytest.raises(MemoryError):
+        gate.force_complete()
+    assert log.finished == [("watched", "FAILED")]
 
 
 def test_an_observer_may_call_the_purgatory() -> None:

@@ -70,7 +70,12 @@ class Accounting:
         elif state is FAILED:
             self.failed += 1
             operation._owner = None
-            self._reporter.operation_failed(operation)
+            try:
+                self._reporter.operation_failed(operation)
+            finally:
+                if self.observed:
+                    self._tell_ended(operation)
+            return
         elif state is not NEW and state is not PENDING:  # pragma: no cover  # no such state exists
             # A type checker finds a final state that is not counted here.
             assert_never(state)
@@ -86,17 +91,35 @@ class Accounting:
             # It was offered before the first observer came, so nobody noted when.
             return
         timing.ended = self._timer.clock()
+        interruption: BaseException | None = None
         for observer in self._observers:
             try:
                 observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), timing)
-            except Exception as error:
-                self._reporter.report(f"{safe_repr(observer)} raised an exception", error)
+            except BaseException as error:
+                raised = self._observer_failed(observer, error)
+                interruption = interruption or raised
+        if interruption is not None:
+            raise interruption
 
     def checked(self, key: Hashable, tried: int, completed: int) -> None:
         """Tell the observers that a check of `key` is over."""
         at = self._timer.clock()
+        interruption: BaseException | None = None
         for observer in self._observers:
             try:
                 observer.key_checked(self._name, key, tried, completed, at)
-            except Exception as error:
-                self._reporter.report(f"{safe_repr(observer)} raised an exception", error)
+            except BaseException as error:
+                raised = self._observer_failed(observer, error)
+                interruption = interruption or raised
+        if interruption is not None:
+            raise interruption
+
+    def _observer_failed(self, observer: Observer, error: BaseException) -> BaseException | None:
+        """Report what an observer raised. Returns what has to go up once the other observers were told."""
+        if not isinstance(error, Exception):
+            return error
+        try:
+            self._reporter.report(f"{safe_repr(observer)} raised an exception", error)
+        except BaseException as problem:
+            return problem
+        return None
