@@ -78,7 +78,7 @@ class Purgatory(SynchronousPurgatory):
         """
         self._lifecycle.start()
 
-    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the purgatory on `loop` without a reaper, as `purgatory.testing` does with its clocks."""
         self._engine.open_on(loop)
 
