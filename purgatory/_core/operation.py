@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast, final
+from typing import Any, Final, NoReturn, Self, cast, final
 
 from purgatory._core.outcome import (
     CANCELLED,
@@ -25,9 +25,6 @@ from purgatory._core.timer import TimerTask, TimingWheel
 from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
-
-if TYPE_CHECKING:
-    pass
 
 
 class Owner:
