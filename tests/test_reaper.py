@@ -72,6 +72,7 @@ async def test_run_in_an_asyncio_task_group_returns_when_the_purgatory_is_closed
         gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
         await purgatory.aclose(cancel_pending=True)
         assert gate.state is OperationState.CANCELLED
+        assert not running.done(), "closing does not wait for the caller's task"
     assert running.done()
     assert not running.cancelled()
     assert nothing_is_left(purgatory)
