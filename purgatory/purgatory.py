@@ -39,8 +39,9 @@ class Purgatory(SynchronousPurgatory):
     Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
     after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. While
     `max_pending` operations wait, a further one is refused. Bulk work (expiring, `sweep`, closing) yields to
-    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. `debug` looks for more
-    mistakes, at some cost (see the page on debugging). None means: when the event loop is in debug mode.
+    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. With `debug` it looks
+    for more mistakes, which takes time (see the page on debugging). With None it does so when the event loop
+    is in debug mode.
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
