@@ -1,4 +1,4 @@
-"""Waiting for what has to be finished."""
+"""Waits for a future even when the task is cancelled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 async def uninterrupted(future: asyncio.Future[T]) -> T:
-    """The result of `future`, for which it waits even if the task is cancelled.
+    """Wait for `future` even when the task is cancelled, and return its result.
 
-    A cancellation is raised after that, unless the future has an exception.
+    The cancellation is raised when the future is done. An exception of the future is raised instead of it.
     """
     cancelled: asyncio.CancelledError | None = None
     with CancelScope(shield=True):

@@ -28,9 +28,9 @@ class DelayedOperation(Operation, Generic[R]):
     Make an operation for each wait. Calling `__init__` again on one that was offered raises RuntimeError.
     Copying and pickling raise TypeError.
 
-    The names of its methods and properties, but for the hooks, belong to the library, and so do `_state`,
-    `_timeout`, `_waiters` and so on. A subclass that overrides one, or assigns to it in a method, is refused
-    with TypeError, and so is an `async def` hook.
+    The names of its methods and properties, except the hooks, belong to the library, and so do `_state`,
+    `_timeout`, `_waiters` and the like. A subclass that overrides one, or assigns to it in a method, is
+    refused with TypeError, and so is an `async def` hook.
 
     The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
     once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
@@ -70,9 +70,9 @@ class DelayedOperation(Operation, Generic[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
 
-        Raises OperationWithdrawn when somebody else withdraws it, and RuntimeError for an operation that was
-        not offered yet, and in another event loop than that of its purgatory. Otherwise the task would wait
-        forever.
+        Raises OperationWithdrawn when somebody else withdraws it. Raises RuntimeError for an operation that
+        was not offered yet, and in another event loop than that of its purgatory, because there the task
+        would wait forever.
         """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future

@@ -8,7 +8,10 @@ class PurgatoryError(Exception):
 
 
 class PurgatoryClosed(PurgatoryError):
-    """Raised when an operation is offered to a purgatory that is not open: not started yet, or closed."""
+    """Raised when a purgatory that is closing or closed is offered an operation, or is started again.
+
+    When the reaper ends by an exception such as KeyboardInterrupt, awaiting an operation raises this one.
+    """
 
 
 class PurgatoryNotOpen(PurgatoryClosed):

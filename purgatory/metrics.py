@@ -11,11 +11,11 @@ from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
+from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
+from purgatory._statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
 from purgatory.errors import PurgatoryNotOpen
-from purgatory.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
-from purgatory.message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.observer import Timing
-from purgatory.statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
 
 
 class Journal(Protocol):

@@ -39,8 +39,9 @@ class Purgatory(SynchronousPurgatory):
     Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
     after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. While
     `max_pending` operations wait, a further one is refused. Bulk work (expiring, `sweep`, closing) yields to
-    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. `debug` looks for more
-    mistakes, at some cost (see the page on debugging). None means: when the event loop is in debug mode.
+    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. With `debug` it looks
+    for more mistakes, which takes time (see the page on debugging). With None it does so when the event loop
+    is in debug mode.
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
@@ -78,14 +79,15 @@ class Purgatory(SynchronousPurgatory):
         """
         self._lifecycle.start()
 
-    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the purgatory on `loop` without a reaper, as `purgatory.testing` does with its clocks."""
         self._engine.open_on(loop)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Open the purgatory and be its reaper: ``await task_group.start(purgatory.run)``.
 
-        Returns when the purgatory is closed. A cancellation closes it as `aclose` does, and then goes on.
+        Returns when the purgatory is closed. A cancellation of this task closes the purgatory as `aclose`
+        does, and is raised again after that.
         """
         await self._lifecycle.run(task_status)
 
@@ -104,14 +106,15 @@ class Purgatory(SynchronousPurgatory):
     async def aclose(self, *, cancel_pending: bool = False) -> None:
         """Take no more operations, and end those that are pending: expire them, or withdraw them.
 
-        The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all of them are done
-        and the reaper has ended. A second call waits for that, too. When the calling task is cancelled
-        meanwhile, the rest ends in one go.
+        The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all operations have
+        ended. The reaper's task that `start` made has ended by then. A task that runs `run` has not: `run`
+        returns in one of the next turns of the loop. A second call of `aclose` waits, too. When the calling
+        task is cancelled meanwhile, the rest ends in one go.
         """
         await self._lifecycle.aclose(CANCELLED if cancel_pending else EXPIRED)
 
     async def sweep(self, key: Hashable) -> int:
-        """Do the same as `check_and_complete`, for keys with thousands of watchers, in slices.
+        """Check `key` as `check_and_complete` does, in slices. Use it for keys with thousands of watchers.
 
         It yields to the loop every `slice_seconds`. When the task that awaits it is cancelled, the loop
         checks the rest in its next turn, in one go. So no operation misses the change that the sweep was for.
@@ -143,7 +146,9 @@ class Purgatory(SynchronousPurgatory):
         Its type is that of the predicate's values without None and False, such as int for
         ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
-        Raises TimeoutError when there is none within `timeout` seconds, and whatever the predicate raises.
+        Raises TimeoutError when no such value comes within `timeout` seconds, or before the purgatory closes.
+        Raises OperationWithdrawn when `cancel_for_key` or ``aclose(cancel_pending=True)`` ends the wait,
+        PurgatoryClosed or PurgatoryFull as `try_complete_else_watch` does, and whatever the predicate raises.
         """
         operation = PredicateOperation(predicate, timeout)
         value = await self.try_complete_else_watch(operation, keys)

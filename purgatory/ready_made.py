@@ -15,12 +15,13 @@ M = TypeVar("M", bound=Hashable)
 class DelayedValue(Value, DelayedOperation[T]):
     """Waits for a value that somebody hands over: ``DelayedValue[str](timeout=5)``.
 
-    It ends by `complete(value)`, which awaiting gives, or by `fail(error)`. A check of its key does nothing:
-    the key is for `Purgatory.operations` and `Purgatory.cancel_for_key`. When the timeout, or closing, ends
-    the wait, awaiting raises TimeoutError, and the operation counts as expired. Use it for a response that
-    belongs to a request, for the result of a job, and for a value that one task loads for many.
+    `complete(value)` ends the wait, and awaiting gives that value. `fail(error)` ends it, too, and awaiting
+    raises that error. When the timeout, or closing, ends the wait, awaiting raises TimeoutError, and the
+    operation counts as expired. Use it for a response that belongs to a request, for the result of a job, and
+    for a value that one task loads for many.
 
-    Offer it before the value can come, because an operation that is done cannot be offered.
+    A check of its key does nothing. `Purgatory.operations` and `Purgatory.cancel_for_key` find the operation
+    by the key. Offer it before the value can come, because an operation that is done cannot be offered.
     """
 
     __slots__ = ()
@@ -31,7 +32,7 @@ class DelayedQuorum(Quorum, DelayedOperation[tuple[M, ...]]):
 
     Each `acknowledge(member)` counts one. The result is a tuple of those that have acknowledged, in the order
     in which they did. When the timeout, or closing, ends the wait, awaiting raises TimeoutError, which names
-    those that are missing. A check of its key does nothing more than `acknowledge`.
+    those that are missing. It needs no check of its key, because `acknowledge` looks at the count itself.
 
     A member that is named twice counts once. Raises ValueError when `needed` is below 1 or above the number
     of members.

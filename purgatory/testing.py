@@ -181,7 +181,7 @@ class ManualClock:
         purgatory = Purgatory(
             name, tick=tick, wheel_size=wheel_size, max_pending=max_pending, observers=observers
         )
-        purgatory.open_on(self._as_loop)
+        purgatory._open_on(self._as_loop)
         self._purgatories.append(purgatory)
         return purgatory
 

@@ -300,7 +300,7 @@ async def test_an_operation_whose_first_try_closes_the_purgatory_expires() -> No
             purgatory.aclose().send(None)
 
     purgatory = Purgatory()
-    purgatory.open_on(asyncio.get_running_loop())
+    purgatory._open_on(asyncio.get_running_loop())
     gate = purgatory.try_complete_else_watch(Gate(trying=close), ["key"])
     assert gate.expired
     assert purgatory.statistics().pending == 0

@@ -72,6 +72,7 @@ async def test_run_in_an_asyncio_task_group_returns_when_the_purgatory_is_closed
         gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
         await purgatory.aclose(cancel_pending=True)
         assert gate.state is OperationState.CANCELLED
+        assert not running.done(), "closing does not wait for the caller's task"
     assert running.done()
     assert not running.cancelled()
     assert nothing_is_left(purgatory)
@@ -292,7 +293,7 @@ def test_a_loop_torn_down_withdraws_all_operations_even_if_that_takes_long() -> 
 def test_a_loop_that_is_dropped_without_a_close_frees_all_operations(loop_factory: LoopFactory) -> None:
     async def main() -> weakref.ref[Gate]:
         purgatory = Purgatory()
-        purgatory.open_on(asyncio.get_running_loop())
+        purgatory._open_on(asyncio.get_running_loop())
         gates = [purgatory.try_complete_else_watch(Gate(60), ["all", n % 9]) for n in range(50_000)]
         return weakref.ref(gates[0])
 

@@ -178,7 +178,7 @@ async def test_a_signal_after_the_loop_was_closed_raises_and_does_not_deadlock()
     def run() -> Purgatory:
         loop = asyncio.new_event_loop()
         purgatory = Purgatory()
-        purgatory.open_on(loop)
+        purgatory._open_on(loop)
         loop.close()
         return purgatory
 

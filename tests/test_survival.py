@@ -445,7 +445,7 @@ async def test_offering_in_another_thread_in_debug_mode_raises_and_nothing_is_ke
 def test_offering_on_a_closed_loop_raises_and_nothing_is_kept(loop_factory: LoopFactory) -> None:
     loop = loop_factory()
     purgatory = Purgatory()
-    purgatory.open_on(loop)
+    purgatory._open_on(loop)
     loop.close()
     gate = Gate(60)
     with pytest.raises(RuntimeError, match="closed"):
@@ -805,7 +805,7 @@ async def test_an_observer_that_raises_while_a_failed_reaper_closes_leaves_nothi
 
     ended: list[DelayedOperation[Any]] = []
     purgatory = Purgatory(observers=[Observing(raise_at_the_second)])
-    purgatory.open_on(asyncio.get_running_loop())
+    purgatory._open_on(asyncio.get_running_loop())
     gates = [purgatory.try_complete_else_watch(Gate(60), [number]) for number in range(5)]
     tasks = [asyncio.ensure_future(wait(gate)) for gate in gates]
     await a_few_turns()

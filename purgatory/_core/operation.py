@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast, final
+from typing import Any, Final, NoReturn, Self, cast, final
 
 from purgatory._core.outcome import (
     CANCELLED,
@@ -26,12 +26,9 @@ from purgatory._core.timer.task import protected
 from purgatory._mypyc import mypyc_attr
 from purgatory.errors import OperationWithdrawn
 
-if TYPE_CHECKING:
-    pass
-
 
 class Owner:
-    """What holds operations, as the layers below the engine see it.
+    """The engine, as the lower layers call it.
 
     An operation belongs to the owner in the engine that it was offered to.
     """
@@ -108,8 +105,8 @@ class Operation(TimerTask):
         self._parked = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
-        # The result, or a Failure. NO_OUTCOME before it ends. A Given from then on until it is settled, and
-        # in an operation that was withdrawn by other than `cancel`.
+        # NO_OUTCOME until the operation ends, and then the result, or a Failure. Until the hooks have run, it
+        # may be a Given. It stays one when anything but `cancel` has withdrawn the operation.
         self._outcome: object = NO_OUTCOME
         # Set when it is offered to a purgatory that has observers, and otherwise never.
         self._timing: Timing
@@ -134,23 +131,23 @@ class Operation(TimerTask):
         """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
 
         It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and counts as
-        expired. Nobody has to see the error.
+        expired. Such an error is not reported when nobody awaits the operation.
         """
 
     @final
     def force_complete(self) -> bool:
         """Complete the operation whatever its condition says. True for the one call that completes it.
 
-        `on_complete` has run when this returns. Only where an `on_complete`, an `on_expiration` or an
-        observer calls this, `on_complete` runs as soon as that hook is over. So a chain of operations that
-        complete each other needs no stack, however long it is.
+        `on_complete` has run when this returns. There is one exception: in an `on_complete`, in an
+        `on_expiration` and in an observer, this call returns first, and `on_complete` runs as soon as that
+        hook is over. So a chain of operations that complete each other needs no stack, however long it is.
         """
         return end(self, COMPLETED)
 
     def complete(self, value: Any) -> bool:
         """Complete the operation with `value` as its result. True for the one call that completes it.
 
-        `on_complete` runs first, as in `force_complete`, and its value gives way to `value`.
+        `on_complete` runs first, as in `force_complete`. Then `value` replaces what it has returned.
         """
         return end(self, COMPLETED, Given(value))
 
@@ -249,7 +246,7 @@ class Operation(TimerTask):
         raise protected(self, "keys")
 
     def result(self) -> Any:
-        """The value that `complete` was given, else the return value of `on_complete`.
+        """The value that `complete` was given, or else the return value of `on_complete`.
 
         Raises the exception of a FAILED operation, the TimeoutError of `on_expiration`, OperationWithdrawn
         when the operation was withdrawn, and asyncio.InvalidStateError while there is no result yet.

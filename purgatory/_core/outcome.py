@@ -56,7 +56,7 @@ class Timing:
 
 @final
 class Failure:
-    """The outcome of a FAILED operation, or of one that expired with TimeoutError; whether it was seen."""
+    """An exception as the outcome, and whether anybody has seen it."""
 
     __slots__ = ("exception", "seen", "traceback")
 
@@ -69,7 +69,11 @@ class Failure:
 
 @final
 class Given:
-    """What the call that ends an operation brings along: the value of `complete`, or who withdraws it."""
+    """What a call that ends an operation adds to the state.
+
+    For `complete`, that is the value which becomes the result. For a withdrawal by anything but `cancel`, it
+    is the cause, in words for the message of OperationWithdrawn.
+    """
 
     __slots__ = ("value",)
 

@@ -44,9 +44,9 @@ class Quorum(Operation):
     def acknowledge(self, member: Hashable) -> bool:
         """Note that `member` has acknowledged. True for the one call that completes the operation.
 
-        A member counts once. What comes before the offer counts, and completes the operation when it is
-        offered. What comes after the end is noted, and changes no result. Raises ValueError for an object
-        that is no member.
+        A member counts once. Acknowledgements before the offer count, too: when there are enough of them, the
+        offer completes the operation. Those after the end are noted, and change no result. Raises ValueError
+        for an object that is no member.
         """
         if member not in self._members:
             raise ValueError(f"{safe_repr(member)} is no member: there are {safe_repr(list(self._members))}")

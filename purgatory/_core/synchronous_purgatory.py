@@ -9,7 +9,7 @@ from purgatory._core.engine import Engine
 from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
-from purgatory.statistics import PurgatoryStatistics
+from purgatory._statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
@@ -65,14 +65,16 @@ class SynchronousPurgatory:
     def check_and_complete(self, key: Hashable, limit: int | None = None) -> int:
         """Try the operations that watch `key`, in order. Returns how many this call completed.
 
-        With a `limit` it completes at most as many, first come first served, and then tries no further: hand
-        over a permit with ``limit=1``. The number returned may exceed the limit, because it includes the
-        checks that hooks have asked for. An operation knows in its `on_complete` that it was completed.
-        Raises ValueError for a limit below 1.
+        It returns a count and no operations. To know which operations have completed, note it in their
+        `on_complete`.
 
-        Within a hook the check is left to the outermost call, and this one returns 0. The outermost call runs
-        it when the hooks under way are over, and counts what it completed. The cost is one try for each
-        operation on the key. A key without watchers costs one look-up.
+        With a `limit` it stops as soon as so many have completed: ``limit=1`` hands over one permit, first
+        come first served. The number returned may exceed the limit, because it includes the checks that hooks
+        have asked for. Raises ValueError for a limit below 1.
+
+        In a hook, this returns 0 at once. The outermost call, in which the hook runs, does the check as soon
+        as no hook is running, and counts what it completes. The cost is one try for each operation on the
+        key. A key without watchers costs one look-up.
 
         Raises PurgatoryNotOpen before the purgatory is open. After closing it returns 0, because signals
         come at any time.
@@ -85,12 +87,12 @@ class SynchronousPurgatory:
 
     @final
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
-        """Have the loop check `key` soon. From any thread, the loop's own included.
+        """Have the loop check `key` soon. Any thread may call this, the loop's own included.
 
         However many calls come before the loop wakes, it wakes once and checks each distinct key once. So
-        there is no limit. For that, use ``loop.call_soon_threadsafe(purgatory.check_and_complete, key, 1)``.
-        Raises PurgatoryNotOpen before the purgatory is open. After closing, nothing waits and nothing
-        happens.
+        this takes no limit. Where you need one, use
+        ``loop.call_soon_threadsafe(purgatory.check_and_complete, key, 1)``. Raises PurgatoryNotOpen before
+        the purgatory is open. After closing it does nothing.
         """
         self._engine.checker.signal(key)
 
@@ -125,7 +127,8 @@ class SynchronousPurgatory:
     def watched_keys(self, limit: int) -> list[Hashable]:
         """At most `limit` of the keys that have watchers now, O(limit).
 
-        Where there are more, half of the answer are the keys watched for longest, and half the newest.
+        When there are more, half of the answer is the keys that have been watched for longest, and half is
+        the newest keys.
         """
         return self._engine.watchers.some_keys(limit)
 

@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryStatistics
+from purgatory._statistics import FIGURES, OPERATIONS, OUTCOMES
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
 from purgatory.observer import Observer
-from purgatory.statistics import FIGURES, OPERATIONS, OUTCOMES
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import Recorder
 from tests.operations import Gate, raising

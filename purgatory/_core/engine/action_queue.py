@@ -13,7 +13,7 @@ from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.outcome import NEW, PENDING
 from purgatory._core.safe_repr import safe_repr
 
-# What the engines of one loop are doing. A call that goes up a level goes back to the one it found.
+# What the engines of one loop are doing. A call that raises the level later restores the one it found.
 #
 # Nothing: the next call is the outermost one.
 IDLE: Final = 0
@@ -27,7 +27,7 @@ WRITING: Final = 3
 
 
 class CheckOwner:
-    """What runs the checks of one purgatory, as the action queue sees it."""
+    """The interface through which the queue runs the checks of one purgatory."""
 
     __slots__ = ()
 
@@ -65,8 +65,8 @@ class ActionQueue:
     it starts runs once, because both see the same. One with a limit is never merged with another: two permits
     that are handed over one by one are two.
 
-    Every exception that no operation keeps, such as a KeyboardInterrupt or a MemoryError of the engine
-    itself, gets through at once. What is left to do then, the loop does in its next turn.
+    An exception that no operation keeps, such as a KeyboardInterrupt or a MemoryError of the engine itself,
+    is raised at once. The loop does the rest of the work in its next turn.
     """
 
     __slots__ = ("_asked", "_checks", "_deferred", "_loop", "again", "current", "level", "waiting")
@@ -81,7 +81,7 @@ class ActionQueue:
         self.level = IDLE
         # The operation that is being settled. After an exception it remains, until `settle` goes on with it.
         self.current: Operation | None = None
-        # Whether it was the current one before, when an exception ended the work on it.
+        # Whether an exception has interrupted the work on it before.
         self.again = False
         # Operations to look at afterwards. Their state says what for.
         self._deferred: deque[Operation] = deque()
@@ -103,7 +103,7 @@ class ActionQueue:
             self.waiting = True
 
     def ask_for_each(self, owner: CheckOwner, keys: list[Hashable]) -> None:
-        """Do the same for each of `keys`. One that cannot be compared does not stop the others."""
+        """Ask for a check of each of `keys`. One that cannot be compared does not stop the others."""
         for key in keys:
             try:
                 self.ask(owner, key, NO_LIMIT)

@@ -187,7 +187,7 @@ class Engine:
         self.timer.stop()
 
     def drop_rest(self) -> None:
-        """Forget what closing could not end: operations that a second `__init__` has reset, for example."""
+        """Forget what closing could not end: an operation whose private state somebody has overwritten."""
         left = self.accounting.pending
         if left and self.actions.level == IDLE and not self.actions.waiting:
             self.watchers.clear()

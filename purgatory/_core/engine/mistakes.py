@@ -107,7 +107,7 @@ class Debugger:
 
 @final
 class Trying:
-    """Takes the place of an operation that is tried, and reports its hook when it was slow."""
+    """A proxy that times `try_complete`, and reports a slow one."""
 
     __slots__ = ("_debugger", "_operation")
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from purgatory._core.timer.task import TimerTask
     from purgatory._core.timer.wheel import TimingWheel
 
-# The slots whose bits are no object.
+# Up to this many slots, the bits fit into an int that compiled code does not allocate.
 NARROW: Final = 61
 
 
@@ -39,14 +39,14 @@ class Bucket:
         self.wheel = wheel
         self.level = level
         self.slot = slot
-        # The one for this slot among the bits of the level.
+        # The bit of this slot.
         self.bit: int = _bit(slot)
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None
 
 
-# Compiled, the bits of many slots are an object. Where there is no memory for another one, arithmetic with
-# ints ends the process, and arithmetic with objects raises. So these three take Any.
+# Compiled, the bits of many slots are an object. When memory runs out, arithmetic with ints ends the process,
+# and arithmetic with objects raises MemoryError. So these three functions take Any.
 
 
 def _bit(slot: Any) -> Any:
@@ -54,7 +54,7 @@ def _bit(slot: Any) -> Any:
 
 
 def flipped(occupied: Any, bit: Any) -> Any:
-    """The bits `occupied` after the slot of `bit` has got its first task, or lost its last one."""
+    """The bits `occupied` with `bit` flipped: its slot has got its first task, or lost its last one."""
     return occupied ^ bit
 
 
@@ -67,7 +67,7 @@ def slots_ahead(occupied: Any, slot: Any, size: Any) -> Any:
 
 
 def flip(level: Level, occupied: int, bit: int) -> int:
-    """The same for the bits of `level`, whether they are an object or not."""
+    """The bits `occupied` of `level`, with `bit` flipped."""
     if level.wide:
         changed: int = flipped(occupied, bit)
         return changed

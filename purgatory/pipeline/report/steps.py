@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from purgatory.statistics import OUTCOMES
+from purgatory._statistics import OUTCOMES
 
 # About as many as fit on a screen.
 MAX_STEPS: Final = 500

@@ -8,9 +8,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.transforms.instants import ended, minute_of
 from purgatory.pipeline.transforms.quantiles import binned, quantiles
-from purgatory.statistics import OUTCOMES
 
 _GROUP: Final = ("minute", "purgatory", "kind")
 _WAITS: Final = {"wait_p50_us": 0.5, "wait_p90_us": 0.9, "wait_p99_us": 0.99, "wait_p999_us": 0.999}

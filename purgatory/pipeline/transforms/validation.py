@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from purgatory._statistics import OUTCOMES
 from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.statistics import OUTCOMES
 
 # A date is the name of a directory, and only these years have four digits.
 _EARLIEST: Final = "1970-01-01"

@@ -18,8 +18,8 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
-from purgatory.message_statistics import MessageStore
-from purgatory.statistics import FIGURES
+from purgatory._message_statistics import MessageStore
+from purgatory._statistics import FIGURES
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
 

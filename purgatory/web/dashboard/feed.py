@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core.timer import clock_of
-from purgatory.message_statistics import MessageStore
+from purgatory._message_statistics import MessageStore
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
 from purgatory.web.dashboard.snapshot import take_snapshot

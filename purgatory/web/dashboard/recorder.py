@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation
 from purgatory._core.inspection import exception_of
-from purgatory.histogram import DASHBOARD_BOUNDS, Histogram
+from purgatory._histogram import DASHBOARD_BOUNDS, Histogram
+from purgatory._statistics import OUTCOMES
 from purgatory.observer import Timing
-from purgatory.statistics import OUTCOMES
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 WINDOW: Final = 60

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from purgatory import Purgatory, PurgatoryStatistics
+from purgatory._histogram import Histogram
+from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.errors import PurgatoryNotOpen
-from purgatory.histogram import Histogram
-from purgatory.message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
 from purgatory.web.dashboard.recorder import FailedOperation, Rates, Recorder
 from purgatory.web.dashboard.wheel import WheelPicture, picture_wheel

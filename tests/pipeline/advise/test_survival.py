@@ -15,8 +15,8 @@ from lifelines import KaplanMeierFitter
 from lifelines.utils import restricted_mean_survival_time
 from pyspark.sql import DataFrame, SparkSession
 
+from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.transforms import survival
-from purgatory.statistics import OUTCOMES
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.transforms.minutes import minutes
 from purgatory.pipeline.transforms.quantiles import binned
-from purgatory.statistics import OUTCOMES
 
 
 def test_each_operation_is_counted_by_its_outcome_in_the_minute_in_which_it_ended(

@@ -8,10 +8,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.schemas import OPERATIONS
 from purgatory.pipeline.transforms.minutes import minutes
 from purgatory.pipeline.transforms.windows import windows
-from purgatory.statistics import OUTCOMES
 from tests.pipeline.journals import NOON, operation
 
 ROWS: Final[list[dict[str, Any]]] = [

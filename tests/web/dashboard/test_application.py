@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from purgatory import Purgatory
-from purgatory.statistics import OUTCOMES
+from purgatory._statistics import OUTCOMES
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import Authorize, dashboard
 from purgatory.web.dashboard.application import FILES, HEADERS

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 
 from purgatory import Purgatory
+from purgatory._message_statistics import MESSAGE_FIGURES
 from purgatory.delayed import DelayedMessages
-from purgatory.message_statistics import MESSAGE_FIGURES
 from purgatory.metrics import PurgatoryCollector
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web import dashboard

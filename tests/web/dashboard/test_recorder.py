@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from purgatory import Purgatory
-from purgatory.histogram import DASHBOARD_BOUNDS
+from purgatory._histogram import DASHBOARD_BOUNDS
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import KEPT_FAILURES, WINDOW, Recorder
 from tests.operations import Gate, raising

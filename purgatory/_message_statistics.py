@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from purgatory.statistics import Figure, Metric
+from purgatory._statistics import Figure, Metric
 
 if TYPE_CHECKING:
     from purgatory.purgatory import Purgatory
