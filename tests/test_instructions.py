@@ -8,34 +8,18 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 
+from benchmarks.harness.instructions import counted
 from purgatory import COMPILED
-from tests.instructions import ACTS
+from tests.instructions import ACTS, TIMES
 
 BUDGETS = {"one_key": 10_104, "three_keys": 11_920, "shared_key": 8_978, "heartbeats": 1_552}
 COUNTED_ON = ("3.11.7", "GCC 12.2.0")
 BUILD = (platform.python_version(), platform.python_compiler())
-FEW, MANY = 500, 2_500
-
-
-def instructions(act: str, times: int) -> int:
-    callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    finished = subprocess.run(
-        [*callgrind, sys.executable, "-m", "tests.instructions", act, str(times)],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        text=True,
-        capture_output=True,
-        check=True,
-    )
-    collected = re.search(r"Collected : (\d+)", finished.stderr)
-    assert collected, finished.stderr
-    return int(collected[1])
 
 
 def test_there_is_a_budget_for_each_act() -> None:
@@ -45,8 +29,11 @@ def test_there_is_a_budget_for_each_act() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not COMPILED or BUILD != COUNTED_ON, reason="the budgets are of another build")
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
-@pytest.mark.parametrize("act", BUDGETS)
-def test_each_act_stays_within_its_instructions(act: str) -> None:
-    counted = (instructions(act, MANY) - instructions(act, FEW)) / (MANY - FEW)
-    # Much less means that the program has counted something else.
-    assert 0.8 * BUDGETS[act] <= counted <= BUDGETS[act]
+def test_each_act_stays_within_its_instructions() -> None:
+    command = [sys.executable, "-m", "tests.instructions"]
+    counts = counted(command, "the acts", env={**os.environ, "PYTHONHASHSEED": "0"})
+    # Every second one is of what is between two acts.
+    found = {act: count / TIMES for act, count in zip(ACTS, counts[::2], strict=True)}
+    for act, budget in BUDGETS.items():
+        # Much less means that the program has counted something else.
+        assert 0.8 * budget <= found[act] <= budget, found

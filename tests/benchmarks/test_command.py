@@ -81,7 +81,7 @@ def test_without_valgrind_instructions_are_refused(
         pytest.param("timers", "sessions", 1_000, 20_000, marks=pytest.mark.long),
     ],
 )
-def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_two_runs(
+def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_few_and_many(
     suite: str, name: str, least: int, most: int
 ) -> None:
     setting = Setting(instructions=True)
