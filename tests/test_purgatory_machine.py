@@ -541,8 +541,8 @@ class PurgatoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.real = Real()
         self.model = Model(self.real.log)
-        # Whether a key has ever gone bad, and whether one cannot be compared now.
-        self.spoiled = False
+        # Whether the hash of a key has ever changed, and the keys that cannot be compared now.
+        self.changed = False
         self.incomparable: set[str] = set()
 
     def both(self, act: str, *arguments: object) -> None:
@@ -558,6 +558,8 @@ class PurgatoryMachine(RuleBasedStateMachine):
     @initialize(plans=st.one_of(st.lists(PLANS, max_size=8), st.lists(LINING_UP, min_size=18, max_size=50)))
     def begin_with(self, plans: list[Plan]) -> None:
         self.both("offer", Plan(0, ["a", "b"], 5, opened=False))
+        # With few keys the first dead entry would be repaired at once.
+        self.both("offer", Plan(0, list("efghijklmnopqrst"), None, opened=False))
         for plan in plans:
             self.both("offer", plan)
 
@@ -571,7 +573,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(BAD_KEYS), how=st.sampled_from(["hash", "eq", "change", "good"]))
     def spoil(self, name: str, how: str) -> None:
         self.both("spoil", name, how)
-        self.spoiled = self.spoiled or how != "good"
+        self.changed = self.changed or how == "change"
         self.incomparable.discard(name)
         if how == "eq":
             self.incomparable.add(name)
@@ -662,8 +664,13 @@ class PurgatoryMachine(RuleBasedStateMachine):
             assert figures.pending == len(pending)
             assert figures.watched == sum(len(operation.keys) for operation in pending)
             assert figures.watched == sum(map(len, watching.values()))
-            if not self.spoiled:
+            # A key has an entry of its own for each hash that it had while it was watched.
+            assert figures.keys >= len(watching)
+            if not self.changed:
                 assert figures.keys == len(watching)
+                watched = purgatory.watched_keys(100)
+                assert {key.name if isinstance(key, Key) else key for key in watched} == set(watching)
+                assert len(watched) == len(watching)
             assert figures.completed == ended[COMPLETED]
             assert figures.expired == ended[EXPIRED]
             assert figures.cancelled == ended[CANCELLED]
@@ -676,8 +683,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
     @invariant()
     def watchers_and_wheel_keep_their_invariants(self) -> None:
         for purgatory in self.real.purgatories:
-            if not purgatory._engine.watchers._dead:
-                purgatory._engine.watchers._check()
+            purgatory._engine.watchers._check()
             purgatory.timer.wheel._check()
 
     @invariant()
