@@ -60,7 +60,8 @@ delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a dela
 # The tests of one file share servers and sessions, so a file stays on one worker.
 WORKERS ?= auto
 # `make docs` runs tests/docs.
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore tests/docs
+# tests/conftest.py says which file comes first.
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, and the store of
 # delayed messages nothing at all, so one build is enough.

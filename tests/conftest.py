@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
@@ -58,6 +59,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 def pytest_report_header() -> str:
     """Which build is under test, and from where."""
     return f"purgatory: {'compiled' if COMPILED else 'interpreted'} core, from {os.path.dirname(package)}"
+
+
+# When it is known which tests run.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, files with slow tests come first. A worker that begins one late ends after the others."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (-slow[item.path], -tests[item.path], item.path))
 
 
 def pytest_collection_finish() -> None:
