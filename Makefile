@@ -115,8 +115,11 @@ lint: $(VENV)/.dev ## Check style, formatting, the direction of imports and the 
 	$(INTERPRETED) $(BIN)/lint-imports
 	$(BIN)/zizmor --offline --quiet .github
 
-types: $(VENV)/.dev ## Check types, strictly
+types: $(VENV)/.pyright ## Check types: all by mypy, strictly, and what users copy by pyright, too
 	$(BIN)/mypy
+	rm -rf build/programs
+	$(BIN)/python -m tests.docs.programs build/programs
+	$(BIN)/pyright --pythonpath $(BIN)/python$(EXE)
 
 SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 
@@ -210,6 +213,10 @@ $(VENV)/.java: $(VENV)/.dev
 
 $(VENV)/.docs: $(VENV)/.dev
 	$(INSTALL) --group docs
+	@touch $@
+
+$(VENV)/.pyright: $(VENV)/.dev
+	$(INSTALL) --group pyright
 	@touch $@
 
 $(VENV)/.core-test: $(VENV)/.build
