@@ -26,7 +26,7 @@ class Session(DelayedOperation[None]):
         return False
 
     def on_expiration(self) -> None:
-        self.sessions.remove_expired(self.client)
+        self.sessions.remove_expired(self)
 
 
 class Sessions:
@@ -46,12 +46,16 @@ class Sessions:
         return session is not None and session.reschedule(self.timeout)
 
     def log_out(self, client: str) -> None:
-        self._online.pop(client).cancel()
+        session = self._online.pop(client, None)
+        if session is not None:
+            session.cancel()
         print(f"{client} has logged out; online: {self}")
 
-    def remove_expired(self, client: str) -> None:
-        del self._online[client]
-        print(f"{client} has sent no heartbeat for {self.timeout} s; online: {self}")
+    def remove_expired(self, session: Session) -> None:
+        # A client that has logged in again has another session by now.
+        if self._online.get(session.client) is session:
+            del self._online[session.client]
+            print(f"{session.client} has sent no heartbeat for {self.timeout} s; online: {self}")
 
     def __str__(self) -> str:
         return ", ".join(sorted(self._online)) or "nobody"

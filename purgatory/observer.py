@@ -14,7 +14,7 @@ __all__ = ["Observer", "Timing"]
 class Observer(Protocol):
     """Called by a purgatory for every operation that ends and every check of a key.
 
-    The calls come at once and on the event loop, so an observer has to be quick and must not block.
+    The purgatory calls it at once and on the event loop, so an observer has to be quick and must not block.
     `purgatory` is the name of the purgatory, since one observer may observe several. An exception of an
     observer goes to the loop's exception handler. A purgatory without observers pays nothing.
     """

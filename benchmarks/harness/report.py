@@ -27,6 +27,8 @@ here are written by `python -m benchmarks report`, from what the runs below have
 - Bars are ratios to the first row of the section, which is the line at 1; whiskers reach from minimum to
   maximum. What ends left of the line costs less than purgatory does.
 - Where lines are drawn against n, what stays flat costs the same however much waits.
+- `python -m benchmarks --instructions` counts the processor's instructions in place of time, for a wait and
+  for a heartbeat. Such counts are the same on a busy machine. It needs valgrind.
 """
 # In the name of a section ("callback style, N = 10,000") or in the heading of a column ("n = 1,000").
 SIZE = re.compile(r"[,;]?\s*\bn = (\d+(?:,\d{3})*)", re.IGNORECASE)

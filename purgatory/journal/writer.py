@@ -37,12 +37,12 @@ class JournalWriter:
     `directory` is made if it does not exist; `journal.schema` defines its content. `node` names the writer's
     process, by default the host's name; several writers may use the same directory and the same name. A batch
     of rows is written `max_seconds` after its first row, or when it has `max_rows` rows of operations or of
-    checks. A process that is killed loses that much, and the batches that were being written. While the disk
-    is slow, up to `max_buffered` rows wait for it, and one more batch fills up. Rows that come after that are
-    lost, and counted as a gap.
+    checks. A process that is killed loses the rows that are not written by then. While the disk is slow, up
+    to `max_buffered` rows wait for it, and one more batch fills up. Rows that come after that are lost, and
+    counted as a gap.
 
     Times are UTC. The wall clock is read once, when the writer is entered, and the loop's time is added to
-    it. So a step of the wall clock makes no wait negative; the journal does not follow the step either.
+    it. So a step of the wall clock makes no wait negative, and the journal does not follow the step.
 
     The event loop appends each row to a list (`python -m benchmarks journal` measures the cost). A thread of
     the writer does all the rest. It calls str() of the keys, so keys must not change after they were used.

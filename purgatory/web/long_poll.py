@@ -51,10 +51,11 @@ async def long_poll(
 ) -> R:
     """The result of `operation`, which waits on `keys` while the client of `request` stays connected.
 
-    For Starlette and FastAPI, which answer an HTTPException by themselves. It is raised with status 503 and
-    Retry-After when the purgatory is full or closed, or when the operation was withdrawn, and with 499, which
+    Starlette and FastAPI make responses of the HTTPExceptions that this raises. The status is 503, with
+    Retry-After, when the purgatory is full or closed, or when the operation was withdrawn. It is 499, which
     no client receives, when the client has disconnected. Exceptions of the operation's hooks are raised
-    unchanged, as are PurgatoryNotOpen and the errors of `poll` for wrong arguments: a retry would not help.
+    unchanged. So are PurgatoryNotOpen and the errors of `poll` for wrong arguments, because a retry would not
+    help.
     """
     try:
         return await poll(request.receive, purgatory, operation, keys)
@@ -73,16 +74,16 @@ async def long_poll(
 async def poll(
     receive: Receive, purgatory: Purgatory, operation: DelayedOperation[R], keys: Iterable[Hashable]
 ) -> R:
-    """`long_poll` for plain ASGI applications; `receive` is the callable that the server passed to yours.
+    """`long_poll` for plain ASGI applications. `receive` is the callable that the server passed to yours.
 
     The operation is withdrawn at once when the client disconnects, and when this task is cancelled. The rest
     of the request's body is dropped, so read it before. Nothing else may call `receive` until this returns.
 
-    This task waits for the operation and for the client; no other task is made. When the operation is done,
+    This task waits for the operation and for the client, and makes no other task. When the operation is done,
     `receive` is cancelled.
 
-    Raises ClientDisconnected; PollWithdrawn when the operation was withdrawn by anything else; the
-    exceptions of `receive`; and those of `Purgatory.try_complete_else_watch` and of awaiting the operation.
+    Raises ClientDisconnected, and PollWithdrawn when anything else withdraws the operation. It also raises
+    the exceptions of `receive`, of `Purgatory.try_complete_else_watch` and of awaiting the operation.
     """
     purgatory.try_complete_else_watch(operation, keys)
     disconnected = False

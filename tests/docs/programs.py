@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +44,15 @@ def programs_of(page: Path) -> Iterator[Program]:
 
 
 PROGRAMS = [program for page in PAGES for program in programs_of(page)]
+
+
+def write_programs(directory: Path) -> list[Path]:
+    """Write each program into a file of its own. Returns the files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for program in PROGRAMS:
+        (directory / f"{program.name}.py").write_text(program.code)
+    return sorted(directory.iterdir())
+
+
+if __name__ == "__main__":
+    write_programs(Path(sys.argv[1]))

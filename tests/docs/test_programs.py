@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from purgatory.testing import VirtualTimeLoop
-from tests.docs.programs import PROGRAMS, ROOT, Program
+from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
 WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
@@ -68,12 +68,8 @@ def test_a_program_runs_on_its_own_in_real_time(tmp_path: Path) -> None:
 
 def check_all(command: Sequence[str | Path], directory: Path) -> None:
     """Run a checker on all programs, with the project's own settings."""
-    for program in PROGRAMS:
-        (directory / f"{program.name}.py").write_text(program.code)
-    paths = sorted(directory.iterdir())
-    done = subprocess.run(
-        [sys.executable, "-m", *command, *paths], cwd=ROOT, text=True, capture_output=True, check=False
-    )
+    command = [sys.executable, "-m", *command, *write_programs(directory)]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -64,3 +64,19 @@ async def test_a_heartbeat_after_the_session_has_ended_is_refused(virtual_time: 
         assert online.heartbeat("ada")
         await asyncio.sleep(11)
         assert not online.heartbeat("ada")
+
+
+async def test_an_old_session_ends_without_harm_to_the_one_that_has_replaced_it(
+    virtual_time: VirtualTimeLoop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Purgatory() as purgatory:
+        online = sessions.Sessions(purgatory, timeout=10)
+        online.log_in("ada")
+        await asyncio.sleep(5)
+        online.log_in("ada")
+        await asyncio.sleep(6)
+        assert online.heartbeat("ada"), "the first session has expired, and the second one has not"
+        await asyncio.sleep(11)
+        assert not online.heartbeat("ada")
+        online.log_out("ada")
+    assert capsys.readouterr().out.count("no heartbeat") == 1

@@ -131,7 +131,8 @@ class _Reaper:
             if number >= 0:
                 tasks[number] = task = _Task()
                 task.deadline = deadlines[number]
-                # Rounded up, as `Timer.add` rounds. A test compares the replay with a real timer.
+                # Rounded up, as `Timer.schedule` rounds it in floats of seconds. A test compares the two:
+                # tests/pipeline/replay/test_against_the_timer.py.
                 expiration = -(-task.deadline // tick)
                 wheel.add(task, expiration)
                 if expiration < self._alarm:

@@ -52,15 +52,16 @@ def dashboard(
 ) -> Starlette:
     """An ASGI app that shows `purgatories` live: ``app.mount("/dashboard", dashboard(polls))``.
 
-    The purgatories of `messages`, each a DelayedMessages, come behind these, with the figures of the store.
+    After these, the app shows the purgatory of each DelayedMessages in `messages`, with the figures of the
+    store.
 
     It is read-only, and open to every client that reaches it, unless `authorize` is given. That is called
     with the ASGI scope of each request, and may be async. When it returns False, the response is 403. It may
     also raise Starlette's HTTPException for another response, such as 401 or a redirect to a login page.
 
-    The app observes the purgatories from now on, which costs half a microsecond an operation. Make it before
-    they hold operations: it does not know for how long earlier ones have waited. While a page is open, the
-    loop takes one snapshot a second, in a few milliseconds. While none is, nothing runs.
+    The app observes the purgatories from now on. Make it before they hold operations, because it does not
+    know for how long earlier ones have waited. While a page is open, the loop takes one snapshot a second, in
+    a few milliseconds (`python -m benchmarks dashboard`). While no page is open, nothing runs.
 
     Raises ValueError when no purgatory is given.
     """

@@ -61,9 +61,8 @@ class FailedOperation:
 class Recorder:
     """An observer that counts by the second and forgets after a minute.
 
-    It costs the loop half a microsecond an operation and keeps at most some 50 KB. It also holds
-    the busiest key of each second. It releases that a minute later, when something happens or a viewer
-    looks. Times are in seconds, by the clock of a `Timing`.
+    It keeps at most some 50 KB. It also holds the busiest key of each second. It releases that key a minute
+    later, when something happens or a viewer looks. Times are in seconds, by the clock of a `Timing`.
     """
 
     def __init__(self) -> None:

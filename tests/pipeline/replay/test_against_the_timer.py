@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from purgatory import DelayedOperation, Purgatory, TimingWheel
+from purgatory import DelayedOperation, Purgatory, TimerTask, TimingWheel
 from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting, Wait
-from purgatory.testing import VirtualTimeLoop
+from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.pipeline.replay.random_waits import random_waits
 
 
@@ -90,3 +92,26 @@ async def test_on_several_levels_the_replay_wakes_as_often_and_moves_slightly_mo
         moved_by_timer += moved
     # The replay empties a slot when it starts. The timer does so when it wakes next; some have left by then.
     assert moved_by_timer <= replayed <= 1.04 * moved_by_timer
+
+
+@given(
+    tick=st.sampled_from([250, 1_000, 3_000, 10_000, 1_000_000]),
+    entered=st.integers(0, 10**9),
+    timeout=st.integers(1, 10**9),
+)
+@example(tick=1_000, entered=0, timeout=1_000)
+@example(tick=1_000, entered=999, timeout=2)
+def test_the_replay_rounds_a_deadline_up_to_the_tick_of_the_timer(
+    tick: int, entered: int, timeout: int
+) -> None:
+    clock = ManualClock()
+    timer = clock.purgatory(tick=tick / 1e6).timer
+    clock.advance(entered / 1e6)
+    task = TimerTask()
+    assert timer.add(task, timeout / 1e6)
+
+    deadline = entered + timeout
+    (late,) = ReplayInterval([(entered, deadline, None)]).replayed(Setting(tick, 20)).lateness
+    replayed = (deadline + late) // tick
+    # In seconds a deadline is a float. At the start of a tick, it may be later by a rounding error.
+    assert task._expiration in ({replayed} if deadline % tick else {replayed, replayed + 1})
