@@ -174,8 +174,9 @@ class Timer:
                 raise ValueError("delay must be a number of seconds, not NaN")
             self._wheel.free(task)
             return False
-        # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds.) The
-        # division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.
+        # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds, and
+        # tests/pipeline/replay/test_against_the_timer.py compares the two.) The division can be off by one,
+        # but the start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
         if self._origin + expiration * self._tick < deadline:
             expiration += 1
