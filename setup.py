@@ -87,6 +87,18 @@ MAKER = r"\b(?:Number_New|PyFloat_FromDouble|PyTuple_New)\("
 OBJECT = re.compile(rf"\b(\w+) = {MAKER}")
 # What may stand between an object and the call that it is made for.
 BETWEEN = {"Number_New", "PyFloat_FromDouble", "PyTuple_New", "SET_ITEM", "CPy_INCREF", "CPyTagged_INCREF"}
+# Where there is no memory to add a function to the traceback of an exception, that exception becomes the
+# context of the MemoryError. From Python 3.12 on, the runtime of mypyc makes its class the context instead,
+# so that nobody can print the error.
+CONTEXT = (
+    "PyErr_Fetch(&exc, &val, &tb);",
+    "_PyErr_ChainExceptions1(exc);",
+    "{ _PyErr_ChainExceptions1(val); Py_XDECREF(exc); Py_XDECREF(tb); }",
+)
+UNKNOWN = (
+    "this version of mypy generates other C code than setup.py mends: "
+    "build with mypy 2.4, or set PURGATORY_PURE_PYTHON=1 to compile nothing"
+)
 # Python cannot subclass this class, and its tp_new calls __init__.
 NO_INITIALIZATION = "<name>_init(PyObject *self, PyObject *args, PyObject *kwds) { return 0; }"
 
@@ -162,13 +174,19 @@ def mend(code: str) -> str:
     code = code.replace("CPyTagged_StealAsObject(", "Number_New(").replace("PyTuple_SET_ITEM(", "SET_ITEM(")
     known = known and len(re.findall(MAKER, code)) == len(OBJECT.findall(code))
     if not known:
-        raise RuntimeError(
-            "this version of mypy generates other C code than setup.py mends: "
-            "build with mypy 2.4, or set PURGATORY_PURE_PYTHON=1 to compile nothing"
-        )
+        raise RuntimeError(UNKNOWN)
     start = code.rfind("#include") + 1
     start = code.find("\n", start) + 1 if start else 0
     return code[:start] + OBJECTS + "".join(map(guard, FUNCTION.split(code[start:])))
+
+
+def with_runtime(code: str, runtime: str) -> str:
+    """The C code with the file `exc_ops.c` of the runtime, mended, in place of its inclusion."""
+    fetched, old, new = CONTEXT
+    included = "#include <exc_ops.c>"
+    if (code.count(included), runtime.count(fetched), runtime.count(old)) != (1, 1, 1):
+        raise RuntimeError(UNKNOWN)
+    return code.replace(included, runtime.replace(old, new))
 
 
 def substitute(code: str, change: tuple[str, str]) -> tuple[str, int]:
@@ -246,13 +264,14 @@ def document(code: str, texts: dict[str, str]) -> str:
 def extensions() -> list[Any]:
     if is_set("PURGATORY_PURE_PYTHON"):
         return []
-    from mypyc.build import mypycify
+    from mypyc.build import include_dir, mypycify
 
     compiled = mypycify(CORE, opt_level="3", debug_level="0", group_name="purgatory")
     # The first extension is the whole core, in one file. The others load their modules from it.
     (core,) = map(Path, compiled[0].sources)
     texts = {name: text for path in CORE for name, text in docstrings(Path(path).read_text("utf-8"))}
-    core.write_text(document(mend(core.read_text("utf-8")), texts), "utf-8")
+    runtime = Path(include_dir(), "exc_ops.c").read_text("utf-8")
+    core.write_text(with_runtime(document(mend(core.read_text("utf-8")), texts), runtime), "utf-8")
     for extension in compiled:
         # Without a C compiler the build goes on, and the same files run interpreted.
         extension.optional = not is_set("PURGATORY_REQUIRE_COMPILED")

@@ -157,6 +157,14 @@ static void Task_dealloc(TaskObject *self)
 .tp_init = Sealed_init,
 """
 
+# A function of its runtime, in short.
+RUNTIME = """
+PyErr_Fetch(&exc, &val, &tb);
+#if CPY_3_12_FEATURES
+_PyErr_ChainExceptions1(exc);
+#endif
+"""
+
 
 @pytest.fixture(scope="module")
 def setup_script() -> dict[str, Any]:
@@ -366,3 +374,18 @@ def test_the_build_says_which_core_it_has_built_and_why(
     assert outcome(build).startswith(
         "the core is interpreted, because Python.h is missing; install the headers"
     )
+
+
+def test_a_traceback_without_memory_for_it_leaves_the_exception_as_the_context(
+    setup_script: dict[str, Any],
+) -> None:
+    code = setup_script["with_runtime"]("#include <exc_ops.c>\nstatic int x;", RUNTIME)
+
+    kept = "{ _PyErr_ChainExceptions1(val); Py_XDECREF(exc); Py_XDECREF(tb); }"
+    assert code == RUNTIME.replace("_PyErr_ChainExceptions1(exc);", kept) + "\nstatic int x;"
+
+
+@pytest.mark.parametrize("runtime", ["", RUNTIME.replace("(exc);", "(val);")])
+def test_another_runtime_of_mypyc_is_refused(setup_script: dict[str, Any], runtime: str) -> None:
+    with pytest.raises(RuntimeError, match=r"build with mypy 2\.4"):
+        setup_script["with_runtime"]("#include <exc_ops.c>", runtime)

@@ -41,7 +41,7 @@ def test_on_a_full_file_system_schedule_raises_and_goes_on_once_there_is_room(sm
         async with DelayedMessages(small_disk / "messages", deliver, clock=lambda: now) as delayed:
             with suppress(OSError):
                 while True:
-                    await delayed.schedule(b"%0500d" % len(stored), at=now + 60 + len(stored) % 50)
+                    await delayed.schedule(b"%0500d" % len(stored), at=now + 60 + len(stored) % 5)
                     stored.append(len(stored))
             with pytest.raises(OSError, match="No space"):
                 await delayed.schedule(b"%0500d" % 0, at=now + 60)
