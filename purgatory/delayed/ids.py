@@ -51,12 +51,12 @@ def bucket_of(token: int) -> int:
 
 
 class _Recent:
-    """The records of a segment of the log that is not spread yet: by the hash of the id, and by token."""
+    """The records of a segment of the log that is not spread yet: the last of each id, and ended tokens."""
 
     __slots__ = ("ended", "taken")
 
     def __init__(self) -> None:
-        self.taken: dict[int, list[Taken]] = {}
+        self.taken: dict[int, Taken] = {}
         self.ended: set[int] = set()
 
 
@@ -82,26 +82,37 @@ class Ids:
         with self._lock:
             recent = self._recent.setdefault(segment, _Recent())
             if isinstance(record, Taken):
-                recent.taken.setdefault(record.id, []).append(record)
+                recent.taken[record.id] = record
             else:
                 recent.ended.add(record.token)
 
     def taken(self, id: str) -> Taken | None:
-        """The message with this id that has not ended, if there is one."""
+        """The message with this id that has not ended, if there is one.
+
+        An id is taken again only when its message has ended. So only its newest record can be that of a
+        message that is still to come, and the cost does not depend on how often the id was used.
+        """
         hashed = digest(id.encode())
         # Memory comes first. A segment that is spread meanwhile is found twice, and not missed.
-        with self._lock:
-            found = [record for recent in self._recent.values() for record in recent.taken.get(hashed, ())]
-        for token, due, _, payload in _find(self._stored(bucket_of(hashed)), 16, hashed):
-            found.append(Taken(token, due, hashed, payload))
-        return next((record for record in found if not self.ended(record.token)), None)
+        recent = self._in_memory()
+        newest = next((each.taken[hashed] for each in reversed(recent) if hashed in each.taken), None)
+        if newest is not None:
+            # Its end comes behind it, and so is in memory, too.
+            return None if _has_ended(newest.token, recent, b"") else newest
+        stored = self._stored(bucket_of(hashed))
+        for token, due, _, payload in _find(stored, 16, hashed):
+            return None if _has_ended(token, recent, stored) else Taken(token, due, hashed, payload)
+        return None
 
     def ended(self, token: int) -> bool:
         """Whether the message with this token has an `Ended` record."""
+        recent = self._in_memory()
+        return _has_ended(token, recent, b"") or _has_ended(token, (), self._stored(bucket_of(token)))
+
+    def _in_memory(self) -> list[_Recent]:
+        """The records of the segments that are not spread. They stay there when a segment is spread."""
         with self._lock:
-            if any(token in recent.ended for recent in self._recent.values()):
-                return True
-        return any(id == 0 for _, _, id, _ in _find(self._stored(bucket_of(token)), 0, token))
+            return list(self._recent.values())
 
     def add(self, records: Iterable[Taken | Ended], now: int, appends: Appends) -> None:
         """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError."""
@@ -159,13 +170,19 @@ def _unpack(records: bytes, at: int) -> tuple[int, int, int, int] | None:
 
 
 def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, int, int]]:
-    """The records with this value in the field that begins at byte `field`."""
+    """The records with this value in the field that begins at byte `field`, the newest first."""
     wanted = value.to_bytes(8, "little")
-    at = records.find(wanted)
+    at = records.rfind(wanted)
     while at >= 0:
         if at % _SIZE == field and (record := _unpack(records, at - field)) is not None:
             yield record
-        at = records.find(wanted, at + 1)
+        at = records.rfind(wanted, 0, at + len(wanted) - 1)
+
+
+def _has_ended(token: int, recent: Iterable[_Recent], stored: bytes) -> bool:
+    """Whether there is an `Ended` record in memory, or in the bucket of the token."""
+    in_memory = any(token in each.ended for each in recent)
+    return in_memory or any(id == 0 for _, _, id, _ in _find(stored, 0, token))
 
 
 def _compacted(stored: bytes, now: int) -> Iterator[Taken | Ended]:

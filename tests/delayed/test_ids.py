@@ -70,6 +70,36 @@ def test_a_message_that_ends_in_another_segment_has_ended(ids: Ids) -> None:
     assert ids.taken("id") is None
 
 
+def test_a_search_reads_its_bucket_once_however_often_the_id_was_used(disk: SimulatedDisk, ids: Ids) -> None:
+    def operations() -> list[str]:
+        seen: list[str] = []
+        disk.watch = seen.append
+        assert ids.taken("id") == newest
+        disk.watch = lambda _: None
+        return seen
+
+    newest = taken("id", 1)
+    add(ids, [newest], NOW)
+    once = operations()
+    for number in range(2, 100):
+        add(ids, [Ended(newest.token, NOW), newest := taken("id", number)], NOW)
+    assert operations() == once
+    # What is in memory needs no file.
+    for number in range(100, 200):
+        ids.note(number // 10, Ended(newest.token, NOW))
+        ids.note(number // 10, newest := taken("id", number))
+    assert operations() == []
+
+
+def test_an_id_whose_newest_message_has_ended_is_free(ids: Ids) -> None:
+    first, second = taken("id", 1), taken("id", 2)
+    add(ids, [first, Ended(first.token, NOW), second], NOW)
+    assert ids.taken("id") == second
+    # The records of a segment are written again when a crash comes before its checkpoint.
+    add(ids, [first, Ended(first.token, NOW), second, Ended(second.token, NOW)], NOW)
+    assert ids.taken("id") is None
+
+
 def test_ids_of_one_bucket_are_told_apart(ids: Ids) -> None:
     names = [name for name in map(str, range(3_000)) if bucket_of(digest(name.encode())) == 7]
     assert len(names) > 3
