@@ -49,6 +49,7 @@ _OPEN: Final = 16
 _IN_LOG: Final = 1 << 63
 # A segment ends behind 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
+_DAY: Final = 86_400_000
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -218,9 +219,16 @@ class Store:
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
         """Write what comes from the segments (checkpoint, number] where it belongs."""
+        oldest = min(segment_numbers(self._disk, self.path / "wal"), default=number)
+
+        def over(due: int, segment: int) -> bool:
+            # The clock alone does not say it: it may be wrong, and the store may have been closed for days.
+            late = due < now - _DAY and segment < oldest
+            return late and not self.slots.exists(self.slots.slot_of(due))
+
         with Appends(self._disk) as appends:
             self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
-            self.ids.add(blocks.records, now, appends)
+            self.ids.add(blocks.records, number, over, appends)
 
     # The thread that reads
 

@@ -6,6 +6,7 @@ import errno
 import json
 import resource
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ import pytest
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
-from purgatory.delayed.ids import Taken
+from purgatory.delayed.ids import Taken, bucket_of, digest
 from purgatory.delayed.message import Message
 from purgatory.delayed.requests import End, Find, Put, Stored
 from purgatory.delayed.store import Store
@@ -22,6 +23,7 @@ from tests.delayed.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.store_run import NOW, PATH, SLOT_MS, StoreRun
 
 LATER = NOW + 60_000
+DAY = 86_400_000
 
 
 class WithoutTruncation(Survival):
@@ -158,6 +160,43 @@ def test_a_spread_that_found_no_room_is_repeated(run: StoreRun) -> None:
     run.spread()
     assert len(run.found()) == 3
     run.check_ids()
+
+
+@pytest.mark.parametrize("soon", [False, True])
+def test_a_pending_message_keeps_its_id_however_long_ago_it_was_due(
+    run: StoreRun, monkeypatch: pytest.MonkeyPatch, soon: bool
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.ids._REWRITE", 0)
+    token = run.put(LATER, b"payload", "id", soon=soon)
+    assert token is not None
+    # The clock may be wrong, too.
+    run.set_the_clock(NOW + 10 * DAY)
+    run.spread()
+    run.check_ids()
+    run.close()
+    run.open()
+    run.check()
+    run.deliver(token)
+    run.spread()
+    run.check_ids()
+
+
+@pytest.mark.parametrize("since", [DAY, DAY + 1])
+def test_the_id_of_a_message_that_was_lost_is_free_after_a_day(
+    run: StoreRun, monkeypatch: pytest.MonkeyPatch, since: int
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.ids._REWRITE", 0)
+    bucket = bucket_of(digest(b"id"))
+    other = next(name for name in map(str, count()) if bucket_of(digest(name.encode())) == bucket)
+    run.put(LATER, b"payload", "id")
+    run.spread()
+    run.store.remove_slot(LATER // SLOT_MS)
+    run.remove()
+    run.set_the_clock(LATER + since)
+    # Its bucket doubles, and is rewritten.
+    run.put(LATER + 2 * DAY, b"payload", other)
+    run.spread()
+    assert (run.store.ids.taken("id") is None) is (since > DAY)
 
 
 @pytest.mark.parametrize("operation", ["sync", "sync_directory"])
