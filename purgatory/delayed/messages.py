@@ -75,7 +75,8 @@ class DelayedMessages:
     dashboard show it as any other; its `observers` see each delivery time.
 
     Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
-    `slot`. Raises ValueError for a number that is not positive.
+    `slot`, or when its format or its checkpoint is damaged or missing. Raises ValueError for a number that is
+    not positive.
     """
 
     def __init__(

@@ -28,6 +28,7 @@ from purgatory.delayed.frame import (
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
 from purgatory.delayed.layout import (
+    RESTORE,
     Checkpoint,
     Format,
     read_checkpoint,
@@ -69,7 +70,8 @@ class Store:
         """Open the directory, or make it, and move on what a crash has left in the log.
 
         The cost is that of the log, and does not depend on how much is pending. Raises OSError, StoreLocked,
-        and ValueError if the directory was made with another length of a slot.
+        and ValueError if the directory was made with another length of a slot, or if its format or its
+        checkpoint is damaged or missing.
         """
         self.path = path
         self._disk = disk
@@ -314,7 +316,11 @@ class Store:
         """The salt of the store. A new store gets one."""
         format = read_format(self._disk, self.path)
         if format is None:
+            if any(self._disk.names(self.path / name) for name in ("wal", "slots")):
+                raise ValueError(f"{self.path / 'format'} is missing: {RESTORE}")
             format = Format(slot_ms, secrets.randbits(32))
+            # The format comes last: where it is, the checkpoint is, too.
+            write_checkpoint(self._disk, self.path, Checkpoint())
             write_format(self._disk, self.path, format)
         elif format.slot_ms != slot_ms:
             made = format.slot_ms / 1000

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 import pytest
 
@@ -305,9 +306,45 @@ def test_a_store_keeps_the_length_of_its_slots(tmp_path: Path) -> None:
 
 def test_a_store_of_a_later_release_is_refused(tmp_path: Path) -> None:
     Store(tmp_path, SLOT_MS, Disk(), NOW).close()
-    (tmp_path / "format").write_text(json.dumps({"version": 2, "slot_ms": SLOT_MS, "salt": 0}))
+    line = json.dumps({"version": 2, "slot_ms": SLOT_MS, "salt": 0})
+    (tmp_path / "format").write_text(f"{line}\n{crc32(line.encode()):08x}\n")
     with pytest.raises(ValueError, match="has format 2; this release reads 1"):
         Store(tmp_path, SLOT_MS, Disk(), NOW)
+
+
+@pytest.mark.parametrize("name", ["format", "checkpoint"])
+def test_each_flipped_bit_of_the_format_and_of_the_checkpoint_is_noticed(run: StoreRun, name: str) -> None:
+    run.put(LATER, b"payload")
+    run.spread()
+    run.put(LATER, b"payload")
+    run.close()
+    content = run.disk.content(PATH / name)
+    whole = bytes(content.data)
+    for bit in range(8 * len(whole)):
+        content.data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(
+            ValueError, match=f"{name} is damaged: .* restore the whole directory from a copy"
+        ):
+            run.open()
+        content.data[:] = whole
+    run.open()
+    run.check()
+
+
+@pytest.mark.parametrize("name", ["format", "checkpoint"])
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_store_whose_format_or_checkpoint_is_missing_is_refused(
+    run: StoreRun, name: str, spread: bool
+) -> None:
+    run.put(LATER, b"payload")
+    if spread:
+        run.spread()
+        run.remove()
+    run.close()
+    run.disk.remove(PATH / name)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{name} is missing: restore the whole directory from a copy"):
+            run.open()
 
 
 def test_a_store_that_cannot_be_opened_is_not_locked(disk: SimulatedDisk) -> None:
