@@ -27,6 +27,8 @@ _POSTPONED: Final = 100_000
 _Waiting = tuple[Request, "asyncio.Future[Answer] | Message | None"]
 # The end of a segment, and the task that waits for it.
 _Seal = asyncio.Future[int]
+# The answers and the last segment, or why there is none.
+_Written = tuple[list[Answer] | BaseException, int | BaseException]
 
 
 class Committer:
@@ -77,18 +79,23 @@ class Committer:
             self._lazy = self._loop.call_later(_LAZY, self._commit)
 
     async def seal(self) -> int:
-        """End the segment of the log behind all requests so far. Returns the last segment to spread."""
+        """End the segment of the log behind all requests so far. Returns the last segment to spread.
+
+        Raises OSError when the file cannot be closed.
+        """
         future: asyncio.Future[int] = self._loop.create_future()
         self._requests.append(future)
         self._plan()
         return await future
 
     async def close(self) -> None:
-        """Write all that was submitted. Nothing can be submitted after that."""
-        await self.seal()
-        self._closed = True
-        if self._lazy is not None:
-            self._lazy.cancel()
+        """Write all that was submitted. Nothing can be submitted after that. Raises OSError as `seal`."""
+        try:
+            await self.seal()
+        finally:
+            self._closed = True
+            if self._lazy is not None:
+                self._lazy.cancel()
 
     def _plan(self) -> None:
         """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
@@ -120,20 +127,25 @@ class Committer:
             self._thread, self._write, [request for request, _ in batch], seal is not None
         ).add_done_callback(lambda done: self._written(batch, seal, done))
 
-    def _write(self, requests: list[Request], seal: bool) -> tuple[list[Answer] | BaseException, int]:
+    def _write(self, requests: list[Request], seal: bool) -> _Written:
         """What the thread does."""
         answers: list[Answer] | BaseException
+        sealed: int | BaseException
         try:
             answers = self._store.commit(requests)
         except BaseException as error:
             answers = error
-        return answers, self._store.seal() if seal else 0
+        try:
+            sealed = self._store.seal() if seal else 0
+        except BaseException as error:
+            sealed = error
+        return answers, sealed
 
     def _written(
         self,
         batch: list[_Waiting],
         seal: _Seal | None,
-        done: asyncio.Future[tuple[list[Answer] | BaseException, int]],
+        done: asyncio.Future[_Written],
     ) -> None:
         self._writing = False
         if self._requests:
@@ -162,7 +174,10 @@ class Committer:
                     # Each task raises one of its own, because raising adds to the traceback.
                     waiter.set_exception(copy(answers))
         if seal is not None and not seal.done():
-            seal.set_result(sealed)
+            if isinstance(sealed, BaseException):
+                seal.set_exception(sealed)
+            else:
+                seal.set_result(sealed)
 
     def _postpone(self, batch: list[_Waiting]) -> None:
         """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""

@@ -72,10 +72,13 @@ class Log:
         return file
 
     def seal(self) -> int:
-        """End the current segment. Returns the number of the last segment that there is, or was."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """End the current segment. Returns the number of the last segment that there is, or was.
+
+        Raises OSError when the file cannot be closed. It has ended nevertheless, and all of it is synced.
+        """
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
         return self._next - 1
 
     def read(self, number: int) -> Iterator[Frame | Damage]:

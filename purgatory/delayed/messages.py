@@ -196,10 +196,12 @@ class DelayedMessages:
         await parts.loader.close()
         # Nothing is parked any more.
         await self.purgatory.aclose(cancel_pending=True)
-        # Behind all that was submitted.
-        await parts.committer.close()
-        await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
-        parts.thread.shutdown()
+        try:
+            # Behind all that was submitted.
+            await parts.committer.close()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
+            parts.thread.shutdown()
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:

@@ -98,8 +98,10 @@ class Store:
 
     def close(self) -> None:
         """Close the files, and unlock the directory. The other threads must have ended."""
-        self.log.seal()
-        self._disk.unlock(self._lock)
+        try:
+            self.log.seal()
+        finally:
+            self._disk.unlock(self._lock)
 
     # The thread that writes
 

@@ -33,6 +33,22 @@ async def test_a_full_disk_loses_nothing_and_the_store_goes_on_once_there_is_roo
     assert service.files("wal") == []
 
 
+async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Service) -> None:
+    async with service.store() as delayed:
+        # The first turn is over, and the next one is far.
+        await asyncio.sleep(1)
+        await delayed.schedule(b"first", at=BEGIN + 3_600)
+        service.disk.fail("close")
+        scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
+        await asyncio.sleep(0)
+        with pytest.raises(OSError, match="Input/output error"):
+            await anext(delayed.pending())
+        await scheduled
+        await delayed.schedule(b"third", at=BEGIN + 3_600)
+        found = {message.payload async for message in delayed.pending()}
+        assert found == {b"first", b"second", b"third"}
+
+
 async def test_a_store_that_has_filled_the_disk_itself_makes_room_by_its_deliveries(service: Service) -> None:
     async with service.store() as delayed:
         for number in range(40):
