@@ -43,7 +43,7 @@ class DelayedStatistics:
 
     `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
     that raised. `retrying` messages wait for another attempt. `log_bytes` and `slot_bytes` were written to
-    the log and to the slot files.
+    the log and to the slot files. `failed` is 1 when the store has failed and delivers nothing more, else 0.
     """
 
     scheduled: int
@@ -54,6 +54,7 @@ class DelayedStatistics:
     retrying: int
     log_bytes: int
     slot_bytes: int
+    failed: int
 
 
 class DelayedMessages:
@@ -117,6 +118,8 @@ class DelayedMessages:
         self._parts: _Parts | None = None
         self._open = False
         self._failure: BaseException | None = None
+        # Set when the store has failed, or is closed.
+        self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -202,6 +205,7 @@ class DelayedMessages:
         finally:
             await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
             parts.thread.shutdown()
+            self._ended.set()
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
@@ -222,6 +226,7 @@ class DelayedMessages:
             logger.critical("%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
+            self._ended.set()
             assert self._running is not None
             self._running.cancel()
 
@@ -327,7 +332,21 @@ class DelayedMessages:
             retrying=parts.loader.retrying,
             log_bytes=parts.store.log.written,
             slot_bytes=parts.store.slots.written,
+            failed=int(self._failure is not None),
         )
+
+    async def failed(self) -> None:
+        """Wait until the store fails, and raise StoreFailed. Return when it is closed without that.
+
+        A store that has failed delivers nothing more, and a block that waits for something else does not
+        learn of it. So start this in a task group around the block. Raises PurgatoryNotOpen before the store
+        was opened.
+        """
+        if self._parts is None:
+            self._opened()
+        await self._ended.wait()
+        if self._failure is not None:
+            self._opened()
 
     # Parts
 
