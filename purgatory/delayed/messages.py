@@ -314,9 +314,16 @@ class DelayedMessages:
             for message in piece:
                 yield PendingMessage(message.receipt, message.payload)
 
-    async def dead_letters(self) -> list[DeadLetter]:
-        """The messages that were set aside, the oldest first."""
-        return await self._opened().loader.dead_letters()
+    async def dead_letters(self) -> AsyncIterator[DeadLetter]:
+        """The messages that were set aside, the oldest first.
+
+        It reads the file as it goes, and holds ten messages at a time. Raises OSError, and PurgatoryClosed
+        when the store is closed meanwhile.
+        """
+        async for piece in self._opened().loader.dead_letters():
+            for letter in piece:
+                yield letter
+            self._opened()
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""

@@ -241,9 +241,9 @@ class Store:
         """The segment of the log in which the position is; 0 for a slot file."""
         return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
 
-    def dead_letters(self) -> list[DeadLetter]:
-        """The messages that were set aside, the oldest first."""
-        return list(self._dead_letters.read())
+    def dead_letters(self) -> Iterator[DeadLetter]:
+        """The messages that were set aside, the oldest first. Raises OSError."""
+        return self._dead_letters.read()
 
     def pending(self) -> Iterator[list[Message]]:
         """All messages that are still to come, some at a time. See `Pending`.
