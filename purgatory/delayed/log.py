@@ -90,6 +90,17 @@ class Log:
             finally:
                 file.close()
 
+    def size(self, number: int) -> int:
+        """The bytes of a segment, which must be there."""
+        file = self.open(number)
+        assert file is not None
+        file.close()
+        return file.size
+
+    def go_on_behind(self, number: int) -> None:
+        """Let the next segment have a larger number than this one."""
+        self._next = max(self._next, number + 1)
+
     def open(self, number: int) -> File | None:
         """A segment, to read from it; None if it was removed."""
         return self._disk.open_existing(self._path(number))

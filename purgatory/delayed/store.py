@@ -51,6 +51,8 @@ _IN_LOG: Final = 1 << 63
 # A segment ends behind 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
 _DAY: Final = 86_400_000
+# Bytes of the log that recovery takes at a time.
+_RECOVERED: Final = 1 << 25
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -179,16 +181,7 @@ class Store:
         """
         with self._never_again():
             for number in range(self.checkpoint + 1, through + 1):
-                blocks = Blocks(self.slots)
-                for frame in self._frames(number):
-                    if frame.kind == Kind.LATER:
-                        blocks.add(frame)
-                    elif frame.kind in ENDS:
-                        blocks.end(frame)
-                    if frame.kind in MESSAGES and frame.named:
-                        blocks.take(frame)
-                self._move(number, blocks, now)
-                self._write_checkpoint(number, self._emptied)
+                self._spread([number], now)
                 self.ids.spread(number)
 
     def remove_segments(self, first: int, end: int) -> int:
@@ -222,7 +215,7 @@ class Store:
         self._dead_letters.add(message, reason)
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
-        """Write what comes from the segments (checkpoint, number] where it belongs."""
+        """Write a block (checkpoint, number] to the slot files, and the records of ids."""
         oldest = min(segment_numbers(self._disk, self.path / "wal"), default=number)
 
         def over(due: int, segment: int) -> bool:
@@ -336,37 +329,66 @@ class Store:
     def _recover(self, now: int) -> None:
         """Move everything from the log to the slot files, also what is due soon, and start a new segment.
 
-        A crash in the middle of it leaves the log. The next attempt writes the same block with the same
-        number again, which takes the place of what this one has written.
+        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
+        the same block with the same number again, which takes the place of what this one has written.
         """
         numbers = segment_numbers(self._disk, self.path / "wal")
         last = max([self.checkpoint, *numbers])
-        self.log = Log(self._disk, self.path / "wal", self._salt, last + 2)
+        self.log = Log(self._disk, self.path / "wal", self._salt, last + 1)
         for number in numbers:
             if number <= self._emptied:
                 self.log.remove(number)
-        numbers = [number for number in numbers if number > self._emptied]
-        if not numbers:
-            return
+        for some in self._some_at_a_time(self.checkpoint, numbers):
+            self._spread(some, now)
+        for some in self._some_at_a_time(self._emptied, numbers):
+            self._empty(some, now)
+        # The blocks that have emptied the log have numbers behind those of its segments.
+        self.log.go_on_behind(self.checkpoint)
+
+    def _some_at_a_time(self, after: int, numbers: Iterable[int]) -> Iterator[list[int]]:
+        """The segments behind `after`, some 32 MiB of them at a time."""
+        some: list[int] = []
+        size = 0
+        for number in numbers:
+            if number > after:
+                some.append(number)
+                size += self.log.size(number)
+                if size >= _RECOVERED:
+                    yield some
+                    some, size = [], 0
+        if some:
+            yield some
+
+    def _spread(self, numbers: Sequence[int], now: int) -> None:
+        """Write what is due later, and what has ended, from the next segments to the slot files."""
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
-                    blocks.add(self._later(frame))
-                    if frame.named and number > self.checkpoint:
-                        blocks.take(frame)
+                if frame.kind == Kind.LATER:
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
-                    # Also for a message of the log: an earlier attempt may have written it to its slot file.
                     blocks.end(frame)
-        self._move(last + 1, blocks, now)
-        self._write_checkpoint(last + 1, last + 1)
+                if frame.kind in MESSAGES and frame.named:
+                    blocks.take(frame)
+        self._move(numbers[-1], blocks, now)
+        self._write_checkpoint(numbers[-1], self._emptied)
+
+    def _empty(self, numbers: Sequence[int], now: int) -> None:
+        """Write what is due soon, and what has ended, from the oldest segments to the slot files."""
+        blocks = Blocks(self.slots)
+        for number in numbers:
+            for frame in self._frames(number):
+                if frame.kind == Kind.SOON:
+                    blocks.add(self._later(frame))
+                elif frame.kind in ENDS:
+                    blocks.end(frame)
+        self._move(self.checkpoint + 1, blocks, now)
+        self._write_checkpoint(self.checkpoint + 1, numbers[-1])
         for number in numbers:
             self.log.remove(number)
 
     def _later(self, frame: Frame) -> Frame:
-        """A message as it is in a slot file."""
-        if frame.kind == Kind.LATER:
-            return frame
+        """A message that was due soon, as it is in a slot file."""
         data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
         return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import resource
+import tracemalloc
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -254,7 +255,7 @@ def test_a_read_stops_behind_eight_mebibytes(run: StoreRun) -> None:
 def test_a_message_that_is_damaged_or_gone_is_logged(run: StoreRun, caplog: pytest.LogCaptureFixture) -> None:
     [answer] = run.store.commit([Put(NOW, None, b"payload", soon=True)])
     assert isinstance(answer, Stored)
-    run.disk.content(PATH / "wal" / "00000002").data[-1] ^= 1
+    run.disk.content(PATH / "wal" / "00000001").data[-1] ^= 1
     assert run.store.read([(NOW, answer.position), (LATER, HEADER_SIZE)]) == [None, None]
     assert [record.getMessage() for record in caplog.records] == [
         f"/service/messages: a message due at {due} was lost: its frame is damaged" for due in (NOW, LATER)
@@ -266,12 +267,12 @@ def test_a_damaged_segment_loses_what_is_damaged_and_says_so(
 ) -> None:
     for number in range(3):
         run.put(LATER, b"payload %d" % number)
-    content = run.disk.content(PATH / "wal" / "00000002")
+    content = run.disk.content(PATH / "wal" / "00000001")
     size = len(content.data) // 3
     content.data[size + 35] ^= 0x10
     run.spread()
     assert [message.payload for message in run.found()] == [b"payload 0", b"payload 2"]
-    assert f"segment 2 of the log: {size} bytes from byte {size} are damaged" in caplog.text
+    assert f"segment 1 of the log: {size} bytes from byte {size} are damaged" in caplog.text
 
 
 def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
@@ -286,6 +287,26 @@ def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
     content.data[-1] ^= 1
     assert [message.payload for message in run.found()] == [b"payload 0", b"payload 1"]
     assert f"the slot file {slot}: " in caplog.text
+
+
+def test_recovery_holds_a_part_of_a_long_log_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.store._RECOVERED", 1 << 18)
+    store = Store(tmp_path, SLOT_MS, Disk(), NOW)
+    for _ in range(16):
+        store.commit([Put(LATER, None, bytes(64_000), soon=number % 2 == 0) for number in range(4)])
+        store.seal()
+    # As a crash leaves it.
+    store._disk.unlock(store._lock)
+    tracemalloc.start()
+    store = Store(tmp_path, SLOT_MS, Disk(), NOW)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The log has 4 MiB.
+    assert peak < 2 << 20
+    assert store.index(LATER // SLOT_MS).count == 64
+    store.close()
 
 
 def test_a_second_store_in_the_same_directory_is_refused(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.patched = ExitStack()
         self.patched.enter_context(patch("secrets.randbits", Random(0).getrandbits))
+        # The log is recovered in pieces.
+        self.patched.enter_context(patch("purgatory.delayed.store._RECOVERED", 300))
         # Ids are compacted again and again.
         self.patched.enter_context(patch("purgatory.delayed.ids._REWRITE", 100))
         self.run = StoreRun(SimulatedDisk())
