@@ -40,6 +40,9 @@ class MessageStatistics(Protocol):
     @property
     def slot_bytes(self) -> int: ...
 
+    @property
+    def failed(self) -> int: ...
+
 
 class MessageStore(Protocol):
     """A store of delayed messages, such as `purgatory.delayed.DelayedMessages`."""
@@ -69,5 +72,6 @@ MESSAGE_FIGURES: Final = (
     ),
     _counter("log_bytes", "Bytes to the log", "Bytes written to the log."),
     _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files."),
+    Figure("failed", "Failed", Metric("purgatory_delayed_failed", "1 when the store has failed, else 0.")),
 )
 """One for each field, in the order of the dashboard."""

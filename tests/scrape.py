@@ -18,7 +18,7 @@ class LossyJournal:
 class FakeMessages:
     """A store of delayed messages that has counted a different number of each."""
 
-    scheduled, delivered, cancelled, failures, dead, retrying, log_bytes, slot_bytes = range(1, 9)
+    scheduled, delivered, cancelled, failures, dead, retrying, log_bytes, slot_bytes, failed = range(1, 10)
 
     def __init__(self, purgatory: Purgatory) -> None:
         self.purgatory = purgatory

@@ -25,6 +25,10 @@ _POSTPONED: Final = 100_000
 
 # A request, and who waits for it: a task, a message that has ended, or nobody.
 _Waiting = tuple[Request, "asyncio.Future[Answer] | Message | None"]
+# The end of a segment, and the task that waits for it.
+_Seal = asyncio.Future[int]
+# The answers and the last segment, or why there is none.
+_Written = tuple[list[Answer] | BaseException, int | BaseException]
 
 
 class Committer:
@@ -49,10 +53,9 @@ class Committer:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._thread = thread
-        self._requests: deque[_Waiting] = deque()
+        self._requests: deque[_Waiting | _Seal] = deque()
         # Notes that found no room on the disk.
         self._postponed: deque[End] = deque(maxlen=_POSTPONED)
-        self._seals: list[asyncio.Future[int]] = []
         # The next commit, while there is none under way.
         self._planned: asyncio.Handle | None = None
         self._lazy: asyncio.TimerHandle | None = None
@@ -76,18 +79,23 @@ class Committer:
             self._lazy = self._loop.call_later(_LAZY, self._commit)
 
     async def seal(self) -> int:
-        """End the segment of the log behind all requests so far. Returns the last segment to spread."""
+        """End the segment of the log behind all requests so far. Returns the last segment to spread.
+
+        Raises OSError when the file cannot be closed.
+        """
         future: asyncio.Future[int] = self._loop.create_future()
-        self._seals.append(future)
+        self._requests.append(future)
         self._plan()
         return await future
 
     async def close(self) -> None:
-        """Write all that was submitted. Nothing can be submitted after that."""
-        await self.seal()
-        self._closed = True
-        if self._lazy is not None:
-            self._lazy.cancel()
+        """Write all that was submitted. Nothing can be submitted after that. Raises OSError as `seal`."""
+        try:
+            await self.seal()
+        finally:
+            self._closed = True
+            if self._lazy is not None:
+                self._lazy.cancel()
 
     def _plan(self) -> None:
         """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
@@ -104,35 +112,43 @@ class Committer:
         while self._postponed and len(batch) < _REQUESTS // 10:
             batch.append((self._postponed.popleft(), None))
         size = 0
-        while self._requests and size < _BYTES and len(batch) < _REQUESTS:
-            request, waiter = self._requests.popleft()
-            size += len(request.payload) if isinstance(request, Put) else 0
-            batch.append((request, waiter))
-        seals: list[asyncio.Future[int]] = []
-        if not self._requests:
-            seals, self._seals = self._seals, seals
+        seal: _Seal | None = None
+        while self._requests and seal is None and size < _BYTES and len(batch) < _REQUESTS:
+            waiting = self._requests.popleft()
+            if isinstance(waiting, asyncio.Future):
+                # What comes behind it goes to the next segment, or a busy log would never be sealed.
+                seal = waiting
+            else:
+                request, _ = waiting
+                size += len(request.payload) if isinstance(request, Put) else 0
+                batch.append(waiting)
         self._writing = True
         self._loop.run_in_executor(
-            self._thread, self._write, [request for request, _ in batch], bool(seals)
-        ).add_done_callback(lambda done: self._written(batch, seals, done))
+            self._thread, self._write, [request for request, _ in batch], seal is not None
+        ).add_done_callback(lambda done: self._written(batch, seal, done))
 
-    def _write(self, requests: list[Request], seal: bool) -> tuple[list[Answer] | BaseException, int]:
+    def _write(self, requests: list[Request], seal: bool) -> _Written:
         """What the thread does."""
         answers: list[Answer] | BaseException
+        sealed: int | BaseException
         try:
             answers = self._store.commit(requests)
         except BaseException as error:
             answers = error
-        return answers, self._store.seal() if seal else 0
+        try:
+            sealed = self._store.seal() if seal else 0
+        except BaseException as error:
+            sealed = error
+        return answers, sealed
 
     def _written(
         self,
         batch: list[_Waiting],
-        seals: list[asyncio.Future[int]],
-        done: asyncio.Future[tuple[list[Answer] | BaseException, int]],
+        seal: _Seal | None,
+        done: asyncio.Future[_Written],
     ) -> None:
         self._writing = False
-        if self._requests or self._seals:
+        if self._requests:
             self._plan()
         answers, sealed = done.result()
         if isinstance(answers, list):
@@ -157,8 +173,10 @@ class Committer:
                 if isinstance(waiter, asyncio.Future) and not waiter.done():
                     # Each task raises one of its own, because raising adds to the traceback.
                     waiter.set_exception(copy(answers))
-        for seal in seals:
-            if not seal.done():
+        if seal is not None and not seal.done():
+            if isinstance(sealed, BaseException):
+                seal.set_exception(sealed)
+            else:
                 seal.set_result(sealed)
 
     def _postpone(self, batch: list[_Waiting]) -> None:

@@ -32,16 +32,18 @@ class DeadLetters:
         self._salt = salt
 
     def add(self, message: Message, reason: str) -> None:
-        """Set a message aside. It is on the disk after that. Raises OSError."""
+        """Set a message aside. It is on the disk after that, which takes a sync. Raises OSError."""
         text = reason.encode(errors="replace")[:MAX_REASON]
         body = _REASON_LENGTH.pack(len(text)) + text + message_body(message.name, message.payload)
         file = self._disk.open(self._path)
         try:
+            if not file.size:
+                # Its name comes first: once there is a letter in the file, the name is on the disk.
+                self._disk.sync_directory(self._path.parent)
             file.append(encode(self._salt, Kind.DEAD, message.due, message.token, body))
             file.sync()
         finally:
             file.close()
-        self._disk.sync_directory(self._path.parent)
 
     def read(self) -> Iterator[DeadLetter]:
         """The messages, in the order in which they were set aside."""

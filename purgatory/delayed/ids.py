@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -14,14 +14,17 @@ from zlib import crc32
 from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk
 
-# Token, due time in ms, hash of the id, digest of the payload. The latter two are 0 for an ended message.
-_FIELDS: Final = Struct("<QqQQ")
+# Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 for
+# an ended message.
+_FIELDS: Final = Struct("<QqQQQ")
 _CRC: Final = Struct("<I")
 _SIZE: Final = _FIELDS.size + _CRC.size
 # A bucket is rewritten when it has grown to twice its size, and not below this number of bytes.
 _REWRITE: Final = 1 << 16
 _BUCKETS: Final = 256
-_DAY: Final = 86_400_000
+
+Over = Callable[[int, int], bool]
+"""Says of a due time and a segment of the log whether no message that they belong to can be left."""
 
 
 class Taken(NamedTuple):
@@ -51,17 +54,17 @@ def bucket_of(token: int) -> int:
 
 
 class _Recent:
-    """The records of a segment of the log that is not spread yet: by the hash of the id, and by token."""
+    """The records of a segment of the log that is not spread yet: the last of each id, and ended tokens."""
 
     __slots__ = ("ended", "taken")
 
     def __init__(self) -> None:
-        self.taken: dict[int, list[Taken]] = {}
+        self.taken: dict[int, Taken] = {}
         self.ended: set[int] = set()
 
 
 class Ids:
-    """Files ``ids/<bucket>`` of 36-byte records, and in memory the records of segments that are not spread.
+    """Files ``ids/<bucket>`` of 44-byte records, and in memory the records of segments that are not spread.
 
     Memory does not grow with what is pending. A search reads one of 256 buckets: 4,000 records for a million
     pending messages with ids of the user's. Messages without such an id have a record only when they are
@@ -82,29 +85,43 @@ class Ids:
         with self._lock:
             recent = self._recent.setdefault(segment, _Recent())
             if isinstance(record, Taken):
-                recent.taken.setdefault(record.id, []).append(record)
+                recent.taken[record.id] = record
             else:
                 recent.ended.add(record.token)
 
     def taken(self, id: str) -> Taken | None:
-        """The message with this id that has not ended, if there is one."""
+        """The message with this id that has not ended, if there is one.
+
+        An id is taken again only when its message has ended. So only its newest record can be that of a
+        message that is still to come, and the cost does not depend on how often the id was used.
+        """
         hashed = digest(id.encode())
         # Memory comes first. A segment that is spread meanwhile is found twice, and not missed.
-        with self._lock:
-            found = [record for recent in self._recent.values() for record in recent.taken.get(hashed, ())]
-        for token, due, _, payload in _find(self._stored(bucket_of(hashed)), 16, hashed):
-            found.append(Taken(token, due, hashed, payload))
-        return next((record for record in found if not self.ended(record.token)), None)
+        recent = self._in_memory()
+        newest = next((each.taken[hashed] for each in reversed(recent) if hashed in each.taken), None)
+        if newest is not None:
+            # Its end comes behind it, and so is in memory, too.
+            return None if _has_ended(newest.token, recent, b"") else newest
+        stored = self._stored(bucket_of(hashed))
+        for token, due, _, payload, _ in _find(stored, 16, hashed):
+            return None if _has_ended(token, recent, stored) else Taken(token, due, hashed, payload)
+        return None
 
     def ended(self, token: int) -> bool:
         """Whether the message with this token has an `Ended` record."""
-        with self._lock:
-            if any(token in recent.ended for recent in self._recent.values()):
-                return True
-        return any(id == 0 for _, _, id, _ in _find(self._stored(bucket_of(token)), 0, token))
+        recent = self._in_memory()
+        return _has_ended(token, recent, b"") or _has_ended(token, (), self._stored(bucket_of(token)))
 
-    def add(self, records: Iterable[Taken | Ended], now: int, appends: Appends) -> None:
-        """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError."""
+    def _in_memory(self) -> list[_Recent]:
+        """The records of the segments that are not spread. They stay there when a segment is spread."""
+        with self._lock:
+            return list(self._recent.values())
+
+    def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, appends: Appends) -> None:
+        """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError.
+
+        What is `over` is forgotten when its bucket is rewritten.
+        """
         buckets: dict[int, list[Taken | Ended]] = {}
         for record in records:
             buckets.setdefault(bucket_of(record.token), []).append(record)
@@ -112,7 +129,9 @@ class Ids:
         for bucket, added in buckets.items():
             # A crash may have left a part of a record, or bytes that were never synced. The records are in
             # the log still, and are added again.
-            size = appends.append(self._path(bucket), b"".join(map(_pack, added)), _SIZE)
+            size = appends.append(
+                self._path(bucket), b"".join(_pack(record, segment) for record in added), _SIZE
+            )
             if size >= self._limits.get(bucket, _REWRITE):
                 grown.append(bucket)
         if buckets:
@@ -120,15 +139,15 @@ class Ids:
         for bucket in grown:
             # If there is no room for it now, the next call does it.
             with suppress(OSError):
-                self._rewrite(bucket, now)
+                self._rewrite(bucket, over)
 
     def spread(self, segment: int) -> None:
         """Forget the records in memory of a segment whose records are on the disk."""
         with self._lock:
             self._recent.pop(segment, None)
 
-    def _rewrite(self, bucket: int, now: int) -> None:
-        kept = b"".join(map(_pack, _compacted(self._stored(bucket), now)))
+    def _rewrite(self, bucket: int, over: Over) -> None:
+        kept = _compacted(self._stored(bucket), over)
         self._disk.replace(self._path(bucket), kept)
         self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
@@ -146,40 +165,54 @@ class Ids:
         return self._directory / f"{bucket:02x}"
 
 
-def _pack(record: Taken | Ended) -> bytes:
-    fields = _FIELDS.pack(*record) if isinstance(record, Taken) else _FIELDS.pack(*record, 0, 0)
+def _pack(record: Taken | Ended, segment: int) -> bytes:
+    hashes = (record.id, record.digest) if isinstance(record, Taken) else (0, 0)
+    fields = _FIELDS.pack(record.token, record.due, *hashes, segment)
     return fields + _CRC.pack(crc32(fields))
 
 
-def _unpack(records: bytes, at: int) -> tuple[int, int, int, int] | None:
+# The fields of a record.
+_Fields = tuple[int, int, int, int, int]
+
+
+def _unpack(records: bytes, at: int) -> _Fields | None:
     """The fields of the record at `at`; None if it is damaged. A torn `Taken` would look like an `Ended`."""
     if crc32(records[at : at + _FIELDS.size]) != _CRC.unpack_from(records, at + _FIELDS.size)[0]:
         return None
     return _FIELDS.unpack_from(records, at)
 
 
-def _find(records: bytes, field: int, value: int) -> Iterator[tuple[int, int, int, int]]:
-    """The records with this value in the field that begins at byte `field`."""
+def _find(records: bytes, field: int, value: int) -> Iterator[_Fields]:
+    """The records with this value in the field that begins at byte `field`, the newest first."""
     wanted = value.to_bytes(8, "little")
-    at = records.find(wanted)
+    at = records.rfind(wanted)
     while at >= 0:
         if at % _SIZE == field and (record := _unpack(records, at - field)) is not None:
             yield record
-        at = records.find(wanted, at + 1)
+        at = records.rfind(wanted, 0, at + len(wanted) - 1)
 
 
-def _compacted(stored: bytes, now: int) -> Iterator[Taken | Ended]:
+def _has_ended(token: int, recent: Iterable[_Recent], stored: bytes) -> bool:
+    """Whether there is an `Ended` record in memory, or in the bucket of the token."""
+    in_memory = any(token in each.ended for each in recent)
+    return in_memory or any(id == 0 for _, _, id, _, _ in _find(stored, 0, token))
+
+
+def _compacted(stored: bytes, over: Over) -> bytes:
     """The records that still matter, each once.
 
-    An id is free again when its message has ended. What was due a day ago has ended: its slot has been
-    read, and retries do not take that long.
+    An id is free again when its message has ended. Of what is over, the end may be missing: a message may
+    be lost because its file was damaged, and an end because the disk was full.
     """
-    found = (_unpack(stored, at) for at in range(0, len(stored), _SIZE))
-    records = dict.fromkeys(record for record in found if record is not None)
-    ended = {token for token, _, id, _ in records if not id}
-    for token, due, id, payload in records:
-        if due >= now - _DAY:
+    kept: dict[tuple[int, int], int] = {}
+    ended = set()
+    for at in range(0, len(stored), _SIZE):
+        if (record := _unpack(stored, at)) is not None:
+            token, due, id, _, segment = record
             if not id:
-                yield Ended(token, due)
-            elif token not in ended:
-                yield Taken(token, due, id, payload)
+                ended.add(token)
+            if not over(due, segment):
+                kept[token, id] = at
+    return b"".join(
+        stored[at : at + _SIZE] for (token, id), at in kept.items() if not (id and token in ended)
+    )

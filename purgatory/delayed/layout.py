@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from purgatory.delayed.disk import Disk
 
 VERSION: Final = 1
+RESTORE: Final = "restore the whole directory from a copy"
 
 
 class Format(NamedTuple):
@@ -34,36 +36,47 @@ def read_format(disk: Disk, store: Path) -> Format | None:
 
     Raises ValueError for another version, and for a damaged file.
     """
-    content = _read(disk, store / "format")
+    path = store / "format"
+    content = _read(disk, path)
     if content is None:
         return None
-    try:
-        fields = json.loads(content)
-        if fields["version"] == VERSION:
-            return Format(fields["slot_ms"], fields["salt"])
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"{store / 'format'} is damaged: {content!r}") from None
-    raise ValueError(f"{store} has format {fields['version']}; this release reads {VERSION}")
+    fields = json.loads(_checked(path, content))
+    if fields["version"] != VERSION:
+        raise ValueError(f"{store} has format {fields['version']}; this release reads {VERSION}")
+    return Format(fields["slot_ms"], fields["salt"])
 
 
 def write_format(disk: Disk, store: Path, format: Format) -> None:
-    disk.replace(store / "format", json.dumps({"version": VERSION, **format._asdict()}).encode())
+    _write(disk, store / "format", json.dumps({"version": VERSION, **format._asdict()}))
 
 
 def read_checkpoint(disk: Disk, store: Path) -> Checkpoint:
-    """How far the log has moved on. Raises ValueError for a damaged file."""
-    content = _read(disk, store / "checkpoint")
+    """How far the log has moved on. Raises ValueError for a file that is damaged or missing.
+
+    Without it nobody knows which messages of the log the slot files have.
+    """
+    path = store / "checkpoint"
+    content = _read(disk, path)
     if content is None:
-        return Checkpoint()
-    try:
-        spread, emptied = map(int, content.split())
-    except ValueError:
-        raise ValueError(f"{store / 'checkpoint'} is damaged: {content!r}") from None
+        raise ValueError(f"{path} is missing: {RESTORE}")
+    spread, emptied = map(int, _checked(path, content).split())
     return Checkpoint(spread, emptied)
 
 
 def write_checkpoint(disk: Disk, store: Path, checkpoint: Checkpoint) -> None:
-    disk.replace(store / "checkpoint", b"%d %d\n" % checkpoint)
+    _write(disk, store / "checkpoint", f"{checkpoint.spread} {checkpoint.emptied}")
+
+
+def _write(disk: Disk, path: Path, line: str) -> None:
+    disk.replace(path, f"{line}\n{crc32(line.encode()):08x}\n".encode())
+
+
+def _checked(path: Path, content: bytes) -> str:
+    """The line of a file, whose checksum is in a second one. Raises ValueError if it is damaged."""
+    line, _, checksum = content.partition(b"\n")
+    if checksum != b"%08x\n" % crc32(line):
+        raise ValueError(f"{path} is damaged: it has {content!r}; {RESTORE}")
+    return line.decode()
 
 
 def _read(disk: Disk, path: Path) -> bytes | None:

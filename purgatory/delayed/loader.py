@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -34,6 +35,8 @@ _RETRYING: Final = 100_000
 _BYTES: Final = 1 << 26
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
+# Dead letters of one read.
+_LETTERS: Final = 10
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
 # Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
@@ -370,8 +373,11 @@ class Loader:
         """Add a message to the dead letters. Raises OSError."""
         await self._loop.run_in_executor(self._mover, self._store.set_aside, message, reason)
 
-    async def dead_letters(self) -> list[DeadLetter]:
-        return await self._loop.run_in_executor(self._reader, self._store.dead_letters)
+    async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
+        """The messages that were set aside, some at a time. Raises OSError."""
+        letters = self._store.dead_letters()
+        while piece := await self._loop.run_in_executor(self._reader, list, islice(letters, _LETTERS)):
+            yield piece
 
     async def pending(self) -> AsyncIterator[list[Message]]:
         """All messages that are still to come, some at a time. Raises OSError."""

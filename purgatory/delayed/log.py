@@ -72,10 +72,13 @@ class Log:
         return file
 
     def seal(self) -> int:
-        """End the current segment. Returns the number of the last segment that there is, or was."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """End the current segment. Returns the number of the last segment that there is, or was.
+
+        Raises OSError when the file cannot be closed. It has ended nevertheless, and all of it is synced.
+        """
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
         return self._next - 1
 
     def read(self, number: int) -> Iterator[Frame | Damage]:
@@ -86,6 +89,17 @@ class Log:
                 yield from scan(self._salt, file.read)
             finally:
                 file.close()
+
+    def size(self, number: int) -> int:
+        """The bytes of a segment, which must be there."""
+        file = self.open(number)
+        assert file is not None
+        file.close()
+        return file.size
+
+    def go_on_behind(self, number: int) -> None:
+        """Let the next segment have a larger number than this one."""
+        self._next = max(self._next, number + 1)
 
     def open(self, number: int) -> File | None:
         """A segment, to read from it; None if it was removed."""

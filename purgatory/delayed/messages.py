@@ -43,7 +43,7 @@ class DelayedStatistics:
 
     `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
     that raised. `retrying` messages wait for another attempt. `log_bytes` and `slot_bytes` were written to
-    the log and to the slot files.
+    the log and to the slot files. `failed` is 1 when the store has failed and delivers nothing more, else 0.
     """
 
     scheduled: int
@@ -54,6 +54,7 @@ class DelayedStatistics:
     retrying: int
     log_bytes: int
     slot_bytes: int
+    failed: int
 
 
 class DelayedMessages:
@@ -75,7 +76,8 @@ class DelayedMessages:
     dashboard show it as any other; its `observers` see each delivery time.
 
     Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
-    `slot`. Raises ValueError for a number that is not positive.
+    `slot`, or when its format or its checkpoint is damaged or missing. Raises ValueError for a number that is
+    not positive.
     """
 
     def __init__(
@@ -116,6 +118,8 @@ class DelayedMessages:
         self._parts: _Parts | None = None
         self._open = False
         self._failure: BaseException | None = None
+        # Set when the store has failed, or is closed.
+        self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -195,10 +199,13 @@ class DelayedMessages:
         await parts.loader.close()
         # Nothing is parked any more.
         await self.purgatory.aclose(cancel_pending=True)
-        # Behind all that was submitted.
-        await parts.committer.close()
-        await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
-        parts.thread.shutdown()
+        try:
+            # Behind all that was submitted.
+            await parts.committer.close()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(parts.thread, parts.store.close)
+            parts.thread.shutdown()
+            self._ended.set()
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
@@ -219,6 +226,7 @@ class DelayedMessages:
             logger.critical("%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
+            self._ended.set()
             assert self._running is not None
             self._running.cancel()
 
@@ -306,9 +314,16 @@ class DelayedMessages:
             for message in piece:
                 yield PendingMessage(message.receipt, message.payload)
 
-    async def dead_letters(self) -> list[DeadLetter]:
-        """The messages that were set aside, the oldest first."""
-        return await self._opened().loader.dead_letters()
+    async def dead_letters(self) -> AsyncIterator[DeadLetter]:
+        """The messages that were set aside, the oldest first.
+
+        It reads the file as it goes, and holds ten messages at a time. Raises OSError, and PurgatoryClosed
+        when the store is closed meanwhile.
+        """
+        async for piece in self._opened().loader.dead_letters():
+            for letter in piece:
+                yield letter
+            self._opened()
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""
@@ -324,7 +339,21 @@ class DelayedMessages:
             retrying=parts.loader.retrying,
             log_bytes=parts.store.log.written,
             slot_bytes=parts.store.slots.written,
+            failed=int(self._failure is not None),
         )
+
+    async def failed(self) -> None:
+        """Wait until the store fails, and raise StoreFailed. Return when it is closed without that.
+
+        A store that has failed delivers nothing more, and a block that waits for something else does not
+        learn of it. So start this in a task group around the block. Raises PurgatoryNotOpen before the store
+        was opened.
+        """
+        if self._parts is None:
+            self._opened()
+        await self._ended.wait()
+        if self._failure is not None:
+            self._opened()
 
     # Parts
 

@@ -28,6 +28,7 @@ from purgatory.delayed.frame import (
 )
 from purgatory.delayed.ids import Ended, Ids, Taken, bucket_of, digest
 from purgatory.delayed.layout import (
+    RESTORE,
     Checkpoint,
     Format,
     read_checkpoint,
@@ -49,6 +50,9 @@ _OPEN: Final = 16
 _IN_LOG: Final = 1 << 63
 # A segment ends behind 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
+_DAY: Final = 86_400_000
+# Bytes of the log that recovery takes at a time.
+_RECOVERED: Final = 1 << 25
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -68,7 +72,8 @@ class Store:
         """Open the directory, or make it, and move on what a crash has left in the log.
 
         The cost is that of the log, and does not depend on how much is pending. Raises OSError, StoreLocked,
-        and ValueError if the directory was made with another length of a slot.
+        and ValueError if the directory was made with another length of a slot, or if its format or its
+        checkpoint is damaged or missing.
         """
         self.path = path
         self._disk = disk
@@ -95,8 +100,10 @@ class Store:
 
     def close(self) -> None:
         """Close the files, and unlock the directory. The other threads must have ended."""
-        self.log.seal()
-        self._disk.unlock(self._lock)
+        try:
+            self.log.seal()
+        finally:
+            self._disk.unlock(self._lock)
 
     # The thread that writes
 
@@ -174,16 +181,7 @@ class Store:
         """
         with self._never_again():
             for number in range(self.checkpoint + 1, through + 1):
-                blocks = Blocks(self.slots)
-                for frame in self._frames(number):
-                    if frame.kind == Kind.LATER:
-                        blocks.add(frame)
-                    elif frame.kind in ENDS:
-                        blocks.end(frame)
-                    if frame.kind in MESSAGES and frame.named:
-                        blocks.take(frame)
-                self._move(number, blocks, now)
-                self._write_checkpoint(number, self._emptied)
+                self._spread([number], now)
                 self.ids.spread(number)
 
     def remove_segments(self, first: int, end: int) -> int:
@@ -217,10 +215,17 @@ class Store:
         self._dead_letters.add(message, reason)
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
-        """Write what comes from the segments (checkpoint, number] where it belongs."""
+        """Write a block (checkpoint, number] to the slot files, and the records of ids."""
+        oldest = min(segment_numbers(self._disk, self.path / "wal"), default=number)
+
+        def over(due: int, segment: int) -> bool:
+            # The clock alone does not say it: it may be wrong, and the store may have been closed for days.
+            late = due < now - _DAY and segment < oldest
+            return late and not self.slots.exists(self.slots.slot_of(due))
+
         with Appends(self._disk) as appends:
             self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
-            self.ids.add(blocks.records, now, appends)
+            self.ids.add(blocks.records, number, over, appends)
 
     # The thread that reads
 
@@ -229,9 +234,9 @@ class Store:
         """The segment of the log in which the position is; 0 for a slot file."""
         return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
 
-    def dead_letters(self) -> list[DeadLetter]:
-        """The messages that were set aside, the oldest first."""
-        return list(self._dead_letters.read())
+    def dead_letters(self) -> Iterator[DeadLetter]:
+        """The messages that were set aside, the oldest first. Raises OSError."""
+        return self._dead_letters.read()
 
     def pending(self) -> Iterator[list[Message]]:
         """All messages that are still to come, some at a time. See `Pending`.
@@ -306,7 +311,11 @@ class Store:
         """The salt of the store. A new store gets one."""
         format = read_format(self._disk, self.path)
         if format is None:
+            if any(self._disk.names(self.path / name) for name in ("wal", "slots")):
+                raise ValueError(f"{self.path / 'format'} is missing: {RESTORE}")
             format = Format(slot_ms, secrets.randbits(32))
+            # The format comes last: where it is, the checkpoint is, too.
+            write_checkpoint(self._disk, self.path, Checkpoint())
             write_format(self._disk, self.path, format)
         elif format.slot_ms != slot_ms:
             made = format.slot_ms / 1000
@@ -320,37 +329,66 @@ class Store:
     def _recover(self, now: int) -> None:
         """Move everything from the log to the slot files, also what is due soon, and start a new segment.
 
-        A crash in the middle of it leaves the log. The next attempt writes the same block with the same
-        number again, which takes the place of what this one has written.
+        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
+        the same block with the same number again, which takes the place of what this one has written.
         """
         numbers = segment_numbers(self._disk, self.path / "wal")
         last = max([self.checkpoint, *numbers])
-        self.log = Log(self._disk, self.path / "wal", self._salt, last + 2)
+        self.log = Log(self._disk, self.path / "wal", self._salt, last + 1)
         for number in numbers:
             if number <= self._emptied:
                 self.log.remove(number)
-        numbers = [number for number in numbers if number > self._emptied]
-        if not numbers:
-            return
+        for some in self._some_at_a_time(self.checkpoint, numbers):
+            self._spread(some, now)
+        for some in self._some_at_a_time(self._emptied, numbers):
+            self._empty(some, now)
+        # The blocks that have emptied the log have numbers behind those of its segments.
+        self.log.go_on_behind(self.checkpoint)
+
+    def _some_at_a_time(self, after: int, numbers: Iterable[int]) -> Iterator[list[int]]:
+        """The segments behind `after`, some 32 MiB of them at a time."""
+        some: list[int] = []
+        size = 0
+        for number in numbers:
+            if number > after:
+                some.append(number)
+                size += self.log.size(number)
+                if size >= _RECOVERED:
+                    yield some
+                    some, size = [], 0
+        if some:
+            yield some
+
+    def _spread(self, numbers: Sequence[int], now: int) -> None:
+        """Write what is due later, and what has ended, from the next segments to the slot files."""
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.SOON or (frame.kind == Kind.LATER and number > self.checkpoint):
-                    blocks.add(self._later(frame))
-                    if frame.named and number > self.checkpoint:
-                        blocks.take(frame)
+                if frame.kind == Kind.LATER:
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
-                    # Also for a message of the log: an earlier attempt may have written it to its slot file.
                     blocks.end(frame)
-        self._move(last + 1, blocks, now)
-        self._write_checkpoint(last + 1, last + 1)
+                if frame.kind in MESSAGES and frame.named:
+                    blocks.take(frame)
+        self._move(numbers[-1], blocks, now)
+        self._write_checkpoint(numbers[-1], self._emptied)
+
+    def _empty(self, numbers: Sequence[int], now: int) -> None:
+        """Write what is due soon, and what has ended, from the oldest segments to the slot files."""
+        blocks = Blocks(self.slots)
+        for number in numbers:
+            for frame in self._frames(number):
+                if frame.kind == Kind.SOON:
+                    blocks.add(self._later(frame))
+                elif frame.kind in ENDS:
+                    blocks.end(frame)
+        self._move(self.checkpoint + 1, blocks, now)
+        self._write_checkpoint(self.checkpoint + 1, numbers[-1])
         for number in numbers:
             self.log.remove(number)
 
     def _later(self, frame: Frame) -> Frame:
-        """A message as it is in a slot file."""
-        if frame.kind == Kind.LATER:
-            return frame
+        """A message that was due soon, as it is in a slot file."""
         data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
         return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 

@@ -180,6 +180,9 @@ class SimulatedFile(File):
 
     def close(self) -> None:
         self._disk.opened -= 1
+        if not self._disk.off:
+            with self._disk.reading("close"):
+                pass
 
 
 class SimulatedDisk(Disk):
@@ -238,8 +241,9 @@ class SimulatedDisk(Disk):
         """A sync: if the power goes off, it has not begun."""
         return _Operation(self, name, begins=False)
 
-    def reading(self) -> _Operation:
-        return _Operation(self, "read", begins=None)
+    def reading(self, name: str = "read") -> _Operation:
+        """What changes nothing."""
+        return _Operation(self, name, begins=None)
 
     def begin(self, name: str) -> None:
         if self.off:

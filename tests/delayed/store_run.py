@@ -38,6 +38,8 @@ class StoreRun:
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self.disk = disk
+        # What the clock says.
+        self.now = NOW
         self.promised: dict[int, Content] = {}
         self.doubtful: set[Content] = set()
         self.over: dict[int, Content] = {}
@@ -48,7 +50,7 @@ class StoreRun:
         self.store: Store
 
     def open(self) -> None:
-        self.store = Store(PATH, SLOT_MS, self.disk, NOW)
+        self.store = Store(PATH, SLOT_MS, self.disk, self.now)
         self.soon.clear()
         self.removed_through = self.store.checkpoint
 
@@ -92,7 +94,7 @@ class StoreRun:
         self.doubtful.discard(content)
         self.over[token] = content
         self.soon.pop(token, None)
-        if kind is Kind.CANCELLED:
+        if kind is Kind.CANCELLED and self.now == NOW:
             self.cancelled.add(token)
 
     def cancel(self, token: int) -> None:
@@ -108,8 +110,13 @@ class StoreRun:
         )
         assert answer is False
 
+    def set_the_clock(self, now: int) -> None:
+        """The store may forget what has ended, and nothing else."""
+        self.now = now
+        self.cancelled.clear()
+
     def spread(self) -> None:
-        self.store.spread(self.store.seal(), NOW)
+        self.store.spread(self.store.seal(), self.now)
 
     def remove(self) -> None:
         """Remove the segments and slot files whose messages have ended."""
@@ -130,6 +137,7 @@ class StoreRun:
         run = StoreRun(self.disk.after_power_cut(survival))
         run.promised, run.doubtful = dict(self.promised), set(self.doubtful)
         run.over, run.cancelled = dict(self.over), set(self.cancelled)
+        run.now = self.now
         return run
 
     def found(self) -> list[Message]:

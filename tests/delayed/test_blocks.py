@@ -61,4 +61,4 @@ def test_what_was_due_soon_is_a_message_as_any_other_after_a_recovery(run: Store
     put(run, b"later")
     run.close()
     run.open()
-    assert kinds(run) == [Kind.BLOCK, Kind.LATER, Kind.LATER]
+    assert kinds(run) == [Kind.BLOCK, Kind.LATER] * 2

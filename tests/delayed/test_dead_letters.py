@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from purgatory.delayed import DeadLetter
 from purgatory.delayed.dead_letters import DeadLetters
+from purgatory.delayed.errors import StoreFailed
 from purgatory.delayed.message import Message
 from tests.delayed.simulated_disk import NOTHING, SimulatedDisk
 
@@ -27,6 +29,21 @@ def test_letters_are_read_in_the_order_in_which_they_were_added() -> None:
         DeadLetter(f"{2:016x}", 2.5, b"", "?" + "ß" * 499 + "\ufffd"),
     ]
     assert disk.opened == 0
+
+
+def test_only_the_first_letter_syncs_the_directory() -> None:
+    disk = SimulatedDisk()
+    letters = DeadLetters(disk, PATH, 7)
+    disk.fail("sync_directory", errno.EMFILE)
+    with pytest.raises(StoreFailed):
+        letters.add(Message(1, 0, None, b"refused", 0), "no")
+    operations: list[str] = []
+    disk.watch = operations.append
+    for number in range(3):
+        letters.add(Message(number, 0, None, b"%d" % number, 0), "no")
+    assert (operations.count("sync_directory"), operations.count("sync")) == (1, 3)
+    after = DeadLetters(disk.after_power_cut(NOTHING), PATH, 7)
+    assert [letter.payload for letter in after.read()] == [b"0", b"1", b"2"]
 
 
 def test_a_damaged_letter_hides_no_other() -> None:

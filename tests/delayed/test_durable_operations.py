@@ -463,7 +463,7 @@ async def test_an_unknown_kind_stays_on_the_disk_and_goes_to_the_dead_letters_at
         DurableOperations(purgatory, path, {}, clock=shop.clock) as operations,
     ):
         await asyncio.sleep(5000)
-        (letter,) = await operations.messages.dead_letters()
+        (letter,) = [letter async for letter in operations.messages.dead_letters()]
         assert letter.payload.endswith(b"tea")
         assert "no factory for the kind 'payment'" in letter.reason
     assert pending(path) == 0

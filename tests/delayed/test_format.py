@@ -39,13 +39,17 @@ def parse(token: int, body: bytes) -> tuple[str, bytes]:
     return body[2 : 2 + length].decode() or f"{token:016x}", body[2 + length :]
 
 
+def checked_line(path: Path) -> str:
+    line, checksum = path.read_text().splitlines()
+    assert int(checksum, 16) == crc32(line.encode())
+    return line
+
+
 def pending(store: Path) -> dict[str, tuple[int, bytes]]:
     """What is pending: due time and payload, by id."""
-    format = json.loads((store / "format").read_text())
+    format = json.loads(checked_line(store / "format"))
     assert format["version"] == 1
-    moved, emptied = 0, 0
-    if (store / "checkpoint").exists():
-        moved, emptied = map(int, (store / "checkpoint").read_text().split())
+    moved, emptied = map(int, checked_line(store / "checkpoint").split())
     messages: dict[int, Frame] = {}
     ended = set()
     for segment in sorted((store / "wal").iterdir()):
@@ -141,7 +145,7 @@ def test_another_reader_finds_dead_letters(tmp_path: Path) -> None:
     store = Store(tmp_path, 1000, Disk(), NOW)
     store.set_aside(Message(7, NOW, "order 7", b"tea", 0), "refused")
     store.close()
-    salt = json.loads((tmp_path / "format").read_text())["salt"]
+    salt = json.loads(checked_line(tmp_path / "format"))["salt"]
     [(kind, due, token, body)] = frames(salt, tmp_path / "dead-letters")
     (length,) = struct.unpack_from("<H", body)
     assert (kind, due, token, body[2 : 2 + length]) == (6, NOW, 7, b"refused")

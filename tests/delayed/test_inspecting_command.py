@@ -18,6 +18,7 @@ from purgatory.delayed.command import ProgressLine, main
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.inspection import Amount, inspect
+from purgatory.delayed.layout import Checkpoint, write_checkpoint
 from purgatory.delayed.message import Message
 from purgatory.delayed.requests import End, Put, Stored
 from purgatory.delayed.store import Store
@@ -106,9 +107,10 @@ def test_a_message_that_has_ended_is_left_out(
 def test_a_message_that_has_moved_on_from_the_log_is_counted_once(store: Store, path: Path) -> None:
     put(store, NOON)
     checkpoint = path / "checkpoint"
+    before = checkpoint.read_bytes()
     spread(store)
     # As if the slot files had been written after the checkpoint was read.
-    checkpoint.unlink()
+    checkpoint.write_bytes(before)
     found = inspect(path)
     assert (found.pending, found.in_log) == (Amount(1, 5), Amount(1, 5))
 
@@ -116,7 +118,7 @@ def test_a_message_that_has_moved_on_from_the_log_is_counted_once(store: Store, 
 def test_a_segment_that_the_checkpoint_calls_empty_is_not_read(store: Store, path: Path) -> None:
     put(store, NOON)
     (number,) = (int(file.name) for file in (path / "wal").iterdir())
-    (path / "checkpoint").write_text(f"{number} {number}\n")
+    write_checkpoint(Disk(), path, Checkpoint(number, number))
     found = inspect(path)
     assert (found.pending, found.segments) == (Amount(), 0)
 
@@ -256,11 +258,9 @@ def test_a_directory_of_something_else_is_an_error_in_plain_words(
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("format", '{"version": 2}', "has format 2; this release reads 1"),
-        ("format", "half a fi", "is damaged: b'half a fi'"),
-        ("format", "[1]", "is damaged"),
-        ("format", '{"version": 1}', "is damaged"),
-        ("checkpoint", "1 2 3", "is damaged: b'1 2 3'"),
+        ("format", '{"version": 2}\n2912290d\n', "has format 2; this release reads 1"),
+        ("format", "half a fi", "format is damaged: it has b'half a fi'"),
+        ("checkpoint", "1 2\n00000000\n", "checkpoint is damaged: it has b'1 2"),
     ],
 )
 def test_another_version_or_a_damaged_file_is_an_error_in_plain_words(
@@ -274,6 +274,7 @@ def test_another_version_or_a_damaged_file_is_an_error_in_plain_words(
 def test_an_unreadable_file_is_an_error_in_plain_words(
     store: Store, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (path / "checkpoint").unlink()
     (path / "checkpoint").mkdir()
     assert main([str(path)]) == 1
     assert "Is a directory" in capsys.readouterr().err

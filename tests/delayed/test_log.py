@@ -106,6 +106,16 @@ def test_a_failed_sync_is_never_repeated(disk: SimulatedDisk, log: Log) -> None:
     assert tokens(Log(disk.after_power_cut(NOTHING), DIRECTORY, SALT, 9), 5) == [1]
 
 
+def test_a_segment_that_cannot_be_closed_has_ended(disk: SimulatedDisk, log: Log) -> None:
+    log.append(frame(1))
+    disk.fail("close")
+    with pytest.raises(OSError, match="Input/output error"):
+        log.seal()
+    assert log.seal() == 5
+    assert log.append(frame(2)) == (6, 0)
+    assert tokens(log, 5) == [1]
+
+
 def test_damage_is_reported_with_its_place(disk: SimulatedDisk, log: Log) -> None:
     for number in range(3):
         log.append(frame(number))

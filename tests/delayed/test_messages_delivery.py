@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from purgatory import PurgatoryClosed
 from tests.delayed.service import BEGIN, PATH, Delivered, Service
 from tests.operations import Gate
 
@@ -144,7 +145,7 @@ async def test_a_failed_delivery_is_tried_again_after_twice_as_long_each_time(
         times = [attempt.at - BEGIN for attempt in service.attempts]
         pauses = [after - before for before, after in pairwise(times)]
         assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60], abs=0.005)
-        [letter] = await delayed.dead_letters()
+        [letter] = [each async for each in delayed.dead_letters()]
         assert letter == ("the id", BEGIN + 1, b"payload", "ValueError('no')")
         statistics = delayed.statistics()
         assert (statistics.failures, statistics.dead, statistics.retrying, statistics.delivered) == (
@@ -158,7 +159,7 @@ async def test_a_failed_delivery_is_tried_again_after_twice_as_long_each_time(
     assert "message 'the id' was set aside, after 9 failures" in caplog.text
     async with service.store() as delayed:
         await asyncio.sleep(100)
-        assert len(await delayed.dead_letters()) == 1
+        assert len([each async for each in delayed.dead_letters()]) == 1
     assert len(service.attempts) == 9
 
 
@@ -178,7 +179,20 @@ async def test_a_message_may_fail_very_often(service: Service, monkeypatch: pyte
     async with service.store(attempts=1_100) as delayed:
         await delayed.schedule(b"payload", at=BEGIN)
         await asyncio.sleep(1_100 * 0.012)
-        assert len(await delayed.dead_letters()) == 1
+        assert len([each async for each in delayed.dead_letters()]) == 1
+
+
+async def test_dead_letters_are_read_some_at_a_time(service: Service) -> None:
+    service.handle = failing(lambda: ValueError("no"))
+    async with service.store(attempts=1) as delayed:
+        for number in range(25):
+            await delayed.schedule(b"%d" % number, at=BEGIN + number)
+        await asyncio.sleep(30)
+        assert [int(each.payload) async for each in delayed.dead_letters()] == list(range(25))
+        unfinished = delayed.dead_letters()
+        assert (await anext(unfinished)).payload == b"0"
+    with pytest.raises(PurgatoryClosed):
+        [each async for each in unfinished]
 
 
 class Unspeakable(Exception):
@@ -197,7 +211,7 @@ async def test_whatever_a_delivery_raises_harms_its_message_alone(
         await delayed.schedule(b"fails", at=BEGIN + 1)
         await delayed.schedule(b"another", at=BEGIN + 5)
         await asyncio.sleep(6)
-        [letter] = await delayed.dead_letters()
+        [letter] = [each async for each in delayed.dead_letters()]
         assert letter.payload == b"fails"
     assert service.payloads == [b"another"]
 
@@ -210,10 +224,10 @@ async def test_a_message_that_cannot_be_set_aside_is_tried_again(
         await delayed.schedule(b"payload", at=BEGIN + 1)
         service.disk.capacity = service.disk.used
         await asyncio.sleep(2)
-        assert await delayed.dead_letters() == []
+        assert [each async for each in delayed.dead_letters()] == []
         service.disk.capacity = None
         await asyncio.sleep(60)
-        assert len(await delayed.dead_letters()) == 1
+        assert len([each async for each in delayed.dead_letters()]) == 1
         assert len(service.attempts) == 2
     assert "cannot be set aside, and is tried again: [Errno 28]" in caplog.text
 

@@ -8,6 +8,7 @@ import logging
 
 import pytest
 
+from purgatory import PurgatoryNotOpen
 from purgatory.delayed import IdTaken, StoreFailed
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 from purgatory.delayed.store import Store
@@ -31,6 +32,22 @@ async def test_a_full_disk_loses_nothing_and_the_store_goes_on_once_there_is_roo
         assert service.payloads == [*(b"%d" % number for number in range(40)), b"accepted"]
     assert service.files("slots") == []
     assert service.files("wal") == []
+
+
+async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Service) -> None:
+    async with service.store() as delayed:
+        # The first turn is over, and the next one is far.
+        await asyncio.sleep(1)
+        await delayed.schedule(b"first", at=BEGIN + 3_600)
+        service.disk.fail("close")
+        scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
+        await asyncio.sleep(0)
+        with pytest.raises(OSError, match="Input/output error"):
+            await anext(delayed.pending())
+        await scheduled
+        await delayed.schedule(b"third", at=BEGIN + 3_600)
+        found = {message.payload async for message in delayed.pending()}
+        assert found == {b"first", b"second", b"third"}
 
 
 async def test_a_store_that_has_filled_the_disk_itself_makes_room_by_its_deliveries(service: Service) -> None:
@@ -332,6 +349,38 @@ async def test_an_unexpected_error_of_the_store_closes_it(
     async with service.store():
         await asyncio.sleep(6)
     assert service.payloads == [b"payload"]
+
+
+async def test_a_failure_of_the_store_ends_a_task_group_that_waits_for_it(service: Service) -> None:
+    delayed = service.store()
+
+    async def serve() -> None:
+        async with asyncio.TaskGroup() as group, delayed:
+            group.create_task(delayed.failed())
+            await asyncio.sleep(1)
+            assert delayed.statistics().failed == 0
+            await delayed.schedule(b"payload", at=BEGIN + 2)
+            service.disk.fail("sync")
+            # The note that it was delivered cannot be written, and nobody waits for that.
+            await asyncio.sleep(1_000)
+
+    with pytest.RaisesGroup(pytest.RaisesExc(StoreFailed, match="is closed: the disk failed to sync")):
+        await serve()
+    assert delayed.statistics().failed == 1
+    assert asyncio.get_running_loop().time() < 3
+    with pytest.raises(StoreFailed):
+        await delayed.failed()
+
+
+async def test_waiting_for_a_failure_ends_when_the_store_is_closed(service: Service) -> None:
+    delayed = service.store()
+    with pytest.raises(PurgatoryNotOpen):
+        await delayed.failed()
+    async with asyncio.TaskGroup() as group, delayed:
+        waiting = group.create_task(delayed.failed())
+        await asyncio.sleep(1)
+        assert not waiting.done()
+    await delayed.failed()
 
 
 async def test_the_exception_of_the_block_goes_before_that_of_the_store(service: Service) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import anyio
 import pytest
 
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
-from purgatory.delayed import DelayedMessages, StoreLocked
+from purgatory.delayed import DeadLetter, DelayedMessages, StoreLocked
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.delayed.simulated_disk import NOTHING
 from tests.operations import a_few_turns
@@ -19,6 +20,10 @@ from tests.operations import a_few_turns
 
 async def nothing(id: str, payload: bytes, due: float) -> None:
     pass
+
+
+async def read(letters: AsyncIterator[DeadLetter]) -> list[DeadLetter]:
+    return [letter async for letter in letters]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ async def test_leaving_twice_is_harmless(service: Service) -> None:
 
 async def test_calls_before_and_after_say_that_the_store_is_not_open(service: Service) -> None:
     delayed = service.store()
-    for call in (delayed.schedule(b"", at=0), delayed.find("id"), delayed.dead_letters()):
+    for call in (delayed.schedule(b"", at=0), delayed.find("id"), anext(delayed.dead_letters())):
         with pytest.raises(PurgatoryNotOpen, match="is not open: use `async with`"):
             await call
     with pytest.raises(PurgatoryNotOpen):
@@ -275,7 +280,7 @@ async def test_calls_that_run_while_the_store_is_closed_end(
             asyncio.create_task(delayed.schedule(b"payload", at=BEGIN + delay)),
             asyncio.create_task(delayed.cancel(receipt)),
             asyncio.create_task(delayed.find("id")),
-            asyncio.create_task(delayed.dead_letters()),
+            asyncio.create_task(read(delayed.dead_letters())),
         ]
         for _ in range(turns):
             await asyncio.sleep(0)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 import json
 import resource
+import tracemalloc
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 import pytest
 
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
-from purgatory.delayed.ids import Taken
+from purgatory.delayed.ids import Taken, bucket_of, digest
 from purgatory.delayed.message import Message
 from purgatory.delayed.requests import End, Find, Put, Stored
 from purgatory.delayed.store import Store
@@ -22,6 +25,7 @@ from tests.delayed.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.store_run import NOW, PATH, SLOT_MS, StoreRun
 
 LATER = NOW + 60_000
+DAY = 86_400_000
 
 
 class WithoutTruncation(Survival):
@@ -160,6 +164,43 @@ def test_a_spread_that_found_no_room_is_repeated(run: StoreRun) -> None:
     run.check_ids()
 
 
+@pytest.mark.parametrize("soon", [False, True])
+def test_a_pending_message_keeps_its_id_however_long_ago_it_was_due(
+    run: StoreRun, monkeypatch: pytest.MonkeyPatch, soon: bool
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.ids._REWRITE", 0)
+    token = run.put(LATER, b"payload", "id", soon=soon)
+    assert token is not None
+    # The clock may be wrong, too.
+    run.set_the_clock(NOW + 10 * DAY)
+    run.spread()
+    run.check_ids()
+    run.close()
+    run.open()
+    run.check()
+    run.deliver(token)
+    run.spread()
+    run.check_ids()
+
+
+@pytest.mark.parametrize("since", [DAY, DAY + 1])
+def test_the_id_of_a_message_that_was_lost_is_free_after_a_day(
+    run: StoreRun, monkeypatch: pytest.MonkeyPatch, since: int
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.ids._REWRITE", 0)
+    bucket = bucket_of(digest(b"id"))
+    other = next(name for name in map(str, count()) if bucket_of(digest(name.encode())) == bucket)
+    run.put(LATER, b"payload", "id")
+    run.spread()
+    run.store.remove_slot(LATER // SLOT_MS)
+    run.remove()
+    run.set_the_clock(LATER + since)
+    # Its bucket doubles, and is rewritten.
+    run.put(LATER + 2 * DAY, b"payload", other)
+    run.spread()
+    assert (run.store.ids.taken("id") is None) is (since > DAY)
+
+
 @pytest.mark.parametrize("operation", ["sync", "sync_directory"])
 def test_a_failed_sync_of_a_spread_is_not_repeated(run: StoreRun, operation: str) -> None:
     run.put(LATER, b"payload", "the id")
@@ -214,7 +255,7 @@ def test_a_read_stops_behind_eight_mebibytes(run: StoreRun) -> None:
 def test_a_message_that_is_damaged_or_gone_is_logged(run: StoreRun, caplog: pytest.LogCaptureFixture) -> None:
     [answer] = run.store.commit([Put(NOW, None, b"payload", soon=True)])
     assert isinstance(answer, Stored)
-    run.disk.content(PATH / "wal" / "00000002").data[-1] ^= 1
+    run.disk.content(PATH / "wal" / "00000001").data[-1] ^= 1
     assert run.store.read([(NOW, answer.position), (LATER, HEADER_SIZE)]) == [None, None]
     assert [record.getMessage() for record in caplog.records] == [
         f"/service/messages: a message due at {due} was lost: its frame is damaged" for due in (NOW, LATER)
@@ -226,12 +267,12 @@ def test_a_damaged_segment_loses_what_is_damaged_and_says_so(
 ) -> None:
     for number in range(3):
         run.put(LATER, b"payload %d" % number)
-    content = run.disk.content(PATH / "wal" / "00000002")
+    content = run.disk.content(PATH / "wal" / "00000001")
     size = len(content.data) // 3
     content.data[size + 35] ^= 0x10
     run.spread()
     assert [message.payload for message in run.found()] == [b"payload 0", b"payload 2"]
-    assert f"segment 2 of the log: {size} bytes from byte {size} are damaged" in caplog.text
+    assert f"segment 1 of the log: {size} bytes from byte {size} are damaged" in caplog.text
 
 
 def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
@@ -246,6 +287,26 @@ def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
     content.data[-1] ^= 1
     assert [message.payload for message in run.found()] == [b"payload 0", b"payload 1"]
     assert f"the slot file {slot}: " in caplog.text
+
+
+def test_recovery_holds_a_part_of_a_long_log_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.store._RECOVERED", 1 << 18)
+    store = Store(tmp_path, SLOT_MS, Disk(), NOW)
+    for _ in range(16):
+        store.commit([Put(LATER, None, bytes(64_000), soon=number % 2 == 0) for number in range(4)])
+        store.seal()
+    # As a crash leaves it.
+    store._disk.unlock(store._lock)
+    tracemalloc.start()
+    store = Store(tmp_path, SLOT_MS, Disk(), NOW)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The log has 4 MiB.
+    assert peak < 2 << 20
+    assert store.index(LATER // SLOT_MS).count == 64
+    store.close()
 
 
 def test_a_second_store_in_the_same_directory_is_refused(tmp_path: Path) -> None:
@@ -266,9 +327,45 @@ def test_a_store_keeps_the_length_of_its_slots(tmp_path: Path) -> None:
 
 def test_a_store_of_a_later_release_is_refused(tmp_path: Path) -> None:
     Store(tmp_path, SLOT_MS, Disk(), NOW).close()
-    (tmp_path / "format").write_text(json.dumps({"version": 2, "slot_ms": SLOT_MS, "salt": 0}))
+    line = json.dumps({"version": 2, "slot_ms": SLOT_MS, "salt": 0})
+    (tmp_path / "format").write_text(f"{line}\n{crc32(line.encode()):08x}\n")
     with pytest.raises(ValueError, match="has format 2; this release reads 1"):
         Store(tmp_path, SLOT_MS, Disk(), NOW)
+
+
+@pytest.mark.parametrize("name", ["format", "checkpoint"])
+def test_each_flipped_bit_of_the_format_and_of_the_checkpoint_is_noticed(run: StoreRun, name: str) -> None:
+    run.put(LATER, b"payload")
+    run.spread()
+    run.put(LATER, b"payload")
+    run.close()
+    content = run.disk.content(PATH / name)
+    whole = bytes(content.data)
+    for bit in range(8 * len(whole)):
+        content.data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(
+            ValueError, match=f"{name} is damaged: .* restore the whole directory from a copy"
+        ):
+            run.open()
+        content.data[:] = whole
+    run.open()
+    run.check()
+
+
+@pytest.mark.parametrize("name", ["format", "checkpoint"])
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_store_whose_format_or_checkpoint_is_missing_is_refused(
+    run: StoreRun, name: str, spread: bool
+) -> None:
+    run.put(LATER, b"payload")
+    if spread:
+        run.spread()
+        run.remove()
+    run.close()
+    run.disk.remove(PATH / name)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"{name} is missing: restore the whole directory from a copy"):
+            run.open()
 
 
 def test_a_store_that_cannot_be_opened_is_not_locked(disk: SimulatedDisk) -> None:

@@ -16,6 +16,8 @@ from tests.delayed.store_run import NOW, StoreRun
 HOUR: Final = 3_600_000
 # Choices by chance of what survives, for each operation.
 CHOICES: Final = max(2, settings().max_examples // 12)
+# Bytes that recovery takes at a time: each segment alone, or all together.
+PIECES: Final = [1, 1 << 25]
 # Tests, so that several workers can share them.
 PARTS: Final = 2
 
@@ -96,7 +98,9 @@ def run_until_power_cut(operation: int) -> StoreRun:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(part: int) -> None:
+def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(
+    part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     operation = 1 + part
     while (run := run_until_power_cut(operation)).disk.off:
         for survival in [
@@ -105,6 +109,7 @@ def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(part: int) -> No
             *(Survival(Random(f"{operation} {n}")) for n in range(CHOICES)),
         ]:
             found = run.after_power_cut(survival)
+            monkeypatch.setattr("purgatory.delayed.store._RECOVERED", survival.random.choice(PIECES))
             found.open()
             found.check()
         operation += PARTS
@@ -112,7 +117,9 @@ def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(part: int) -> No
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nothing_is_lost_or_doubled_if_the_power_goes_off_again_and_again_during_recovery(part: int) -> None:
+def test_nothing_is_lost_or_doubled_if_the_power_goes_off_again_and_again_during_recovery(
+    part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     operation = 1 + part
     while (run := run_until_power_cut(operation)).disk.off:
         random = Random(operation)
@@ -121,7 +128,8 @@ def test_nothing_is_lost_or_doubled_if_the_power_goes_off_again_and_again_during
             found = run
             for _ in range(random.randint(1, 3)):
                 found = found.after_power_cut(survival)
-                found.disk.cut_power_at = random.randint(1, 40)
+                monkeypatch.setattr("purgatory.delayed.store._RECOVERED", random.choice(PIECES))
+                found.disk.cut_power_at = random.randint(1, 60)
                 with suppress(PowerCut):
                     found.open()
             found = found.after_power_cut(survival)

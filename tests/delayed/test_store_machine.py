@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from random import Random
 from unittest.mock import patch
 
@@ -24,8 +24,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patched = patch("secrets.randbits", Random(0).getrandbits)
-        self.patched.start()
+        self.patched = ExitStack()
+        self.patched.enter_context(patch("secrets.randbits", Random(0).getrandbits))
+        # The log is recovered in pieces.
+        self.patched.enter_context(patch("purgatory.delayed.store._RECOVERED", 300))
+        # Ids are compacted again and again.
+        self.patched.enter_context(patch("purgatory.delayed.ids._REWRITE", 100))
         self.run = StoreRun(SimulatedDisk())
         self.payloads = 0
         # A sync has failed, or the power is off.
@@ -36,7 +40,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run.open()
 
     def teardown(self) -> None:
-        self.patched.stop()
+        self.patched.close()
 
     # Calls
 
@@ -85,6 +89,10 @@ class StoreMachine(RuleBasedStateMachine):
             self.ended = True
 
     # Faults
+
+    @rule(days=st.sampled_from([-2, 0, 2]))
+    def set_the_clock(self, days: int) -> None:
+        self.run.set_the_clock(NOW + days * 86_400_000)
 
     @rule(room=st.integers(0, 500))
     def fill_the_disk(self, room: int) -> None:

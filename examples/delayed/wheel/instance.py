@@ -92,6 +92,8 @@ async def _run(
             tasks.start_soon(_read, records, partitions, PartitionWheel.add)
             tasks.start_soon(_read, done, partitions, PartitionWheel.clear)
             tasks.start_soon(_keep_books, partitions, ownership, forwarder)
+            for partition in partitions.values():
+                tasks.start_soon(partition.store.failed)
             # An owner that has to read much first would hold up what is due.
             for number, end in ends.items():
                 await partitions[number].read(end)
@@ -157,7 +159,7 @@ async def _catch_up(consumer: AIOKafkaConsumer, topic: str, partition: Partition
 async def _keep_books(
     partitions: dict[int, PartitionWheel], ownership: Ownership, forwarder: Forwarder
 ) -> None:
-    """Store the positions and count, once a second. Raises StoreFailed when a store has failed."""
+    """Store the positions and count, once a second."""
     statistics = forwarder.statistics
     while True:
         statistics.partitions = len(ownership.owned)

@@ -118,7 +118,7 @@ class PartitionWheel:
     async def store_positions(self) -> None:
         """Write the positions to the disk, if they have changed. Raises OSError, and StoreFailed."""
         positions = self._safe_positions()
-        # The store notes lazily what has ended. This waits for the notes, and fails if the store has.
+        # The store notes lazily what has ended. This waits for the notes.
         await self.store.find("no id")
         if positions != self._stored:
             await anyio.to_thread.run_sync(store_positions, self._file, positions)
