@@ -9,29 +9,27 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 
 from purgatory import Purgatory
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.dead_letters import DeadLetter
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import Put, Stored
 from purgatory.delayed.retention import Retention
 from purgatory.delayed.store import Store
-from purgatory.delayed.waiting_message import WaitingMessage
+from purgatory.delayed.waiting_message import Attempt
+from purgatory.delayed.waiting_room import WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
 # Milliseconds between two turns. A message that is due within one or two turns stays in the log.
 TURN: Final = 10_000
 # Milliseconds before its due time at which a message is read.
 _AHEAD: Final = 1_000
-# Messages that wait in memory, at most: for their due time, and for another attempt.
-_WAITING: Final = 10_000
-_RETRYING: Final = 100_000
-# Bytes of their payloads, after which no more are read.
-_BYTES: Final = 1 << 26
+# Seconds after which a message is read again that could not be read.
+_UNREADABLE: Final = 10.0
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
 # Positions in memory, after which no further slot is indexed.
@@ -47,6 +45,14 @@ _AGAIN: Final = 1.0
 logger = logging.getLogger("purgatory.delayed")
 
 
+class Withdrawn(NamedTuple):
+    """A message that was taken out to cancel it. After failures it has waited `until` another attempt."""
+
+    location: Location
+    failures: int
+    until: float
+
+
 class Loader:
     """Knows which messages are due soon, and where they are. Reads them, and parks them in a purgatory.
 
@@ -60,46 +66,38 @@ class Loader:
         store: Store,
         purgatory: Purgatory,
         clock: Callable[[], float],
-        due: Callable[[WaitingMessage], None],
+        due: Callable[[Attempt], None],
         seal: Callable[[], Awaitable[int]],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
-        self._purgatory = purgatory
         self._clock = clock
-        self._due = due
         self._seal = seal
         self._loop = asyncio.get_running_loop()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
         self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
         self._retention = Retention(store, self._mover, failed)
         self._agenda = Agenda()
-        # Taken from the agenda, and not read yet.
-        self._next: deque[tuple[int, int]] = deque()
+        # Messages that are read next, and how often their delivery has failed.
+        self._next: deque[tuple[Location, int]] = deque()
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # The first slot that is not soon, and the first one that is not indexed yet.
         self.horizon = self._horizon()
         self._indexed = 0
         self._progress = asyncio.Event()
-        # Why the last turn has failed, and the slots and messages that could not be read.
+        # Why the last turn has failed, and the slots that could not be read.
         self._stuck: OSError | None = None
         self._unread_slots: dict[int, OSError] = {}
-        self._unread: list[tuple[int, int]] = []
-        # Whether messages wait for room in memory.
-        self._starved = False
         # Set when there is something to read.
         self._changed = asyncio.Event()
+        self.room = WaitingRoom(purgatory, clock, due, self._changed.set)
         self._closed = False
         # Set when positions were taken from the agenda.
         self._taken = asyncio.Event()
         # Set when a turn must come early: the log is long, or the clock was set.
         self._turn_early = asyncio.Event()
         self._spread_at = _LONG
-        # Messages in memory, those of them that wait for another attempt, and bytes of their payloads.
-        self._loaded = 0
-        self.retrying = 0
-        self._bytes = 0
         # The last segment that was to be spread.
         self._sealed = 0
         # The difference between the wall clock and the loop's, at the last look.
@@ -116,22 +114,25 @@ class Loader:
             self._turn_early.set()
         if not put.soon:
             return
-        home = self._store.home_of(stored.position)
-        self._retention.add_message(home)
-        if put.due <= self._now() + _AHEAD and self._has_room() and not self._closed:
-            self._park(Message(stored.token, put.due, put.name, put.payload, home))
+        self._retention.add_message(self._store.home_of(stored.position))
+        if put.due <= self._now() + _AHEAD and self.room.is_open and not self._closed:
+            self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
-            self._agenda.add(put.due, (stored.position,))
-            if self._agenda.next_due == put.due:
-                self._changed.set()
+            self._put(Location(put.due, stored.position, stored.token))
+
+    def _put(self, location: Location) -> None:
+        """Let a message be read before it is due."""
+        self._agenda.put(location)
+        if self._agenda.next_due == location.due:
+            self._changed.set()
 
     # Cancelling
 
-    async def withdraw(self, token: int, due: int) -> WaitingMessage | None:
+    async def withdraw(self, token: int, due: int) -> Withdrawn | None:
         """Take out a message that is due soon and was not tried yet, or waits for another attempt.
 
-        Returns None if there is none. It may read the messages that are due in the same millisecond. Raises
-        OSError when it cannot read them, and PurgatoryClosed when the store is closed meanwhile.
+        Returns None if there is none. Raises OSError when its slot cannot be read, and PurgatoryClosed when
+        the store is closed meanwhile.
         """
         slot = self._store.slots.slot_of(due)
         while slot >= self._indexed and not self._closed:
@@ -142,93 +143,38 @@ class Loader:
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
-            for operation in self._purgatory.cancel_for_key(token):
-                if isinstance(operation, WaitingMessage):
-                    self._leave(operation)
-                    return operation
-            places = [place for place in (*self._next, *self._unread) if place[0] == due]
-            places += self._agenda.at(due)
-            while places:
-                messages = await self._read(places[:_PIECE])
-                for place, message in zip(places, messages, strict=False):
-                    if isinstance(message, OSError):
-                        unread = message
-                    elif message is not None and message.token == token:
-                        if place in self._next:
-                            self._next.remove(place)
-                        elif place in self._unread:
-                            self._unread.remove(place)
-                        else:
-                            self._agenda.remove(*place)
-                        return self._operation(message, 0, due / 1000)
-                del places[: len(messages)]
-        if unread is not None:
+            operation = self.room.withdraw(token)
+            if operation is not None:
+                return Withdrawn(operation.location, operation.failures, operation.until)
+            for location, failures in self._next:
+                if location.token == token:
+                    self._next.remove((location, failures))
+                    return Withdrawn(location, failures, 0.0)
+            found = self._agenda.remove(due, token)
+        if found is None and unread is not None:
             raise copy(unread)
-        return None
+        return None if found is None else Withdrawn(found, 0, 0.0)
 
-    def restore(self, operation: WaitingMessage) -> None:
+    def restore(self, withdrawn: Withdrawn) -> None:
         """Put back what `withdraw` has taken out."""
-        if not self._closed:
-            if operation.failures:
-                self.retrying += 1
-            self._enter(operation.message)
-            self._wait(self._operation(operation.message, operation.failures, operation.until))
+        location, failures, until = withdrawn
+        if self._closed:
+            return
+        if failures:
+            self.room.wait_again(location, failures, until - self._clock())
+        else:
+            self._put(location)
 
     # The life of a message in memory
 
-    def wait_again(self, operation: WaitingMessage, seconds: float) -> None:
-        """Let a message whose delivery has failed wait for another attempt."""
-        self.retrying += 1
-        again = self._operation(operation.message, operation.failures + 1, self._clock() + seconds)
-        self._wait(again)
+    def wait_again(self, attempt: Attempt, seconds: float) -> None:
+        """Let a message whose delivery has failed wait for another attempt. It is read again then."""
+        self.room.left(attempt.message)
+        self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
 
-    def ended(self, message: Message) -> None:
+    def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled or set aside."""
         self._retention.ended(message)
-
-    def left(self, message: Message) -> None:
-        """Make room in memory for another message."""
-        self._loaded -= 1
-        self._bytes -= len(message.payload)
-        # Not for each message: one read brings many.
-        if self._starved and self._loaded - self.retrying <= _WAITING // 2:
-            self._starved = False
-            self._changed.set()
-
-    def _enter(self, message: Message) -> None:
-        if not self._loaded:
-            # While there is a message in memory, `read_ahead` looks at the wall clock.
-            self._changed.set()
-        self._loaded += 1
-        self._bytes += len(message.payload)
-
-    def _leave(self, operation: WaitingMessage) -> None:
-        if operation.failures:
-            self.retrying -= 1
-        self.left(operation.message)
-
-    def _park(self, message: Message) -> None:
-        self._enter(message)
-        self._wait(self._operation(message, 0, message.due / 1000))
-
-    def _operation(self, message: Message, failures: int, until: float) -> WaitingMessage:
-        return WaitingMessage(message, failures, until, until - self._clock(), self._expired)
-
-    def _wait(self, operation: WaitingMessage) -> None:
-        self._purgatory.try_complete_else_watch(operation, (operation.message.token,))
-
-    def _expired(self, operation: WaitingMessage) -> None:
-        if operation.failures:
-            self.retrying -= 1
-        elif self._clock() < operation.until:
-            # The wall clock was set back meanwhile.
-            self._wait(self._operation(operation.message, 0, operation.until))
-            return
-        self._due(operation)
-
-    def _has_room(self) -> bool:
-        waiting = self._loaded - self.retrying
-        return waiting < _WAITING and self.retrying < _RETRYING and self._bytes < _BYTES
 
     # Reading ahead
 
@@ -245,49 +191,51 @@ class Loader:
         """Seconds until there may be something to read, or a message that has to follow the wall clock."""
         due = self._agenda.next_due
         if due is None:
-            return _LOOK if self._loaded else inf
-        if not self._has_room():
+            return _LOOK if self.room.loaded else inf
+        if not self.room.is_open:
             return _LOOK
         return min(_LOOK, max(0.0, (due - _AHEAD - self._now()) / 1000))
 
     async def _read_piece(self) -> bool:
-        """Read and park some messages. Returns whether there was any, and room for it."""
+        """Read some messages. Returns whether there was any, and room for it."""
         async with self._reading:
-            if not self._has_room():
-                self._starved = True
+            room = self.room.room
+            if not room:
+                self.room.starve()
                 return False
             if not self._next:
-                room = _WAITING - (self._loaded - self.retrying)
-                self._next.extend(self._agenda.take(self._now() + _AHEAD, min(_PIECE, room)))
-                self._taken.set()
+                if self.room.is_open:
+                    new = self._agenda.take(self._now() + _AHEAD, min(_PIECE, room))
+                    self._next.extend((location, 0) for location in new)
+                    self._taken.set()
+                # Both get their turn: those that fail hold up no others, and are not held up by them.
+                self._next.extend(self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            for message in await self._read(list(self._next)):
-                due, position = self._next.popleft()
+            for message in await self._read([location for location, _ in self._next]):
+                location, failures = self._next.popleft()
                 if message is None:
                     # It does not keep its file.
-                    self.ended(Message(0, due, None, b"", self._store.home_of(position)))
+                    self.ended(location)
                 elif isinstance(message, OSError):
-                    self._unread.append((due, position))
+                    self.room.wait_again(location, failures, _UNREADABLE)
+                elif failures:
+                    self.room.try_again(Attempt(message, failures))
                 else:
-                    self._park(message)
+                    self.room.park(message)
         return True
 
-    async def _read(self, places: list[tuple[int, int]]) -> list[Message | OSError | None]:
+    async def _read(self, locations: list[Location]) -> list[Message | OSError | None]:
         """Read messages; not all of them if they are large. None stands for a damaged one."""
-        return await self._loop.run_in_executor(self._reader, self._store.read, places)
+        return await self._loop.run_in_executor(self._reader, self._store.read, locations)
 
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
         offset = self._clock() - self._loop.time()
-        if abs(offset - self._offset) < _STEP:
-            return
-        self._offset = offset
-        self._turn_early.set()
-        for operation in self._purgatory.operations():
-            # The next attempt follows the loop's clock.
-            if isinstance(operation, WaitingMessage) and not operation.failures:
-                operation.reschedule(operation.until - self._clock())
+        if abs(offset - self._offset) >= _STEP:
+            self._offset = offset
+            self._turn_early.set()
+            self.room.follow_clock()
 
     # Turns
 
@@ -315,10 +263,6 @@ class Loader:
         """
         self.horizon = max(self.horizon, self._horizon())
         self._retention.remove_left_over()
-        unread, self._unread = self._unread, []
-        for due, position in unread:
-            self._agenda.add(due, (position,))
-            self._changed.set()
         stuck: OSError | None = None
         self._unread_slots = {}
         try:
@@ -344,7 +288,7 @@ class Loader:
                 continue
             self._retention.add_slot(slot, index.count)
             for due, offsets in index.offsets.items():
-                self._agenda.add(due, offsets)
+                self._agenda.add(due, offsets, index.tokens[due])
             self._changed.set()
             self._pass(slot + 1)
         self._pass(self.horizon)

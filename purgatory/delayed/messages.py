@@ -69,7 +69,7 @@ class DelayedMessages:
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
 
     `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
-    not grow with what is pending: it holds the next ten to twenty seconds, with 8 bytes for most messages.
+    not grow with what is pending: it holds the next ten to twenty seconds, with 16 bytes for most messages.
 
     `purgatory` is the purgatory in which messages wait that are due within a second. Metrics and the
     dashboard show it as any other; its `observers` see each delivery time.
@@ -251,13 +251,14 @@ class DelayedMessages:
         answer = await parts.committer.submit(put)
         assert isinstance(answer, Stored)
         self._scheduled += not answer.repeated
-        return Message(answer.token, due, id, b"", 0).receipt
+        return Message(answer.token, due, id, b"").receipt
 
     async def cancel(self, receipt: Receipt) -> bool:
         """Cancel a message. True if it was still to come: then it is never delivered, also after a crash.
 
         False if it is being delivered, was delivered or was cancelled. The cost does not depend on how much
-        is pending: a sync that all calls of the moment share. Raises OSError and StoreFailed as `schedule`
+        is pending: a sync that all calls of the moment share, and for a message that is due within seconds
+        a search through those of its millisecond in memory. Raises OSError and StoreFailed as `schedule`
         does; then the message stays.
         """
         parts = self._opened()
@@ -281,19 +282,19 @@ class DelayedMessages:
         return Receipt(id, found.due / 1000, found.token) if isinstance(found, Taken) else None
 
     async def _cancel_soon(self, parts: _Parts, token: int, due: int, named: bool) -> bool:
-        operation = await parts.loader.withdraw(token, due)
-        if operation is None:
+        withdrawn = await parts.loader.withdraw(token, due)
+        if withdrawn is None:
             return False
         try:
             await parts.committer.submit(End(Kind.CANCELLED, token, due, named))
         except (OSError, StoreFailed):
-            parts.loader.restore(operation)
+            parts.loader.restore(withdrawn)
             raise
         except asyncio.CancelledError:
             # It is about to be written.
-            parts.loader.ended(operation.message)
+            parts.loader.ended(withdrawn.location)
             raise
-        parts.loader.ended(operation.message)
+        parts.loader.ended(withdrawn.location)
         return True
 
     async def pending(self) -> AsyncIterator[PendingMessage]:
@@ -321,7 +322,7 @@ class DelayedMessages:
             cancelled=self._cancelled,
             failures=parts.delivery.failures,
             dead=parts.delivery.dead,
-            retrying=parts.loader.retrying,
+            retrying=parts.loader.room.retrying,
             log_bytes=parts.store.log.written,
             slot_bytes=parts.store.slots.written,
         )

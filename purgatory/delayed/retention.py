@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.store import Store
 
 logger = logging.getLogger("purgatory.delayed")
@@ -51,12 +51,13 @@ class Retention:
         """Count a message that stays in the log."""
         self._segments[segment] += 1
 
-    def ended(self, message: Message) -> None:
+    def ended(self, message: Message | Location) -> None:
         """Count a message no longer, because it was delivered, cancelled or set aside."""
-        if message.home:
-            self._segments[message.home] -= 1
-            if not self._segments[message.home]:
-                del self._segments[message.home]
+        home = self._store.home_of(message.position)
+        if home:
+            self._segments[home] -= 1
+            if not self._segments[home]:
+                del self._segments[home]
                 self.remove_segments()
         else:
             slot = self._store.slots.slot_of(message.due)

@@ -67,16 +67,28 @@ async def test_a_message_of_the_same_millisecond_stays(service: Service) -> None
     assert service.payloads == [b"0", b"2", b"4"]
 
 
-async def test_a_message_between_others_of_its_millisecond_is_found(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._PIECE", 3)
+async def test_a_message_between_others_of_its_millisecond_is_found(service: Service) -> None:
     async with service.store() as delayed:
         receipts = [await delayed.schedule(b"%d" % number, at=BEGIN + 10) for number in range(10)]
         assert await delayed.cancel(receipts[8])
         assert not await delayed.cancel(Receipt("another", BEGIN + 10, 5))
         await asyncio.sleep(11)
     assert sorted(service.payloads) == [b"%d" % number for number in range(10) if number != 8]
+
+
+async def test_a_message_that_is_due_soon_is_cancelled_without_a_read(service: Service) -> None:
+    async with service.store() as delayed:
+        await asyncio.gather(*(delayed.schedule(b"before", at=BEGIN + 25) for _ in range(500)))
+        in_file = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        await asyncio.sleep(11)
+        in_log = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        operations: list[str] = []
+        service.disk.watch = operations.append
+        assert await delayed.cancel(in_file)
+        assert await delayed.cancel(in_log)
+        assert operations == ["append", "sync"] * 2
+        await asyncio.sleep(20)
+    assert service.payloads == [b"before"] * 500
 
 
 async def test_a_message_that_is_being_delivered_or_was_delivered_cannot_be_cancelled(
@@ -210,7 +222,7 @@ async def test_a_receipt_of_another_store_cancels_nothing(service: Service) -> N
 async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._BYTES", 4_000)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
     monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
 
     async def handle(attempt: Delivered) -> None:
@@ -253,18 +265,18 @@ async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
-    close = Loader.close
+    spread = Loader.spread
 
-    async def close_and_let_go_on(loader: Loader) -> None:
+    async def let_go_on_and_spread(loader: Loader) -> None:
         if full:
             service.disk.capacity = 0
-        asyncio.get_running_loop().call_soon(slow.free.set)
-        await close(loader)
+        slow.free.set()
+        await spread(loader)
 
-    monkeypatch.setattr(Loader, "close", close_and_let_go_on)
     async with service.store() as delayed:
         await asyncio.sleep(0.1)
-        slow = SlowDisk(service, "read", "reader")
+        monkeypatch.setattr(Loader, "spread", let_go_on_and_spread)
+        slow = SlowDisk(service, "append", "log")
         cancelling = asyncio.create_task(delayed.cancel(receipt))
         await slow.begun.wait()
     service.disk.capacity = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -74,13 +75,13 @@ async def test_a_second_with_many_more_messages_than_memory_takes_is_delivered_w
 async def test_large_messages_do_not_fill_the_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._BYTES", 4_000)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
     monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
     in_memory: list[int] = []
 
     async def handle(attempt: Delivered) -> None:
         assert delayed._parts is not None
-        in_memory.append(delayed._parts.loader._loaded)
+        in_memory.append(delayed._parts.loader.room.loaded)
         await asyncio.sleep(0.001)
 
     service.handle = handle
@@ -170,6 +171,56 @@ async def test_failing_messages_block_nobody(service: Service) -> None:
             await delayed.schedule(b"%d" % number, at=BEGIN + 2)
         await asyncio.sleep(2.1)
     assert service.payloads == [b"%d" % number for number in range(10)]
+
+
+async def test_large_messages_that_fail_leave_room_for_others(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
+    service.handle = failing(lambda: ValueError("no"), bytes(1_000))
+    async with service.store() as delayed:
+        for _ in range(20):
+            await delayed.schedule(bytes(1_000), at=BEGIN + 1)
+        await delayed.schedule(b"another", at=BEGIN + 2)
+        await asyncio.sleep(2.1)
+        assert service.payloads == [b"another"]
+        await asyncio.sleep(300)
+        assert len(await delayed.dead_letters()) == 20
+    assert len(service.attempts) == 20 * 10 + 1
+
+
+async def test_many_messages_that_fail_end_before_new_ones_are_read(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._RETRYING", 5)
+    service.handle = failing(lambda: ValueError("no"), b"fails")
+    most = 0
+    async with service.store(attempts=2) as delayed:
+        for number in range(12):
+            await delayed.schedule(b"fails", at=BEGIN + 2 + number)
+        await delayed.schedule(b"another", at=BEGIN + 15)
+        service.wall.offset += 1_000
+        for _ in range(400):
+            await asyncio.sleep(0.01)
+            most = max(most, delayed.statistics().retrying)
+        assert service.payloads == [b"another"]
+        assert len(await delayed.dead_letters()) == 12
+    # Those of one read come together.
+    assert 5 < most <= 12
+
+
+async def test_a_message_is_read_again_for_each_attempt(service: Service) -> None:
+    service.handle = failing(lambda: ValueError("no"))
+    async with service.store(backoff=5) as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 0.5, id="the id")
+        await asyncio.sleep(1)
+        service.disk.fail("read", errno.EIO)
+        await asyncio.sleep(5)
+        assert len(service.attempts) == 1
+        assert delayed.statistics().retrying == 1
+        service.handle = service._take
+        await asyncio.sleep(10)
+    assert [delivered[:3] for delivered in service.delivered] == [("the id", b"payload", BEGIN + 0.5)]
 
 
 async def test_a_message_may_fail_very_often(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +346,7 @@ async def test_only_so_many_positions_are_in_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("purgatory.delayed.loader._POSITIONS", 20)
-    monkeypatch.setattr("purgatory.delayed.loader._WAITING", 15)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
     async with service.store() as delayed:
         for number in range(200):
             await delayed.schedule(b"%d" % number, at=BEGIN + 100 + number // 10)

@@ -265,16 +265,6 @@ async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
     assert service.payloads == [b"0", b"2"]
 
 
-async def test_a_message_that_cannot_be_read_cannot_be_cancelled(service: Service) -> None:
-    async with service.store() as delayed:
-        await asyncio.sleep(0.1)
-        receipt = await delayed.schedule(b"payload", at=BEGIN + 5)
-        service.disk.fail("read", errno.EIO)
-        with pytest.raises(OSError, match="Input/output error"):
-            await delayed.cancel(receipt)
-        assert await delayed.cancel(receipt)
-
-
 async def test_a_damaged_slot_file_loses_what_is_damaged_and_nothing_else(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
