@@ -185,7 +185,7 @@ class DelayedMessages:
         await asyncio.wait([running])
         if self._failure is None:
             try:
-                await parts.loader.spread()
+                await parts.loader.turns.spread()
             except OSError as error:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
@@ -202,7 +202,8 @@ class DelayedMessages:
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(parts.loader.turn_on)
+            group.start_soon(parts.loader.turns.turn_on)
+            group.start_soon(parts.loader.turns.index_on)
             group.start_soon(parts.loader.read_ahead)
             await parts.delivery.run(parts.loader)
             group.cancel_scope.cancel()

@@ -56,8 +56,8 @@ logger = logging.getLogger("purgatory.delayed")
 class Store:
     """A directory with messages. It knows no clock and no event loop.
 
-    Three threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
-    on (`spread`, `remove_segment`, `remove_slot`, `set_aside`), and one that reads (the rest).
+    These threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
+    on (`spread`, `remove_segments`, `remove_slot`, `set_aside`), and any number that read (the rest).
 
     What is written goes to the log first, then to the slot files and their directories, then to the
     checkpoint; then the segment of the log is removed. After a crash at any point, the log has what the slot
@@ -222,7 +222,7 @@ class Store:
             self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
             self.ids.add(blocks.records, now, appends)
 
-    # The thread that reads
+    # The threads that read
 
     @staticmethod
     def home_of(position: int) -> int:

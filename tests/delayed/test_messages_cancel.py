@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from purgatory.delayed import Receipt
-from purgatory.delayed.loader import Loader
+from purgatory.delayed.turns import Turns
 from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk
 
 # Seconds until the message is due: parked, in the agenda, in the log, and in a slot file after a turn.
@@ -265,17 +265,17 @@ async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
-    spread = Loader.spread
+    spread = Turns.spread
 
-    async def let_go_on_and_spread(loader: Loader) -> None:
+    async def let_go_on_and_spread(turns: Turns) -> None:
         if full:
             service.disk.capacity = 0
         slow.free.set()
-        await spread(loader)
+        await spread(turns)
 
     async with service.store() as delayed:
         await asyncio.sleep(0.1)
-        monkeypatch.setattr(Loader, "spread", let_go_on_and_spread)
+        monkeypatch.setattr(Turns, "spread", let_go_on_and_spread)
         slow = SlowDisk(service, "append", "log")
         cancelling = asyncio.create_task(delayed.cancel(receipt))
         await slow.begun.wait()

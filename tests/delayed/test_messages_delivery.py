@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from tests.delayed.service import BEGIN, PATH, Delivered, Service
+from purgatory.delayed import DelayedMessages
+from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.operations import Gate
 
 
@@ -128,6 +129,42 @@ async def test_a_delivery_that_hangs_blocks_no_other(service: Service) -> None:
         assert service.payloads == [b"1", b"2", b"3", b"4"]
         hanging.set()
     assert service.payloads[-1] == b"hangs"
+
+
+async def listed(delayed: DelayedMessages) -> None:
+    async for _ in delayed.pending():
+        pass
+
+
+SEARCHES: dict[str, Callable[[DelayedMessages], Awaitable[object]]] = {
+    "the index of a slot": lambda delayed: asyncio.sleep(0.2),
+    "a listing": listed,
+    "the dead letters": DelayedMessages.dead_letters,
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+async def test_what_takes_long_to_read_holds_up_no_message_that_is_due(service: Service, search: str) -> None:
+    arrived = asyncio.Event()
+
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            arrived.set()
+
+    service.handle = handle
+    async with service.store() as delayed:
+        await delayed.schedule(b"in a slot file", at=BEGIN + 25)
+        await asyncio.sleep(9.9)
+        await delayed.schedule(b"payload", at=BEGIN + 15)
+        slow = SlowDisk(service, "read", "searcher")
+        searching = asyncio.ensure_future(SEARCHES[search](delayed))
+        await slow.begun.wait()
+        # Time stands still while a thread is at work. This lets the store look at the clock.
+        service.wall.offset += 10
+        await delayed.schedule(b"another", at=BEGIN)
+        await arrived.wait()
+        slow.free.set()
+        await searching
 
 
 # Failures
@@ -331,7 +368,7 @@ async def test_the_log_says_when_a_message_fails(service: Service, caplog: pytes
 async def test_a_long_log_is_spread_before_the_next_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._LONG", 1_000)
+    monkeypatch.setattr("purgatory.delayed.turns._LONG", 1_000)
     async with service.store() as delayed:
         await asyncio.sleep(1)
         for number in range(30):
@@ -342,10 +379,36 @@ async def test_a_long_log_is_spread_before_the_next_turn(
     assert len(service.delivered) == 30
 
 
+async def test_the_log_is_spread_while_too_much_is_due(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
+    async with service.store() as delayed:
+        for number in range(50):
+            await delayed.schedule(b"%d" % number, at=BEGIN + 100 + number)
+    service.wall.offset += 1_000
+    hanging = asyncio.Event()
+
+    async def handle(attempt: Delivered) -> None:
+        await hanging.wait()
+
+    service.handle = handle
+    async with service.store(workers=1) as delayed:
+        await asyncio.sleep(1)
+        await delayed.schedule(b"later", at=BEGIN + 5_000)
+        await asyncio.sleep(10)
+        assert str(int(BEGIN + 5_000) * 1000) in service.files("slots")
+        assert service.files("wal") == []
+        hanging.set()
+        await asyncio.sleep(1)
+        assert len(service.delivered) == 50
+
+
 async def test_only_so_many_positions_are_in_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
     monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
     async with service.store() as delayed:
         for number in range(200):
