@@ -160,11 +160,11 @@ class DelayedMessages:
     ) -> None:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
-        It waits for the deliveries that are under way. When an exception leaves the block, or the task is
+        It waits for the deliveries that are under way, and takes calls until then: a delivery may schedule
+        or cancel other messages. When an exception leaves the block, or the task is
         cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
         has failed, and whatever else has ended the store. A second call does the same.
         """
-        self._open = False
         parts, running = self._parts, self._running
         assert parts is not None
         assert running is not None
@@ -183,6 +183,7 @@ class DelayedMessages:
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
         await asyncio.wait([running])
+        self._open = False
         if self._failure is None:
             try:
                 await parts.loader.turns.spread()

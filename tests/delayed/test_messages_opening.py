@@ -152,6 +152,27 @@ async def test_leaving_waits_for_deliveries_and_starts_no_others(service: Servic
     assert service.payloads == [b"first", b"second"]
 
 
+async def test_a_delivery_schedules_and_cancels_while_the_store_is_closed(service: Service) -> None:
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            await asyncio.sleep(5)
+            await delayed.schedule(b"next", at=BEGIN + 6)
+            await delayed.schedule(b"much later", at=BEGIN + 60)
+            assert await delayed.cancel(receipt)
+            assert await delayed.find("id") is None
+
+    service.handle = handle
+    async with service.store(attempts=1) as delayed:
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 10, id="id")
+        await delayed.schedule(b"payload", at=BEGIN)
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
+    async with service.store() as reopened:
+        assert await reopened.dead_letters() == []
+        await asyncio.sleep(60)
+    assert service.payloads == [b"payload", b"next", b"much later"]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 async def test_an_exception_that_leaves_the_block_cancels_deliveries(
     service: Service, error: type[BaseException]
