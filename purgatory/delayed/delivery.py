@@ -75,6 +75,9 @@ class Delivery:
 
     async def _try(self, attempt: Attempt, loader: Loader) -> None:
         message = attempt.message
+        if loader.is_early(attempt):
+            loader.put_back(message)
+            return
         try:
             await self._deliver(message.id, message.payload, message.due / 1000)
         except asyncio.CancelledError as error:

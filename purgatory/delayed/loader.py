@@ -72,7 +72,7 @@ class Loader:
         # Set when there is something to read.
         self._changed = asyncio.Event()
         self._closed = False
-        self.room = WaitingRoom(purgatory, clock, due, self._changed.set)
+        self.room = WaitingRoom(purgatory, clock, _AHEAD / 1000, due, self.put_back, self._changed.set)
         self.turns = Turns(
             store, self._agenda, self._retention, self._threads, clock, seal, self._changed.set
         )
@@ -141,6 +141,18 @@ class Loader:
         """Let a message whose delivery has failed wait for another attempt. It is read again then."""
         self.room.left(attempt.message)
         self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
+
+    def is_early(self, attempt: Attempt) -> bool:
+        """Whether the wall clock was set back while a message has waited for a worker.
+
+        A message that was tried once has been due. Its next attempt follows the loop's clock.
+        """
+        return not attempt.failures and self._clock() < attempt.message.due / 1000
+
+    def put_back(self, message: Message) -> None:
+        """Let a message whose time has not come leave the memory. It is read again before it is due."""
+        self.room.left(message)
+        self._put(message.location)
 
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled or set aside."""

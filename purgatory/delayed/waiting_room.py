@@ -21,20 +21,25 @@ class WaitingRoom:
     """Messages that wait in a purgatory: with their payloads until they are due, and those that are read
     again for another attempt without.
 
-    `due` gets each message at its time. `changed` is called when there is something to read again, when there
-    is room again, and when the first message comes.
+    `due` gets each message at its time. `early` gets those whose time is again more than `ahead` seconds
+    away, because the wall clock was set back: they would take the room of others for long. `changed` is
+    called when there is something to read again, when there is room again, and when the first message comes.
     """
 
     def __init__(
         self,
         purgatory: Purgatory,
         clock: Callable[[], float],
+        ahead: float,
         due: Callable[[Attempt], None],
+        early: Callable[[Message], None],
         changed: Callable[[], None],
     ) -> None:
         self._purgatory = purgatory
         self._clock = clock
+        self._ahead = ahead
         self._due = due
+        self._early = early
         self._changed = changed
         # Messages in memory, those that are being delivered among them, and bytes of their payloads.
         self.loaded = 0
@@ -115,7 +120,11 @@ class WaitingRoom:
         for operation in self._purgatory.operations():
             # The next attempt follows the loop's clock.
             if isinstance(operation, WaitingMessage) and isinstance(operation.message, Message):
-                operation.reschedule(operation.until - self._clock())
+                seconds = operation.until - self._clock()
+                if seconds <= self._ahead:
+                    operation.reschedule(seconds)
+                elif operation.cancel():
+                    self._early(operation.message)
 
     def _enter(self, message: Message) -> None:
         if not self.loaded:
@@ -133,8 +142,10 @@ class WaitingRoom:
         if isinstance(message, Location):
             self._again[message.token] = operation
             self._changed()
+        elif operation.until - self._clock() > self._ahead:
+            self._early(message)
         elif self._clock() < operation.until:
-            # The wall clock was set back meanwhile.
+            # The two clocks do not go at the same speed.
             self._wait(message, 0, operation.until)
         else:
             self._due(Attempt(message, operation.failures))
