@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -23,7 +24,7 @@ from purgatory import (
     PurgatoryFull,
     PurgatoryNotOpen,
 )
-from purgatory.delayed import DelayedMessages, DurableOperation, DurableOperations
+from purgatory.delayed import DelayedMessages, DurableOperation, DurableOperations, Receipt
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.durable_operation import Record
 from purgatory.delayed.inspection import inspect
@@ -303,6 +304,39 @@ async def test_a_rescheduled_operation_stays_on_the_disk(path: Path, shop: Shop)
         await until_gone()
         assert pending(path) == 0
     assert shop.events("expired") == [("tea", 3650)]
+
+
+@pytest.mark.parametrize("step", [0.0, -40.0])
+async def test_a_crash_between_the_new_message_of_a_rescheduled_operation_and_the_end_of_the_old_one(
+    path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """One operation comes back, also if the wall clock says that the old message is not overdue."""
+    crashed = path.with_name("crashed")
+    usual = DelayedMessages.schedule
+
+    async def crash_behind(self: DelayedMessages, payload: bytes, **options: Any) -> Receipt:
+        receipt = await usual(self, payload, **options)
+        shutil.copytree(path, crashed)
+        return receipt
+
+    async with opened(path, shop) as operations:
+        operation = await operations.offer(shop.payment("tea", 60), ["tea"])
+        operation.reschedule(3600)
+        with monkeypatch.context() as patched:
+            patched.setattr(DelayedMessages, "schedule", crash_behind)
+            await asyncio.sleep(62)
+    assert pending(crashed) == 2
+    before = shop.clock
+    shop.clock = lambda: before() + step
+    async with opened(crashed, shop) as operations:
+        await until_gone()
+        assert len(operations.purgatory.operations()) == len(operations) == 1
+        await asyncio.sleep(100)
+        assert pending(crashed) == 1
+        assert shop.events("expired") == []
+        (back,) = operations.purgatory.operations()
+        assert await back == "expired"
+    assert shop.events("expired") == [("tea", 3600)]
 
 
 async def test_an_operation_that_was_rescheduled_to_never_expire_stays_on_the_disk(
@@ -720,5 +754,6 @@ async def test_an_operation_that_was_offered_survives_a_crash(path: Path, shop: 
 
 def test_a_record_comes_back_as_it_was() -> None:
     keys: tuple[Hashable, ...] = ("a", 1, 2.5, True, None, ("b", ("c", 3)), "\udcff")
-    record = Record("payment", keys, START, b"\0payload")
-    assert Record.parse(record.encoded()) == record
+    for replaces in (None, "7"):
+        record = Record("payment", keys, START, b"\0payload", replaces)
+        assert Record.parse(record.encoded()) == record
