@@ -109,7 +109,9 @@ class DurableOperations:
             raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before {self!r}")
         await self.messages.__aenter__()
         try:
-            self.purgatory.add_observer(_Ends(self._ended))
+            # Once for all: an observer stays, and would keep this object with it.
+            if _ENDS not in self.purgatory._engine.accounting._observers:
+                self.purgatory.add_observer(_ENDS)
             await self._recovery.run()
         except BaseException as error:
             self._withdraw()
@@ -261,11 +263,10 @@ class DurableOperations:
     def _forget(self, id: str) -> None:
         self._kept.pop(id, None)
 
-    def _ended(self, operation: DurableOperation[Any], timing: Timing) -> None:
-        kept = operation._kept
-        if kept is None or kept.owner is not self or self._closed.is_set():
+    def _ended(self, kept: Kept, timing: Timing) -> None:
+        if self._closed.is_set():
             return
-        if self.purgatory._engine.closing and _is_withdrawn_or_early(operation, timing):
+        if self.purgatory._engine.closing and _is_withdrawn_or_early(kept.operation, timing):
             return
         kept.over = True
         if kept.receipt is not None:
@@ -273,17 +274,17 @@ class DurableOperations:
 
 
 class _Ends:
-    """Observes the durable operations of a purgatory."""
-
-    def __init__(self, ended: Callable[[DurableOperation[Any], Timing], None]) -> None:
-        self._ended = ended
+    """Tells the owners of durable operations that these have ended."""
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        if isinstance(operation, DurableOperation):
-            self._ended(operation, timing)
+        if isinstance(operation, DurableOperation) and operation._kept is not None:
+            operation._kept.owner._ended(operation._kept, timing)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """A check ends nothing by itself."""
+
+
+_ENDS: Final = _Ends()
 
 
 def _is_withdrawn_or_early(operation: DurableOperation[Any], timing: Timing) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -227,6 +229,19 @@ async def test_leaving_withdraws_what_is_pending_and_runs_no_hook(path: Path, sh
         assert purgatory.operations() == []
     assert shop.done == []
     assert pending(path) == 1
+
+
+async def test_a_purgatory_keeps_nothing_of_what_was_left(path: Path, shop: Shop) -> None:
+    async with Purgatory() as purgatory:
+        left = []
+        for _ in range(2):
+            operations = DurableOperations(purgatory, path, {"payment": shop.restore}, clock=shop.clock)
+            async with operations:
+                await operations.offer(shop.payment("tea", 60), ["tea"])
+            left.append(weakref.ref(operations))
+            del operations
+        gc.collect()
+        assert [reference() for reference in left] == [None, None]
 
 
 @pytest.mark.parametrize("cancel_pending", [True, False])
