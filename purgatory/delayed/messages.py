@@ -303,7 +303,8 @@ class DelayedMessages:
         """The messages that are still to come, in no certain order.
 
         One that comes or ends meanwhile may be among them or not. It reads the log and all slot files, and
-        holds some hundred messages at a time. Raises OSError.
+        holds some hundred messages at a time. Raises OSError, and PurgatoryClosed when the store is closed
+        meanwhile.
         """
         async for piece in self._opened().loader.pending():
             for message in piece:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
-from purgatory.delayed import DelayedMessages, StoreLocked
+from purgatory.delayed import DelayedMessages, PendingMessage, StoreLocked
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.delayed.simulated_disk import NOTHING
 from tests.operations import a_few_turns
@@ -309,6 +309,33 @@ async def test_calls_that_run_while_the_store_is_closed_end(
     if errors[1]:
         expected.add(b"first")
     assert set(service.payloads) == expected
+
+
+async def test_a_listing_ends_with_an_error_when_the_store_is_closed(service: Service) -> None:
+    async with service.store() as delayed:
+        await asyncio.gather(*(delayed.schedule(b"payload", at=BEGIN + 600) for _ in range(1_001)))
+        begun, not_begun = delayed.pending(), delayed.pending()
+        await anext(begun)
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        async for _ in begun:
+            pass
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        await anext(not_begun)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_listing_that_begins_while_the_store_is_closed_ends(service: Service, turns: int) -> None:
+    async def listing() -> list[PendingMessage]:
+        return [message async for message in delayed.pending()]
+
+    async with service.store() as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 600)
+        listed = asyncio.create_task(listing())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    await asyncio.wait([listed], timeout=1)
+    error = listed.exception()
+    assert isinstance(error, PurgatoryClosed) if error else len(listed.result()) == 1
 
 
 @pytest.mark.parametrize("fault", ["none", "crash"])
