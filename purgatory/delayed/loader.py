@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import copy
@@ -26,13 +27,16 @@ from purgatory.errors import PurgatoryClosed
 
 # Milliseconds before its due time at which a message is read.
 _AHEAD: Final = 1_000
-# Seconds after which a message is read again that could not be read.
+# Seconds after which a message is read again that could not be read, and after which it is lost.
 _UNREADABLE: Final = 10.0
+_LOST: Final = 3_600.0
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
 # Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
 _LOOK: Final = 0.5
 _STEP: Final = 0.005
+
+logger = logging.getLogger("purgatory.delayed")
 
 
 class Withdrawn(NamedTuple):
@@ -71,6 +75,8 @@ class Loader:
         self._reading = asyncio.Lock()
         # Set when there is something to read.
         self._changed = asyncio.Event()
+        # By token, since when a message cannot be read.
+        self._unreadable: dict[int, float] = {}
         self._closed = False
         self.room = WaitingRoom(purgatory, clock, _AHEAD / 1000, due, self.put_back, self._changed.set)
         self.turns = Turns(
@@ -155,7 +161,8 @@ class Loader:
         self._put(message.location)
 
     def ended(self, message: Message | Location) -> None:
-        """Forget a message that was delivered, cancelled or set aside."""
+        """Forget a message that was delivered, cancelled, set aside or lost."""
+        self._unreadable.pop(message.token, None)
         self._retention.ended(message)
 
     # Reading ahead
@@ -197,16 +204,29 @@ class Loader:
             places = [location for location, _ in self._next]
             for message in await self._threads.read(self._store.read, places):
                 location, failures = self._next.popleft()
+                if isinstance(message, OSError):
+                    self._not_read(location, failures)
+                    continue
+                self._unreadable.pop(location.token, None)
                 if message is None:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
-                elif isinstance(message, OSError):
-                    self.room.wait_again(location, failures, _UNREADABLE)
                 elif failures:
                     self.room.try_again(Attempt(message, failures))
                 else:
                     self.room.park(message)
         return True
+
+    def _not_read(self, location: Location, failures: int) -> None:
+        """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
+        now = self._loop.time()
+        if now - self._unreadable.setdefault(location.token, now) < _LOST:
+            self.room.wait_again(location, failures, _UNREADABLE)
+        else:
+            logger.error(
+                "%s: a message due at %d was lost: it cannot be read", self._store.path, location.due
+            )
+            self.ended(location)
 
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""

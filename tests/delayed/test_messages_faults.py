@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import threading
 
 import pytest
 
@@ -241,6 +242,34 @@ async def test_a_message_that_cannot_be_read_is_read_later_and_others_do_not_wai
         assert len(service.payloads) == 2
         await asyncio.sleep(9)
         assert sorted(service.payloads) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_a_message_that_cannot_be_read_for_an_hour_is_lost_and_keeps_no_file(
+    service: Service, caplog: pytest.LogCaptureFixture, failures: int
+) -> None:
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            raise ValueError
+
+    def fail(operation: str) -> None:
+        if operation == "read" and "reader" in threading.current_thread().name:
+            raise OSError(errno.EIO, "cannot be read")
+
+    service.handle = handle
+    async with service.store() as delayed:
+        if failures:
+            await delayed.schedule(b"payload", at=BEGIN)
+            await asyncio.sleep(0.1)
+        else:
+            await delayed.schedule(b"payload", at=BEGIN + 5)
+        service.disk.watch = fail
+        await asyncio.sleep(3_600)
+        assert len(service.files("wal")) == 1
+        await asyncio.sleep(20)
+        assert f"a message due at {int(BEGIN + 5 * (not failures)) * 1000} was lost" in caplog.text
+        assert service.files("wal") == []
+        assert delayed.statistics().retrying == 0
 
 
 async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
