@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
@@ -45,7 +46,9 @@ class Delivery:
         self._attempts = attempts
         self._backoff = backoff
         self._ended = ended
-        self._send, self._receive = anyio.create_memory_object_stream[Attempt](inf)
+        self._waiting: deque[Attempt] = deque()
+        # One item for each attempt that waits.
+        self._send, self._receive = anyio.create_memory_object_stream[None](inf)
         self._closing = False
         self.delivered = 0
         self.failures = 0
@@ -54,7 +57,8 @@ class Delivery:
     def due(self, attempt: Attempt) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._send.send_nowait(attempt)
+            self._send.send_nowait(None)
+            self._waiting.append(attempt)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
@@ -67,9 +71,23 @@ class Delivery:
         self._closing = True
         self._send.close()
 
-    async def _work(self, attempts: MemoryObjectReceiveStream[Attempt], loader: Loader) -> None:
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for a worker. Any thread may ask."""
+        return len(self._waiting)
+
+    @property
+    def next_due(self) -> float | None:
+        """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
+        try:
+            return self._waiting[0].due
+        except IndexError:
+            return None
+
+    async def _work(self, attempts: MemoryObjectReceiveStream[None], loader: Loader) -> None:
         async with attempts:
-            async for attempt in attempts:
+            async for _ in attempts:
+                attempt = self._waiting.popleft()
                 if not self._closing:
                     await self._try(attempt, loader)
 

@@ -153,7 +153,7 @@ class Loader:
 
         A message that was tried once has been due. Its next attempt follows the loop's clock.
         """
-        return not attempt.failures and self._clock() < attempt.message.due / 1000
+        return not attempt.failures and self._clock() < attempt.due
 
     def put_back(self, message: Message) -> None:
         """Let a message whose time has not come leave the memory. It is read again before it is due."""
@@ -212,7 +212,7 @@ class Loader:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
                 elif failures:
-                    self.room.try_again(Attempt(message, failures))
+                    self.room.try_again(Attempt(message, failures, self._clock()))
                 else:
                     self.room.park(message)
         return True

@@ -42,8 +42,9 @@ class DelayedStatistics:
     """Counts since the store was opened, and gauges of now.
 
     `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
-    that raised. `retrying` messages wait for another attempt. `log_bytes` and `slot_bytes` were written to
-    the log and to the slot files.
+    that raised. `retrying` messages wait for another attempt. `waiting` messages are due and wait for a
+    worker, the first of them for `lag_seconds`; both are 0 as long as there are enough workers. `log_bytes`
+    and `slot_bytes` were written to the log and to the slot files.
     """
 
     scheduled: int
@@ -52,6 +53,8 @@ class DelayedStatistics:
     failures: int
     dead: int
     retrying: int
+    waiting: int
+    lag_seconds: float
     log_bytes: int
     slot_bytes: int
 
@@ -319,6 +322,7 @@ class DelayedMessages:
         parts = self._parts
         if parts is None:
             raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        next_due = parts.delivery.next_due
         return DelayedStatistics(
             scheduled=self._scheduled,
             delivered=parts.delivery.delivered,
@@ -326,6 +330,8 @@ class DelayedMessages:
             failures=parts.delivery.failures,
             dead=parts.delivery.dead,
             retrying=parts.loader.room.retrying,
+            waiting=parts.delivery.waiting,
+            lag_seconds=0.0 if next_due is None else max(0.0, self._clock() - next_due),
             log_bytes=parts.store.log.written,
             slot_bytes=parts.store.slots.written,
         )

@@ -10,10 +10,14 @@ from purgatory.delayed_operation import DelayedOperation
 
 
 class Attempt(NamedTuple):
-    """A message that is to be delivered now, and how often that has failed so far."""
+    """A message that is to be delivered now, and how often that has failed so far.
+
+    `due` is since when, in seconds since the epoch: the due time of the message, or that of the next attempt.
+    """
 
     message: Message
     failures: int
+    due: float
 
 
 class WaitingMessage(DelayedOperation[None]):

@@ -148,4 +148,4 @@ class WaitingRoom:
             # The two clocks do not go at the same speed.
             self._wait(message, 0, operation.until)
         else:
-            self._due(Attempt(message, operation.failures))
+            self._due(Attempt(message, 0, operation.until))

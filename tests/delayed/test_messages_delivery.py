@@ -114,6 +114,33 @@ async def test_no_more_deliveries_run_than_there_are_workers(service: Service) -
     assert [round(delivered.late, 3) for delivered in service.delivered] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
+async def test_statistics_say_how_many_messages_wait_for_a_worker_and_how_long(service: Service) -> None:
+    async def handle(attempt: Delivered) -> None:
+        await asyncio.sleep(10)
+        if attempt.payload == b"fails":
+            raise ValueError
+
+    def waiting() -> tuple[int, float]:
+        statistics = delayed.statistics()
+        return statistics.waiting, round(statistics.lag_seconds, 1)
+
+    service.handle = handle
+    async with service.store(workers=1, attempts=2, backoff=1) as delayed:
+        await delayed.schedule(b"fails", at=BEGIN)
+        await asyncio.sleep(1)
+        assert waiting() == (0, 0)
+        for number in range(2):
+            await delayed.schedule(b"%d" % number, at=BEGIN - 10 + number)
+        await asyncio.sleep(1)
+        assert waiting() == (2, 12)
+        await asyncio.sleep(10)
+        # The next attempt was due at 11 s.
+        assert waiting() == (2, 21)
+        await asyncio.sleep(10)
+        assert waiting() == (1, 11)
+    assert waiting() == (0, 0)
+
+
 async def test_a_delivery_that_hangs_blocks_no_other(service: Service) -> None:
     hanging = asyncio.Event()
 
