@@ -20,43 +20,23 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory._uninterrupted import uninterrupted
+from purgatory.delayed.arguments import check_id, milliseconds
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import StoreFailed
-from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
+from purgatory.delayed.frame import MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import FARTHEST, Message, PendingMessage, Receipt
+from purgatory.delayed.message import Message, PendingMessage, Receipt
 from purgatory.delayed.requests import End, Find, Put, Stored
+from purgatory.delayed.statistics import DelayedStatistics
 from purgatory.delayed.store import Store
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
 
 logger = logging.getLogger("purgatory.delayed")
-
-
-@dataclass(frozen=True, slots=True)
-class DelayedStatistics:
-    """Counts since the store was opened, and gauges of now.
-
-    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
-    that raised. `retrying` messages wait for another attempt. `waiting` messages are due and wait for a
-    worker, the first of them for `lag_seconds`; both are 0 as long as there are enough workers. `log_bytes`
-    and `slot_bytes` were written to the log and to the slot files.
-    """
-
-    scheduled: int
-    delivered: int
-    cancelled: int
-    failures: int
-    dead: int
-    retrying: int
-    waiting: int
-    lag_seconds: float
-    log_bytes: int
-    slot_bytes: int
 
 
 class DelayedMessages:
@@ -248,9 +228,9 @@ class DelayedMessages:
                 f"a payload of {len(payload)} bytes is too long: max_payload is {self._max_payload}; "
                 "store it elsewhere and schedule a reference"
             )
-        due = _milliseconds(at)
+        due = milliseconds(at)
         if id is not None:
-            _check_id(id)
+            check_id(id)
         parts = self._opened()
         put = Put(due, id, payload, parts.loader.is_soon(due))
         answer = await parts.committer.submit(put)
@@ -282,7 +262,7 @@ class DelayedMessages:
 
         It knows the ids that users chose. The cost is a look into a file of some thousand ids.
         """
-        _check_id(id)
+        check_id(id)
         found = await self._opened().committer.submit(Find(id))
         return Receipt(id, found.due / 1000, found.token) if isinstance(found, Taken) else None
 
@@ -371,30 +351,3 @@ class _Parts:
     committer: Committer
     # It writes the log.
     thread: ThreadPoolExecutor
-
-
-def _milliseconds(at: float | datetime) -> int:
-    """Milliseconds since the epoch, rounded up. Raises ValueError and TypeError."""
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise ValueError(f"at must be an aware datetime, and {at!r} has no time zone")
-        at = at.timestamp()
-    elif isinstance(at, bool) or not isinstance(at, int | float):
-        raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
-    # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
-    if not abs(at * 1000) < FARTHEST:
-        raise ValueError(
-            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
-        )
-    return math.ceil(round(at * 1000, 2))
-
-
-def _check_id(id: str) -> None:
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a str, not {type(id).__name__}")
-    try:
-        length = len(id.encode())
-    except UnicodeEncodeError:
-        raise ValueError(f"the id {id!r} cannot be encoded in UTF-8") from None
-    if not 0 < length <= MAX_ID:
-        raise ValueError(f"an id must have 1 to {MAX_ID} bytes in UTF-8, not {length}")
