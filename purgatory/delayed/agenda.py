@@ -82,7 +82,7 @@ class Agenda:
     def remove(self, due: int, token: int) -> Location | None:
         """Take out the message with this token; None if it is not there.
 
-        It searches the tokens of the millisecond: a thousandth of a second for 100,000.
+        It searches the tokens of the millisecond, 8 bytes for each.
         """
         moment = self._moments.get(due)
         index = -1 if moment is None else moment.find(token)

@@ -127,6 +127,7 @@ class Loader:
                     self._next.remove((location, failures))
                     return Withdrawn(location, failures, 0.0)
             found = self._agenda.remove(due, token)
+            self.turns.agenda_has_shrunk()
         if found is None and unread is not None:
             raise copy(unread)
         return None if found is None else Withdrawn(found, 0, 0.0)

@@ -18,8 +18,8 @@ _RETRYING: Final = 1_000_000
 
 
 class WaitingRoom:
-    """Messages that wait in a purgatory: with their payloads until they are due, and those that are read
-    again for another attempt without.
+    """Messages that wait in a purgatory. Those that were not tried yet have their payloads in memory. Those
+    that wait for another attempt have left them on the disk, and are read again for it.
 
     `due` gets each message at its time. `early` gets those whose time is again more than `ahead` seconds
     away, because the wall clock was set back: they would take the room of others for long. `changed` is
@@ -50,9 +50,6 @@ class WaitingRoom:
         self._again: dict[int, WaitingMessage] = {}
         # Whether messages wait for room.
         self._starved = False
-
-    def __repr__(self) -> str:
-        return f"<WaitingRoom with {self.loaded} messages, {self.retrying} retrying>"
 
     @property
     def room(self) -> int:
@@ -123,7 +120,8 @@ class WaitingRoom:
                 seconds = operation.until - self._clock()
                 if seconds <= self._ahead:
                     operation.reschedule(seconds)
-                elif operation.cancel():
+                else:
+                    operation.cancel()
                     self._early(operation.message)
 
     def _enter(self, message: Message) -> None:
@@ -145,7 +143,7 @@ class WaitingRoom:
         elif operation.until - self._clock() > self._ahead:
             self._early(message)
         elif self._clock() < operation.until:
-            # The two clocks do not go at the same speed.
+            # A small step back; or the two clocks do not go at the same speed.
             self._wait(message, 0, operation.until)
         else:
             self._due(Attempt(message, 0, operation.until))

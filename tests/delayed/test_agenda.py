@@ -65,3 +65,11 @@ class AgendaMachine(RuleBasedStateMachine):
 
 TestAgenda = AgendaMachine.TestCase
 TestAgenda.settings = settings(max_examples=settings().max_examples, stateful_step_count=30, deadline=None)
+
+
+def test_a_token_is_not_found_across_two_others() -> None:
+    agenda = Agenda()
+    agenda.add(7, [1, 2], [1, 1 << 56])
+    assert agenda.remove(7, 0) is None
+    agenda.put(Location(7, 3, 0))
+    assert agenda.remove(7, 0) == Location(7, 3, 0)

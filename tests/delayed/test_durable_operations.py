@@ -495,6 +495,19 @@ async def test_a_rescheduled_operation_that_cannot_be_written_is_tried_again(pat
     assert shop.done == []
 
 
+async def test_a_message_of_another_use_of_the_directory_stays_there(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def deliver(id: str, payload: bytes, due: float) -> None: ...
+
+    async with DelayedMessages(path, deliver, clock=shop.clock) as messages:
+        await messages.schedule(b"?", at=START + 3600)
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 60), ["tea"])
+    assert "an operation cannot be brought back, and stays there: " in caplog.text
+    assert pending(path) == 2
+
+
 async def test_an_unknown_kind_stays_on_the_disk_and_goes_to_the_dead_letters_at_its_deadline(
     path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from purgatory import PurgatoryClosed
 from purgatory.delayed import Receipt
+from purgatory.delayed.loader import Loader
 from purgatory.delayed.turns import Turns
 from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk
 
@@ -240,6 +242,31 @@ async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
     assert [int(payload[1_000:]) for payload in service.payloads] == [n for n in range(20) if n != 15]
 
 
+async def test_a_message_that_waits_for_room_for_another_attempt_is_cancelled(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 1)
+
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"fails":
+            raise ValueError
+        await asyncio.sleep(10)
+
+    service.handle = handle
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"fails", at=BEGIN)
+        await asyncio.sleep(0.1)
+        await delayed.schedule(b"another", at=BEGIN + 0.5)
+        await asyncio.sleep(2)
+        assert len(service.attempts) == 2
+        assert delayed.statistics().retrying == 1
+        assert await delayed.cancel(receipt)
+        assert delayed.statistics().retrying == 0
+        await asyncio.sleep(20)
+    assert len(service.attempts) == 2
+    assert service.files("wal") == []
+
+
 async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_cancelled(
     service: Service,
 ) -> None:
@@ -257,6 +284,65 @@ async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_can
         await asyncio.sleep(2)
     assert service.payloads == []
     assert service.files("wal") == []
+
+
+async def test_a_cancellation_that_waits_for_its_slot_ends_when_the_store_is_closed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
+    close = Loader.close
+
+    async def close_and_let_go_on(loader: Loader) -> None:
+        asyncio.get_running_loop().call_soon(slow.free.set)
+        await close(loader)
+
+    monkeypatch.setattr(Loader, "close", close_and_let_go_on)
+    slow = SlowDisk(service, "read", "searcher")
+    async with service.store() as delayed:
+        cancelling = asyncio.create_task(delayed.cancel(receipt))
+        await slow.begun.wait()
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        await cancelling
+
+
+async def test_a_cancellation_that_cannot_be_written_when_the_store_has_failed_leaves_the_message(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: SlowDisk
+    cancelling: asyncio.Task[bool]
+
+    async def handle(attempt: Delivered) -> None:
+        if len(service.attempts) == 1:
+            raise ValueError
+
+    close = Loader.close
+
+    async def close_and_fill_the_disk(loader: Loader) -> None:
+        await close(loader)
+        service.disk.capacity = 0
+        slow.free.set()
+
+    async def serve() -> None:
+        nonlocal slow, cancelling
+        async with service.store(backoff=60) as delayed:
+            receipt = await delayed.schedule(b"payload", at=BEGIN)
+            await asyncio.sleep(1)
+            slow = SlowDisk(service, "append", "log")
+            cancelling = asyncio.create_task(delayed.cancel(receipt))
+            await slow.begun.wait()
+            delayed._fail(KeyError("unexpected"))
+
+    service.handle = handle
+    monkeypatch.setattr(Loader, "close", close_and_fill_the_disk)
+    with pytest.raises(KeyError, match="unexpected"):
+        await serve()
+    service.disk.capacity = None
+    with pytest.raises(OSError, match="No space"):
+        await cancelling
+    async with service.store():
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -353,6 +353,26 @@ async def test_an_unexpected_error_of_the_store_closes_it(
     assert service.payloads == [b"payload"]
 
 
+async def test_what_was_delivered_as_the_store_failed_is_not_delivered_again(service: Service) -> None:
+    delayed = service.store()
+
+    async def handle(attempt: Delivered) -> None:
+        delayed._fail(ValueError("unexpected"))
+
+    async def serve() -> None:
+        async with delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 25)
+            await asyncio.sleep(26)
+
+    service.handle = handle
+    with pytest.raises(ValueError, match="unexpected"):
+        await serve()
+    async with service.store():
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
+    assert service.files("slots") == []
+
+
 async def test_the_exception_of_the_block_goes_before_that_of_the_store(service: Service) -> None:
 
     async def serve() -> None:
@@ -452,24 +472,58 @@ async def test_a_sync_that_fails_while_the_store_is_closed_is_raised_and_nothing
 
 
 async def test_slots_that_cannot_be_listed_are_listed_later(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 15)
         await delayed.schedule(b"payload", at=BEGIN + 15)
     present = SlotFiles.present
 
-    def fail_once(slots: SlotFiles, before: int) -> list[int]:
-        monkeypatch.setattr(SlotFiles, "present", present)
+    failures = 0
+
+    def fail_twice(slots: SlotFiles, before: int) -> list[int]:
+        nonlocal failures
+        failures += 1
+        if failures == 2:
+            monkeypatch.setattr(SlotFiles, "present", present)
         raise OSError(errno.EIO, "cannot be listed")
 
-    monkeypatch.setattr(SlotFiles, "present", fail_once)
+    monkeypatch.setattr(SlotFiles, "present", fail_twice)
     async with service.store() as delayed:
         for _ in range(2):
             # The first one waits for the turn.
-            with pytest.raises(OSError, match="cannot be listed"):
+            with pytest.raises(OSError, match="cannot be listed") as error:
                 await delayed.cancel(receipt)
+        await asyncio.sleep(2.1)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(15)
+    assert service.payloads == [b"payload"]
+    [record] = caplog.records
+    assert record.getMessage() == f"{PATH}: messages wait in the log and may be late: {error.value}"
+
+
+async def test_a_log_that_can_be_neither_spread_nor_read_is_spread_later(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(operation: str) -> None:
+        if operation == "read" and "searcher" in threading.current_thread().name:
+            raise OSError(errno.EIO, "cannot be read")
+
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        await delayed.schedule(b"payload", at=BEGIN + 25)
+        await asyncio.sleep(9.9)
+        service.disk.capacity = service.disk.used
+        service.disk.watch = fail
+        await asyncio.sleep(2.2)
+        with pytest.raises(OSError, match="cannot be read"):
+            await delayed.cancel(receipt)
+        service.disk.capacity = None
+        service.disk.watch = lambda operation: None
         await asyncio.sleep(1.1)
         assert await delayed.cancel(receipt)
         await asyncio.sleep(15)
     assert service.payloads == [b"payload"]
+    assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+        "messages wait in the log and may be late"
+    ]
