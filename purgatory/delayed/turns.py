@@ -72,8 +72,6 @@ class Turns:
         # Set when a turn must come early: the log is long, or the clock was set.
         self._early = asyncio.Event()
         self._spread_at = _LONG
-        # The last segment that was to be spread.
-        self._sealed = 0
         # A slot file is not read while it is written: its end would look torn.
         self._files = asyncio.Lock()
 
@@ -126,14 +124,16 @@ class Turns:
         stuck: OSError | None = None
         in_log: set[int] = set()
         try:
-            await self.spread()
-        except OSError as error:
-            stuck = error
+            sealed = await self._end_segment()
             try:
-                in_log = await self._threads.search(self._store.slots_in_log, self._sealed)
-            except OSError as unreadable:
-                self._fail(unreadable)
-                return unreadable
+                await self._move_on(sealed)
+            except OSError as error:
+                stuck = error
+                in_log = await self._threads.search(self._store.slots_in_log, sealed)
+        except OSError as error:
+            # Nobody knows which slots the log has something of.
+            self._fail(error)
+            return error
         self._complete = horizon
         self._in_log = {} if stuck is None else dict.fromkeys(in_log, stuck)
         self._to_index.set()
@@ -141,11 +141,17 @@ class Turns:
 
     async def spread(self) -> None:
         """Move what is due later from the log to its slot files. Raises OSError."""
+        await self._move_on(await self._end_segment())
+
+    async def _end_segment(self) -> int:
+        """End the segment of the log. Returns the last one that can be spread."""
         self._early.clear()
         self._spread_at = self._store.log.written + _LONG
-        self._sealed = await self._seal()
+        return await self._seal()
+
+    async def _move_on(self, sealed: int) -> None:
         async with self._files:
-            await self._threads.move(self._store.spread, self._sealed, self._now())
+            await self._threads.move(self._store.spread, sealed, self._now())
         self._retention.remove_segments()
 
     # Indexing

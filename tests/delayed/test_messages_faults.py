@@ -502,6 +502,29 @@ async def test_slots_that_cannot_be_listed_are_listed_later(
     assert record.getMessage() == f"{PATH}: messages wait in the log and may be late: {error.value}"
 
 
+async def test_a_log_whose_segment_cannot_be_ended_hides_no_message(service: Service) -> None:
+    async def fail() -> int:
+        raise OSError(errno.EIO, "cannot be closed")
+
+    async with service.store() as delayed:
+        assert delayed._parts is not None
+        turns = delayed._parts.loader.turns
+        await delayed.schedule(b"in the slot file", at=BEGIN + 45)
+        await asyncio.sleep(15)
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 45)
+        await delayed.schedule(b"in the log", at=BEGIN + 45)
+        await asyncio.sleep(4.9)
+        seal, turns._seal = turns._seal, fail
+        await asyncio.sleep(11)
+        with pytest.raises(OSError, match="cannot be closed"):
+            await delayed.cancel(receipt)
+        turns._seal = seal
+        await asyncio.sleep(1.1)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(15)
+    assert service.payloads == [b"in the slot file", b"in the log"]
+
+
 async def test_a_log_that_can_be_neither_spread_nor_read_is_spread_later(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
