@@ -35,6 +35,12 @@ class MessageStatistics(Protocol):
     def retrying(self) -> int: ...
 
     @property
+    def waiting(self) -> int: ...
+
+    @property
+    def lag_seconds(self) -> float: ...
+
+    @property
     def log_bytes(self) -> int: ...
 
     @property
@@ -69,6 +75,16 @@ MESSAGE_FIGURES: Final = (
         "retrying",
         "Retrying",
         Metric("purgatory_delayed_retrying", "Messages that wait for another attempt."),
+    ),
+    Figure(
+        "waiting",
+        "Waiting for a worker",
+        Metric("purgatory_delayed_waiting", "Messages that are due and wait for a worker."),
+    ),
+    Figure(
+        "lag_seconds",
+        "Lag in seconds",
+        Metric("purgatory_delayed_lag_seconds", "How long the first of them has been due."),
     ),
     _counter("log_bytes", "Bytes to the log", "Bytes written to the log."),
     _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files."),

@@ -18,7 +18,8 @@ class LossyJournal:
 class FakeMessages:
     """A store of delayed messages that has counted a different number of each."""
 
-    scheduled, delivered, cancelled, failures, dead, retrying, log_bytes, slot_bytes, failed = range(1, 10)
+    scheduled, delivered, cancelled, failures, dead, retrying, waiting, lag_seconds = range(1, 9)
+    log_bytes, slot_bytes, failed = 9, 10, 11
 
     def __init__(self, purgatory: Purgatory) -> None:
         self.purgatory = purgatory

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from typing import Final
+
+from purgatory.delayed.message import Location
+
+# Bytes of a token.
+_TOKEN: Final = 8
+
+
+class _Moment:
+    """The messages of one millisecond, in order. The first `taken` of them are gone."""
+
+    __slots__ = ("positions", "taken", "tokens")
+
+    def __init__(self) -> None:
+        self.positions = array("Q")
+        self.tokens = array("Q")
+        self.taken = 0
+
+    def find(self, token: int) -> int:
+        """The index of a token; -1 if it is not there. It compares bytes, which is fast."""
+        tokens = self.tokens.tobytes()
+        wanted = token.to_bytes(_TOKEN, sys.byteorder)
+        at = tokens.find(wanted, self.taken * _TOKEN)
+        while at >= 0 and at % _TOKEN:
+            at = tokens.find(wanted, at + 1)
+        return at // _TOKEN
 
 
 class Agenda:
-    """The positions of messages, by the millisecond in which they are due: 8 bytes for each.
+    """The positions and tokens of messages, by the millisecond in which they are due: 16 bytes for each.
 
     Messages of the same millisecond keep their order. Adding and taking cost O(log milliseconds).
     """
 
     def __init__(self) -> None:
-        self._positions: dict[int, array[int]] = {}
-        # How many of a millisecond's positions were taken.
-        self._taken: dict[int, int] = {}
+        self._moments: dict[int, _Moment] = {}
         self._dues: list[int] = []
         self._count = 0
 
@@ -31,41 +56,50 @@ class Agenda:
         """The earliest due time in milliseconds; None if there is none."""
         while self._dues:
             due = self._dues[0]
-            if self._taken.get(due, 0) < len(self._positions[due]):
+            moment = self._moments[due]
+            if moment.taken < len(moment.positions):
                 return due
             # All of it was taken or removed.
             heappop(self._dues)
-            del self._positions[due]
-            self._taken.pop(due, None)
+            del self._moments[due]
         return None
 
-    def add(self, due: int, positions: Iterable[int]) -> None:
-        present = self._positions.get(due)
-        if present is None:
-            present = self._positions[due] = array("Q")
+    def add(self, due: int, positions: Iterable[int], tokens: Iterable[int]) -> None:
+        """Add messages of one millisecond: a position and a token for each."""
+        moment = self._moments.get(due)
+        if moment is None:
+            moment = self._moments[due] = _Moment()
             heappush(self._dues, due)
-        before = len(present)
-        present.extend(positions)
-        self._count += len(present) - before
+        before = len(moment.positions)
+        moment.positions.extend(positions)
+        moment.tokens.extend(tokens)
+        self._count += len(moment.positions) - before
 
-    def remove(self, due: int, position: int) -> None:
-        """Take out one position. Raises ValueError if it is not there."""
-        positions = self._positions.get(due, array("Q"))
-        del positions[positions.index(position, self._taken.get(due, 0))]
+    def put(self, location: Location) -> None:
+        """Add one message."""
+        self.add(location.due, (location.position,), (location.token,))
+
+    def remove(self, due: int, token: int) -> Location | None:
+        """Take out the message with this token; None if it is not there.
+
+        It searches the tokens of the millisecond, 8 bytes for each.
+        """
+        moment = self._moments.get(due)
+        index = -1 if moment is None else moment.find(token)
+        if moment is None or index < 0:
+            return None
         self._count -= 1
+        del moment.tokens[index]
+        return Location(due, moment.positions.pop(index), token)
 
-    def at(self, due: int) -> list[tuple[int, int]]:
-        """All due times and positions of one millisecond. They stay."""
-        positions = self._positions.get(due, ())
-        return [(due, position) for position in positions[self._taken.get(due, 0) :]]
-
-    def take(self, until: int, limit: int) -> list[tuple[int, int]]:
-        """Take up to `limit` due times and positions that are due until `until`, the earliest first."""
-        taken: list[tuple[int, int]] = []
+    def take(self, until: int, limit: int) -> list[Location]:
+        """Take up to `limit` messages that are due until `until`, the earliest first."""
+        taken: list[Location] = []
         while len(taken) < limit and (due := self.next_due) is not None and due <= until:
-            positions, start = self._positions[due], self._taken.get(due, 0)
-            stop = min(len(positions), start + limit - len(taken))
-            taken += [(due, position) for position in positions[start:stop]]
-            self._taken[due] = stop
+            moment = self._moments[due]
+            start = moment.taken
+            moment.taken = stop = min(len(moment.positions), start + limit - len(taken))
+            places = zip(moment.positions[start:stop], moment.tokens[start:stop], strict=True)
+            taken += [Location(due, position, token) for position, token in places]
         self._count -= len(taken)
         return taken

@@ -57,7 +57,7 @@ class DeadLetters:
                     start = _REASON_LENGTH.size + length
                     name, payload = parse_body(frame.body[start:])
                     reason = frame.body[_REASON_LENGTH.size : start].decode(errors="replace")
-                    message = Message(frame.token, frame.due, name, payload, 0)
+                    message = Message(frame.token, frame.due, name, payload)
                     yield DeadLetter(message.id, message.due / 1000, payload, reason)
         finally:
             file.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
@@ -15,7 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.waiting_message import WaitingMessage
+from purgatory.delayed.waiting_message import Attempt
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
 
@@ -45,16 +46,19 @@ class Delivery:
         self._attempts = attempts
         self._backoff = backoff
         self._ended = ended
-        self._send, self._receive = anyio.create_memory_object_stream[WaitingMessage](inf)
+        self._waiting: deque[Attempt] = deque()
+        # One item for each attempt that waits.
+        self._send, self._receive = anyio.create_memory_object_stream[None](inf)
         self._closing = False
         self.delivered = 0
         self.failures = 0
         self.dead = 0
 
-    def due(self, operation: WaitingMessage) -> None:
+    def due(self, attempt: Attempt) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._send.send_nowait(operation)
+            self._send.send_nowait(None)
+            self._waiting.append(attempt)
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
@@ -67,32 +71,49 @@ class Delivery:
         self._closing = True
         self._send.close()
 
-    async def _work(self, messages: MemoryObjectReceiveStream[WaitingMessage], loader: Loader) -> None:
-        async with messages:
-            async for operation in messages:
-                if not self._closing:
-                    await self._attempt(operation, loader)
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for a worker. Any thread may ask."""
+        return len(self._waiting)
 
-    async def _attempt(self, operation: WaitingMessage, loader: Loader) -> None:
-        message = operation.message
+    @property
+    def next_due(self) -> float | None:
+        """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
+        try:
+            return self._waiting[0].due
+        except IndexError:
+            return None
+
+    async def _work(self, attempts: MemoryObjectReceiveStream[None], loader: Loader) -> None:
+        async with attempts:
+            async for _ in attempts:
+                attempt = self._waiting.popleft()
+                if not self._closing:
+                    await self._try(attempt, loader)
+
+    async def _try(self, attempt: Attempt, loader: Loader) -> None:
+        message = attempt.message
+        if loader.is_early(attempt):
+            loader.put_back(message)
+            return
         try:
             await self._deliver(message.id, message.payload, message.due / 1000)
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             # Something that `deliver` has awaited was cancelled.
-            await self._failed(operation, error, loader)
+            await self._failed(attempt, error, loader)
         except Exception as error:
-            await self._failed(operation, error, loader)
+            await self._failed(attempt, error, loader)
         else:
             self.delivered += 1
             self._end(message, loader)
 
-    async def _failed(self, operation: WaitingMessage, error: BaseException, loader: Loader) -> None:
-        message = operation.message
+    async def _failed(self, attempt: Attempt, error: BaseException, loader: Loader) -> None:
+        message = attempt.message
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(operation.failures, 1000), _LONGEST)
-        if operation.failures + 1 >= self._attempts:
+        seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), _LONGEST)
+        if attempt.failures + 1 >= self._attempts:
             try:
                 await loader.set_aside(message, safe_repr(error))
             except OSError as full:
@@ -106,11 +127,11 @@ class Delivery:
         logger.warning(
             "message %r failed, and is tried again in %g s: %s", message.id, seconds, safe_repr(error)
         )
-        loader.wait_again(operation, seconds)
+        loader.wait_again(attempt, seconds)
 
     def _end(self, message: Message, loader: Loader) -> None:
         self._ended(message)
-        loader.left(message)
+        loader.room.left(message)
 
 
 def _is_cancelled() -> bool:

@@ -76,20 +76,28 @@ def _leave(operation: Operation, waiter: asyncio.Future[None]) -> None:
 
 
 class Record(NamedTuple):
-    """A durable operation as it is on the disk. `deadline` is in seconds since the epoch."""
+    """A durable operation as it is on the disk. `deadline` is in seconds since the epoch.
+
+    `replaces` is the id of the message in whose place this one has come, because the operation was
+    rescheduled. A crash may leave both on the disk.
+    """
 
     kind: str
     keys: tuple[Hashable, ...]
     deadline: float
     payload: bytes
+    replaces: str | None = None
 
     def encoded(self) -> bytes:
         """The payload of the message: a length, a header in JSON, and the operation's own payload.
 
         Raises TypeError for keys that do not come back from JSON as they were.
         """
+        fields = {"kind": self.kind, "keys": self.keys, "deadline": self.deadline}
+        if self.replaces is not None:
+            fields["replaces"] = self.replaces
         try:
-            header = json.dumps({"kind": self.kind, "keys": self.keys, "deadline": self.deadline}).encode()
+            header = json.dumps(fields).encode()
             same = _as_tuples(json.loads(header)["keys"]) == self.keys
         except (TypeError, ValueError):
             same = False
@@ -105,7 +113,8 @@ class Record(NamedTuple):
         (length,) = _LENGTH.unpack_from(body)
         start = _LENGTH.size + length
         header = json.loads(body[_LENGTH.size : start])
-        return cls(header["kind"], _as_tuples(header["keys"]), header["deadline"], body[start:])
+        keys = _as_tuples(header["keys"])
+        return cls(header["kind"], keys, header["deadline"], body[start:], header.get("replaces"))
 
 
 def _as_tuples(value: Any) -> Any:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -20,6 +18,7 @@ from purgatory.delayed.disk import Disk
 from purgatory.delayed.durable_operation import DurableOperation, Record
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
+from purgatory.delayed.recovery import Recovery
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Timing
 
@@ -30,10 +29,6 @@ D = TypeVar("D", bound=DurableOperation[Any])
 _GRACE: Final = 1.0
 # Seconds until the deadline that stands for none: a century.
 _NEVER: Final = 100 * 365.25 * 86_400
-# Overdue operations that are brought back before the loop gets a turn.
-_SLICE: Final = 100
-
-logger = logging.getLogger("purgatory.delayed")
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +89,7 @@ class DurableOperations:
         # By the id of the message.
         self._kept: dict[str, Kept] = {}
         self._clearing = Clearing(self.messages, self._forget)
+        self._recovery = Recovery(self.messages, clock, self._bring_back)
         self._restored = asyncio.Event()
         self._closed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -113,8 +109,10 @@ class DurableOperations:
             raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before {self!r}")
         await self.messages.__aenter__()
         try:
-            self.purgatory.add_observer(_Ends(self._ended))
-            await self._bring_back_all()
+            # Once for all: an observer stays, and would keep this object with it.
+            if _ENDS not in self.purgatory._engine.accounting._observers:
+                self.purgatory.add_observer(_ENDS)
+            await self._recovery.run()
         except BaseException as error:
             self._withdraw()
             await self.messages.__aexit__(type(error), error, error.__traceback__)
@@ -151,45 +149,22 @@ class DurableOperations:
             ):
                 operation.cancel()
 
-    async def _bring_back_all(self) -> None:
-        overdue: list[tuple[Kept, Record]] = []
-        async for receipt, body in self.messages.pending():
-            with self._reporting():
-                kept, record = self._restore(body)
-                kept.receipt = receipt
-                if record.deadline <= self._clock():
-                    overdue.append((kept, record))
-                else:
-                    self._bring_back(receipt.id, kept, record)
-        for number, (kept, record) in enumerate(overdue):
-            assert kept.receipt is not None
-            with self._reporting():
-                self._bring_back(kept.receipt.id, kept, record)
-            if number % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
+    def _bring_back(self, receipt: Receipt, record: Record) -> None:
+        """Bring back an operation with its message, and end one whose message this one has replaced."""
+        self._restore(receipt.id, record, receipt)
+        replaced = self._kept.get(record.replaces or "")
+        if replaced is not None:
+            replaced.operation.cancel()
 
-    def _restore(self, body: bytes) -> tuple[Kept, Record]:
-        """Make an operation again. Raises what the factory raises."""
-        record = Record.parse(body)
+    def _restore(self, id: str, record: Record, receipt: Receipt | None = None) -> Kept:
+        """Make an operation again, and let it wait. Raises what the factory raises."""
         if record.kind not in self._factories:
             raise ValueError(f"there is no factory for the kind {record.kind!r}")
         operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
-        return Kept(self, operation), record
-
-    def _bring_back(self, id: str, kept: Kept, record: Record) -> None:
+        kept = Kept(self, operation, receipt)
         self._park(kept, record.keys)
         self._kept[id] = kept
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            logger.error(
-                "%s: an operation cannot be brought back, and stays there: %s",
-                self.messages.path,
-                safe_repr(error),
-            )
+        return kept
 
     # What users call
 
@@ -245,11 +220,17 @@ class DurableOperations:
             raise
 
     def _message(
-        self, operation: DurableOperation[Any], keys: tuple[Hashable, ...], timeout: float | None
+        self,
+        operation: DurableOperation[Any],
+        keys: tuple[Hashable, ...],
+        timeout: float | None,
+        *,
+        replaces: str | None = None,
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""
         deadline = self._clock() + (_NEVER if timeout is None else timeout)
-        return Record(operation.kind, keys, deadline, operation.payload()).encoded(), deadline + _GRACE
+        record = Record(operation.kind, keys, deadline, operation.payload(), replaces)
+        return record.encoded(), deadline + _GRACE
 
     async def _store(self, kept: Kept, body: bytes, due: float) -> None:
         receipt = await self.messages.schedule(body, at=due)
@@ -261,31 +242,31 @@ class DurableOperations:
     async def _deliver(self, id: str, body: bytes, due: float) -> None:
         """The deadline of an operation has passed a second ago."""
         await self._restored.wait()
+        if id in self._recovery.replaced:
+            return
         kept = self._kept.get(id)
         if kept is None or not kept.over:
             if self._closed.is_set() or self.purgatory._engine.closing:
                 await self._closed.wait()
                 raise PurgatoryClosed("the operation waits for the next start")
             if kept is None:
-                kept, record = self._restore(body)
-                self._bring_back(id, kept, record)
+                kept = self._restore(id, Record.parse(body))
             operation = kept.operation
             if not operation.done:
                 # It was rescheduled, or the wall clock was set forward.
                 timeout = None
                 if operation.deadline is not None:
                     timeout = operation.deadline - asyncio.get_running_loop().time()
-                await self._store(kept, *self._message(operation, operation.keys, timeout))
+                await self._store(kept, *self._message(operation, operation.keys, timeout, replaces=id))
         self._forget(id)
 
     def _forget(self, id: str) -> None:
         self._kept.pop(id, None)
 
-    def _ended(self, operation: DurableOperation[Any], timing: Timing) -> None:
-        kept = operation._kept
-        if kept is None or kept.owner is not self or self._closed.is_set():
+    def _ended(self, kept: Kept, timing: Timing) -> None:
+        if self._closed.is_set():
             return
-        if self.purgatory._engine.closing and _is_withdrawn_or_early(operation, timing):
+        if self.purgatory._engine.closing and _is_withdrawn_or_early(kept.operation, timing):
             return
         kept.over = True
         if kept.receipt is not None:
@@ -293,17 +274,17 @@ class DurableOperations:
 
 
 class _Ends:
-    """Observes the durable operations of a purgatory."""
-
-    def __init__(self, ended: Callable[[DurableOperation[Any], Timing], None]) -> None:
-        self._ended = ended
+    """Tells the owners of durable operations that these have ended."""
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        if isinstance(operation, DurableOperation):
-            self._ended(operation, timing)
+        if isinstance(operation, DurableOperation) and operation._kept is not None:
+            operation._kept.owner._ended(operation._kept, timing)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """A check ends nothing by itself."""
+
+
+_ENDS: Final = _Ends()
 
 
 def _is_withdrawn_or_early(operation: DurableOperation[Any], timing: Timing) -> bool:

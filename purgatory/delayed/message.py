@@ -48,23 +48,35 @@ class PendingMessage(NamedTuple):
     payload: bytes
 
 
+class Location(NamedTuple):
+    """Where the store holds a message that is due soon. `due` is in milliseconds since the epoch."""
+
+    due: int
+    position: int
+    token: int
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message as the store holds it.
 
     `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if he chose none.
-    `home` is the segment of the log that holds the message, or 0 for a slot file.
+    `position` is where the store holds it; 0 where nobody reads it again.
     """
 
     token: int
     due: int
     name: str | None
     payload: bytes
-    home: int
+    position: int = 0
 
     @property
     def id(self) -> str:
         return f"{self.token:016x}" if self.name is None else self.name
+
+    @property
+    def location(self) -> Location:
+        return Location(self.due, self.position, self.token)
 
     @property
     def receipt(self) -> Receipt:

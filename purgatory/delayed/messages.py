@@ -20,41 +20,23 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory._uninterrupted import uninterrupted
+from purgatory.delayed.arguments import check_id, milliseconds
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import StoreFailed
-from purgatory.delayed.frame import MAX_ID, MAX_PAYLOAD, Kind
+from purgatory.delayed.frame import MAX_PAYLOAD, Kind
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import FARTHEST, Message, PendingMessage, Receipt
+from purgatory.delayed.message import Message, PendingMessage, Receipt
 from purgatory.delayed.requests import End, Find, Put, Stored
+from purgatory.delayed.statistics import DelayedStatistics
 from purgatory.delayed.store import Store
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
 
 logger = logging.getLogger("purgatory.delayed")
-
-
-@dataclass(frozen=True, slots=True)
-class DelayedStatistics:
-    """Counts since the store was opened, and gauges of now.
-
-    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
-    that raised. `retrying` messages wait for another attempt. `log_bytes` and `slot_bytes` were written to
-    the log and to the slot files. `failed` is 1 when the store has failed and delivers nothing more, else 0.
-    """
-
-    scheduled: int
-    delivered: int
-    cancelled: int
-    failures: int
-    dead: int
-    retrying: int
-    log_bytes: int
-    slot_bytes: int
-    failed: int
 
 
 class DelayedMessages:
@@ -70,7 +52,7 @@ class DelayedMessages:
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
 
     `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
-    not grow with what is pending: it holds the next ten to twenty seconds, with 8 bytes for most messages.
+    not grow with what is pending: it holds the next ten to twenty seconds, with 16 bytes for most messages.
 
     `purgatory` is the purgatory in which messages wait that are due within a second. Metrics and the
     dashboard show it as any other; its `observers` see each delivery time.
@@ -164,11 +146,11 @@ class DelayedMessages:
     ) -> None:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
-        It waits for the deliveries that are under way. When an exception leaves the block, or the task is
+        It waits for the deliveries that are under way, and takes calls until then: a delivery may schedule
+        or cancel other messages. When an exception leaves the block, or the task is
         cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
         has failed, and whatever else has ended the store. A second call does the same.
         """
-        self._open = False
         parts, running = self._parts, self._running
         assert parts is not None
         assert running is not None
@@ -187,9 +169,10 @@ class DelayedMessages:
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
         await asyncio.wait([running])
+        self._open = False
         if self._failure is None:
             try:
-                await parts.loader.spread()
+                await parts.loader.turns.spread()
             except OSError as error:
                 # The next opening finds them there.
                 logger.error("%s: messages stay in the log: %s", self.path, error)
@@ -209,7 +192,8 @@ class DelayedMessages:
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(parts.loader.turn_on)
+            group.start_soon(parts.loader.turns.turn_on)
+            group.start_soon(parts.loader.turns.index_on)
             group.start_soon(parts.loader.read_ahead)
             await parts.delivery.run(parts.loader)
             group.cancel_scope.cancel()
@@ -251,21 +235,22 @@ class DelayedMessages:
                 f"a payload of {len(payload)} bytes is too long: max_payload is {self._max_payload}; "
                 "store it elsewhere and schedule a reference"
             )
-        due = _milliseconds(at)
+        due = milliseconds(at)
         if id is not None:
-            _check_id(id)
+            check_id(id)
         parts = self._opened()
         put = Put(due, id, payload, parts.loader.is_soon(due))
         answer = await parts.committer.submit(put)
         assert isinstance(answer, Stored)
         self._scheduled += not answer.repeated
-        return Message(answer.token, due, id, b"", 0).receipt
+        return Message(answer.token, due, id, b"").receipt
 
     async def cancel(self, receipt: Receipt) -> bool:
         """Cancel a message. True if it was still to come: then it is never delivered, also after a crash.
 
         False if it is being delivered, was delivered or was cancelled. The cost does not depend on how much
-        is pending: a sync that all calls of the moment share. Raises OSError and StoreFailed as `schedule`
+        is pending: a sync that all calls of the moment share, and for a message that is due within seconds
+        a search through those of its millisecond in memory. Raises OSError and StoreFailed as `schedule`
         does; then the message stays.
         """
         parts = self._opened()
@@ -284,31 +269,32 @@ class DelayedMessages:
 
         It knows the ids that users chose. The cost is a look into a file of some thousand ids.
         """
-        _check_id(id)
+        check_id(id)
         found = await self._opened().committer.submit(Find(id))
         return Receipt(id, found.due / 1000, found.token) if isinstance(found, Taken) else None
 
     async def _cancel_soon(self, parts: _Parts, token: int, due: int, named: bool) -> bool:
-        operation = await parts.loader.withdraw(token, due)
-        if operation is None:
+        withdrawn = await parts.loader.withdraw(token, due)
+        if withdrawn is None:
             return False
         try:
             await parts.committer.submit(End(Kind.CANCELLED, token, due, named))
         except (OSError, StoreFailed):
-            parts.loader.restore(operation)
+            parts.loader.restore(withdrawn)
             raise
         except asyncio.CancelledError:
             # It is about to be written.
-            parts.loader.ended(operation.message)
+            parts.loader.ended(withdrawn.location)
             raise
-        parts.loader.ended(operation.message)
+        parts.loader.ended(withdrawn.location)
         return True
 
     async def pending(self) -> AsyncIterator[PendingMessage]:
         """The messages that are still to come, in no certain order.
 
         One that comes or ends meanwhile may be among them or not. It reads the log and all slot files, and
-        holds some hundred messages at a time. Raises OSError.
+        holds some hundred messages at a time. Raises OSError, and PurgatoryClosed when the store is closed
+        meanwhile.
         """
         async for piece in self._opened().loader.pending():
             for message in piece:
@@ -330,13 +316,16 @@ class DelayedMessages:
         parts = self._parts
         if parts is None:
             raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        next_due = parts.delivery.next_due
         return DelayedStatistics(
             scheduled=self._scheduled,
             delivered=parts.delivery.delivered,
             cancelled=self._cancelled,
             failures=parts.delivery.failures,
             dead=parts.delivery.dead,
-            retrying=parts.loader.retrying,
+            retrying=parts.loader.room.retrying,
+            waiting=parts.delivery.waiting,
+            lag_seconds=0.0 if next_due is None else max(0.0, self._clock() - next_due),
             log_bytes=parts.store.log.written,
             slot_bytes=parts.store.slots.written,
             failed=int(self._failure is not None),
@@ -390,30 +379,3 @@ class _Parts:
     committer: Committer
     # It writes the log.
     thread: ThreadPoolExecutor
-
-
-def _milliseconds(at: float | datetime) -> int:
-    """Milliseconds since the epoch, rounded up. Raises ValueError and TypeError."""
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise ValueError(f"at must be an aware datetime, and {at!r} has no time zone")
-        at = at.timestamp()
-    elif isinstance(at, bool) or not isinstance(at, int | float):
-        raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
-    # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
-    if not abs(at * 1000) < FARTHEST:
-        raise ValueError(
-            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
-        )
-    return math.ceil(round(at * 1000, 2))
-
-
-def _check_id(id: str) -> None:
-    if not isinstance(id, str):
-        raise TypeError(f"id must be a str, not {type(id).__name__}")
-    try:
-        length = len(id.encode())
-    except UnicodeEncodeError:
-        raise ValueError(f"the id {id!r} cannot be encoded in UTF-8") from None
-    if not 0 < length <= MAX_ID:
-        raise ValueError(f"an id must have 1 to {MAX_ID} bytes in UTF-8, not {length}")

@@ -109,7 +109,7 @@ class Pending:
                 frame = None if file is None else read_frame(self._salt, file.read, place.offset)
                 if frame is None:
                     continue
-                piece.append(Message(frame.token, frame.due, *parse_body(frame.body), place.segment))
+                piece.append(Message(frame.token, frame.due, *parse_body(frame.body)))
                 size += place.length
                 if len(piece) == _MESSAGES or size >= _BYTES:
                     yield piece

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.store import Store
+from purgatory.delayed.threads import Threads
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -17,17 +17,14 @@ logger = logging.getLogger("purgatory.delayed")
 class Retention:
     """Counts the messages that are due soon and have not ended, by file. A file goes with its last one.
 
-    `thread` removes the files. Segments of the log go in their order, because a later one says how messages
+    Segments of the log go in their order, because a later one says how messages
     of earlier ones have ended. `failed` is called when nobody knows what is on the disk.
     """
 
-    def __init__(
-        self, store: Store, thread: ThreadPoolExecutor, failed: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, store: Store, threads: Threads, failed: Callable[[BaseException], None]) -> None:
         self._store = store
-        self._thread = thread
+        self._threads = threads
         self._failed = failed
-        self._loop = asyncio.get_running_loop()
         self._slots: dict[int, int] = {}
         self._segments: Counter[int] = Counter()
         self._oldest = store.checkpoint + 1
@@ -51,12 +48,13 @@ class Retention:
         """Count a message that stays in the log."""
         self._segments[segment] += 1
 
-    def ended(self, message: Message) -> None:
+    def ended(self, message: Message | Location) -> None:
         """Count a message no longer, because it was delivered, cancelled or set aside."""
-        if message.home:
-            self._segments[message.home] -= 1
-            if not self._segments[message.home]:
-                del self._segments[message.home]
+        home = self._store.home_of(message.position)
+        if home:
+            self._segments[home] -= 1
+            if not self._segments[home]:
+                del self._segments[home]
                 self.remove_segments()
         else:
             slot = self._store.slots.slot_of(message.due)
@@ -77,9 +75,8 @@ class Retention:
             end += 1
         if self._oldest < end and not self._removing and not self._closed:
             self._removing = True
-            self._loop.run_in_executor(
-                self._thread, self._store.remove_segments, self._oldest, end
-            ).add_done_callback(self._segments_removed)
+            removing = self._threads.move(self._store.remove_segments, self._oldest, end)
+            removing.add_done_callback(self._segments_removed)
 
     def close(self) -> None:
         """Remove nothing more."""
@@ -109,4 +106,4 @@ class Retention:
                 self._failed(error)
 
         if not self._closed:
-            self._loop.run_in_executor(self._thread, self._store.remove_slot, slot).add_done_callback(removed)
+            self._threads.move(self._store.remove_slot, slot).add_done_callback(removed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +20,13 @@ _HOUR: Final = 3_600_000
 class SlotIndex:
     """The messages of a slot file that are still to come.
 
-    `offsets` has the offset of each frame, by due time in milliseconds since the epoch, in the file's order.
+    `offsets` and `tokens` have those of each frame, by due time in milliseconds since the epoch, in the
+    file's order.
     """
 
     count: int = 0
     offsets: dict[int, array[int]] = field(default_factory=dict)
+    tokens: dict[int, array[int]] = field(default_factory=dict)
     damaged: list[Damage] = field(default_factory=list)
 
 
@@ -127,15 +130,17 @@ class SlotFiles:
         """Read through a slot file once. What was cancelled or delivered is left out.
 
         All frames are read before a message is delivered, because a cancellation comes behind its message.
-        Meanwhile it takes 28 bytes of memory for each message, and then 8.
+        Meanwhile it takes 28 bytes of memory for each message, and then 16.
         """
         content = self.content(slot)
-        by_due: dict[int, array[int]] = {}
+        offsets: defaultdict[int, array[int]] = defaultdict(_column)
+        tokens: defaultdict[int, array[int]] = defaultdict(_column)
         count = 0
-        for _, due, _, offset in content.pending():
-            by_due.setdefault(due, array("Q")).append(offset)
+        for token, due, _, offset in content.pending():
+            offsets[due].append(offset)
+            tokens[due].append(token)
             count += 1
-        return SlotIndex(count, by_due, content.damaged)
+        return SlotIndex(count, offsets, tokens, content.damaged)
 
     def content(self, slot: int) -> SlotContent:
         """What a slot file holds; nothing if there is no such file."""
@@ -189,3 +194,7 @@ class SlotFiles:
     def _path(self, slot: int) -> Path:
         start = slot * self._slot_ms
         return self._directory / str(start // _HOUR) / str(start)
+
+
+def _column() -> array[int]:
+    return array("Q")

@@ -37,7 +37,7 @@ from purgatory.delayed.layout import (
     write_format,
 )
 from purgatory.delayed.log import Log, segment_numbers
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.pending import Pending
 from purgatory.delayed.requests import Answer, Find, Put, Request, Stored
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
@@ -60,8 +60,8 @@ logger = logging.getLogger("purgatory.delayed")
 class Store:
     """A directory with messages. It knows no clock and no event loop.
 
-    Three threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
-    on (`spread`, `remove_segment`, `remove_slot`, `set_aside`), and one that reads (the rest).
+    These threads may use it at a time: one that writes the log (`commit`, `seal`), one that moves messages
+    on (`spread`, `remove_segments`, `remove_slot`, `set_aside`), and any number that read (the rest).
 
     What is written goes to the log first, then to the slot files and their directories, then to the
     checkpoint; then the segment of the log is removed. After a crash at any point, the log has what the slot
@@ -227,7 +227,7 @@ class Store:
             self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
             self.ids.add(blocks.records, number, over, appends)
 
-    # The thread that reads
+    # The threads that read
 
     @staticmethod
     def home_of(position: int) -> int:
@@ -268,8 +268,8 @@ class Store:
             self._report(f"the slot file {slot}", damage)
         return index
 
-    def read(self, positions: Iterable[tuple[int, int]]) -> list[Message | OSError | None]:
-        """The messages at these positions, each a due time and a position.
+    def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
+        """The messages at these locations.
 
         None stands for a damaged one, and an OSError for one that cannot be read now. Both are logged. It
         stops behind 8 MiB of payloads.
@@ -278,7 +278,7 @@ class Store:
         messages: list[Message | OSError | None] = []
         size = 0
         try:
-            for due, position in positions:
+            for due, position, _ in locations:
                 home = self.home_of(position)
                 offset = position & (1 << _OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
@@ -297,7 +297,7 @@ class Store:
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
                 else:
-                    messages.append(Message(frame.token, frame.due, *parse_body(frame.body), home))
+                    messages.append(Message(frame.token, frame.due, *parse_body(frame.body), position))
                     size += len(frame.body)
                     if size > _READ:
                         break

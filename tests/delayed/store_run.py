@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.frame import Kind
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import End, Put, Stored
 from purgatory.delayed.store import Store
 from tests.delayed.simulated_disk import SimulatedDisk, Survival
@@ -145,7 +145,11 @@ class StoreRun:
         messages = []
         for slot in self.store.slots.present(END_OF_TIME):
             index = self.store.index(slot)
-            places = [(due, offset) for due, offsets in index.offsets.items() for offset in offsets]
+            places = [
+                Location(due, offset, token)
+                for due, offsets in index.offsets.items()
+                for offset, token in zip(offsets, index.tokens[due], strict=True)
+            ]
             assert len(places) == index.count
             while places:
                 read = self.store.read(places)

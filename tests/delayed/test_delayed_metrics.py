@@ -12,7 +12,7 @@ from purgatory.metrics import DelayedCollector
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.scrape import FakeMessages, Scrape
 
-GAUGES = {"retrying", "failed"}
+GAUGES = {"retrying", "waiting", "lag_seconds", "failed"}
 
 
 async def deliver(id: str, payload: bytes, due: float) -> None: ...
@@ -45,7 +45,7 @@ def scrape_of(scrape: Scrape, messages: DelayedMessages) -> dict[str, float | No
 def test_each_figure_has_its_metric(clock: ManualClock) -> None:
     scrape = Scrape(DelayedCollector(FakeMessages(clock.purgatory("polls"))))
     values = [scrape.value(name, purgatory="polls") for name in scrape.series() if "created" not in name]
-    assert values == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert values == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
 def test_two_stores_of_the_same_name_are_refused(clock: ManualClock) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
+import shutil
 import subprocess
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ from purgatory import (
     PurgatoryFull,
     PurgatoryNotOpen,
 )
-from purgatory.delayed import DelayedMessages, DurableOperation, DurableOperations
+from purgatory.delayed import DelayedMessages, DurableOperation, DurableOperations, Receipt
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.durable_operation import Record
 from purgatory.delayed.inspection import inspect
@@ -228,6 +231,19 @@ async def test_leaving_withdraws_what_is_pending_and_runs_no_hook(path: Path, sh
     assert pending(path) == 1
 
 
+async def test_a_purgatory_keeps_nothing_of_what_was_left(path: Path, shop: Shop) -> None:
+    async with Purgatory() as purgatory:
+        left = []
+        for _ in range(2):
+            operations = DurableOperations(purgatory, path, {"payment": shop.restore}, clock=shop.clock)
+            async with operations:
+                await operations.offer(shop.payment("tea", 60), ["tea"])
+            left.append(weakref.ref(operations))
+            del operations
+        gc.collect()
+        assert [reference() for reference in left] == [None, None]
+
+
 @pytest.mark.parametrize("cancel_pending", [True, False])
 async def test_closing_the_purgatory_first_leaves_the_messages(
     path: Path, shop: Shop, cancel_pending: bool
@@ -303,6 +319,39 @@ async def test_a_rescheduled_operation_stays_on_the_disk(path: Path, shop: Shop)
         await until_gone()
         assert pending(path) == 0
     assert shop.events("expired") == [("tea", 3650)]
+
+
+@pytest.mark.parametrize("step", [0.0, -40.0])
+async def test_a_crash_between_the_new_message_of_a_rescheduled_operation_and_the_end_of_the_old_one(
+    path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """One operation comes back, also if the wall clock says that the old message is not overdue."""
+    crashed = path.with_name("crashed")
+    usual = DelayedMessages.schedule
+
+    async def crash_behind(self: DelayedMessages, payload: bytes, **options: Any) -> Receipt:
+        receipt = await usual(self, payload, **options)
+        shutil.copytree(path, crashed)
+        return receipt
+
+    async with opened(path, shop) as operations:
+        operation = await operations.offer(shop.payment("tea", 60), ["tea"])
+        operation.reschedule(3600)
+        with monkeypatch.context() as patched:
+            patched.setattr(DelayedMessages, "schedule", crash_behind)
+            await asyncio.sleep(62)
+    assert pending(crashed) == 2
+    before = shop.clock
+    shop.clock = lambda: before() + step
+    async with opened(crashed, shop) as operations:
+        await until_gone()
+        assert len(operations.purgatory.operations()) == len(operations) == 1
+        await asyncio.sleep(100)
+        assert pending(crashed) == 1
+        assert shop.events("expired") == []
+        (back,) = operations.purgatory.operations()
+        assert await back == "expired"
+    assert shop.events("expired") == [("tea", 3600)]
 
 
 async def test_an_operation_that_was_rescheduled_to_never_expire_stays_on_the_disk(
@@ -444,6 +493,19 @@ async def test_a_rescheduled_operation_that_cannot_be_written_is_tried_again(pat
         await asyncio.sleep(10)
         assert len(operations.purgatory.operations()) == len(operations) == pending(path) == 1
     assert shop.done == []
+
+
+async def test_a_message_of_another_use_of_the_directory_stays_there(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def deliver(id: str, payload: bytes, due: float) -> None: ...
+
+    async with DelayedMessages(path, deliver, clock=shop.clock) as messages:
+        await messages.schedule(b"?", at=START + 3600)
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 60), ["tea"])
+    assert "an operation cannot be brought back, and stays there: " in caplog.text
+    assert pending(path) == 2
 
 
 async def test_an_unknown_kind_stays_on_the_disk_and_goes_to_the_dead_letters_at_its_deadline(
@@ -720,5 +782,6 @@ async def test_an_operation_that_was_offered_survives_a_crash(path: Path, shop: 
 
 def test_a_record_comes_back_as_it_was() -> None:
     keys: tuple[Hashable, ...] = ("a", 1, 2.5, True, None, ("b", ("c", 3)), "\udcff")
-    record = Record("payment", keys, START, b"\0payload")
-    assert Record.parse(record.encoded()) == record
+    for replaces in (None, "7"):
+        record = Record("payment", keys, START, b"\0payload", replaces)
+        assert Record.parse(record.encoded()) == record

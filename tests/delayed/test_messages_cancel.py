@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from purgatory import PurgatoryClosed
 from purgatory.delayed import Receipt
 from purgatory.delayed.loader import Loader
+from purgatory.delayed.turns import Turns
 from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk
 
 # Seconds until the message is due: parked, in the agenda, in the log, and in a slot file after a turn.
@@ -67,16 +69,28 @@ async def test_a_message_of_the_same_millisecond_stays(service: Service) -> None
     assert service.payloads == [b"0", b"2", b"4"]
 
 
-async def test_a_message_between_others_of_its_millisecond_is_found(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._PIECE", 3)
+async def test_a_message_between_others_of_its_millisecond_is_found(service: Service) -> None:
     async with service.store() as delayed:
         receipts = [await delayed.schedule(b"%d" % number, at=BEGIN + 10) for number in range(10)]
         assert await delayed.cancel(receipts[8])
         assert not await delayed.cancel(Receipt("another", BEGIN + 10, 5))
         await asyncio.sleep(11)
     assert sorted(service.payloads) == [b"%d" % number for number in range(10) if number != 8]
+
+
+async def test_a_message_that_is_due_soon_is_cancelled_without_a_read(service: Service) -> None:
+    async with service.store() as delayed:
+        await asyncio.gather(*(delayed.schedule(b"before", at=BEGIN + 25) for _ in range(500)))
+        in_file = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        await asyncio.sleep(11)
+        in_log = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        operations: list[str] = []
+        service.disk.watch = operations.append
+        assert await delayed.cancel(in_file)
+        assert await delayed.cancel(in_log)
+        assert operations == ["append", "sync"] * 2
+        await asyncio.sleep(20)
+    assert service.payloads == [b"before"] * 500
 
 
 async def test_a_message_that_is_being_delivered_or_was_delivered_cannot_be_cancelled(
@@ -210,7 +224,7 @@ async def test_a_receipt_of_another_store_cancels_nothing(service: Service) -> N
 async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._BYTES", 4_000)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
     monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
 
     async def handle(attempt: Delivered) -> None:
@@ -226,6 +240,31 @@ async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
         assert not await delayed.cancel(receipts[15])
         await asyncio.sleep(30)
     assert [int(payload[1_000:]) for payload in service.payloads] == [n for n in range(20) if n != 15]
+
+
+async def test_a_message_that_waits_for_room_for_another_attempt_is_cancelled(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 1)
+
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"fails":
+            raise ValueError
+        await asyncio.sleep(10)
+
+    service.handle = handle
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"fails", at=BEGIN)
+        await asyncio.sleep(0.1)
+        await delayed.schedule(b"another", at=BEGIN + 0.5)
+        await asyncio.sleep(2)
+        assert len(service.attempts) == 2
+        assert delayed.statistics().retrying == 1
+        assert await delayed.cancel(receipt)
+        assert delayed.statistics().retrying == 0
+        await asyncio.sleep(20)
+    assert len(service.attempts) == 2
+    assert service.files("wal") == []
 
 
 async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_cancelled(
@@ -247,24 +286,83 @@ async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_can
     assert service.files("wal") == []
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_or_raises(
-    service: Service, monkeypatch: pytest.MonkeyPatch, full: bool
+async def test_a_cancellation_that_waits_for_its_slot_ends_when_the_store_is_closed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
     close = Loader.close
 
     async def close_and_let_go_on(loader: Loader) -> None:
-        if full:
-            service.disk.capacity = 0
         asyncio.get_running_loop().call_soon(slow.free.set)
         await close(loader)
 
     monkeypatch.setattr(Loader, "close", close_and_let_go_on)
+    slow = SlowDisk(service, "read", "searcher")
+    async with service.store() as delayed:
+        cancelling = asyncio.create_task(delayed.cancel(receipt))
+        await slow.begun.wait()
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        await cancelling
+
+
+async def test_a_cancellation_that_cannot_be_written_when_the_store_has_failed_leaves_the_message(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: SlowDisk
+    cancelling: asyncio.Task[bool]
+
+    async def handle(attempt: Delivered) -> None:
+        if len(service.attempts) == 1:
+            raise ValueError
+
+    close = Loader.close
+
+    async def close_and_fill_the_disk(loader: Loader) -> None:
+        await close(loader)
+        service.disk.capacity = 0
+        slow.free.set()
+
+    async def serve() -> None:
+        nonlocal slow, cancelling
+        async with service.store(backoff=60) as delayed:
+            receipt = await delayed.schedule(b"payload", at=BEGIN)
+            await asyncio.sleep(1)
+            slow = SlowDisk(service, "append", "log")
+            cancelling = asyncio.create_task(delayed.cancel(receipt))
+            await slow.begun.wait()
+            delayed._fail(KeyError("unexpected"))
+
+    service.handle = handle
+    monkeypatch.setattr(Loader, "close", close_and_fill_the_disk)
+    with pytest.raises(KeyError, match="unexpected"):
+        await serve()
+    service.disk.capacity = None
+    with pytest.raises(OSError, match="No space"):
+        await cancelling
+    async with service.store():
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_or_raises(
+    service: Service, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
+    spread = Turns.spread
+
+    async def let_go_on_and_spread(turns: Turns) -> None:
+        if full:
+            service.disk.capacity = 0
+        slow.free.set()
+        await spread(turns)
+
     async with service.store() as delayed:
         await asyncio.sleep(0.1)
-        slow = SlowDisk(service, "read", "reader")
+        monkeypatch.setattr(Turns, "spread", let_go_on_and_spread)
+        slow = SlowDisk(service, "append", "log")
         cancelling = asyncio.create_task(delayed.cancel(receipt))
         await slow.begun.wait()
     service.disk.capacity = None

@@ -47,6 +47,62 @@ async def test_a_clock_that_is_set_back_delivers_no_message_early(service: Servi
     assert 0 <= delivered.late < 0.002
 
 
+async def test_a_message_that_waits_for_a_worker_waits_again_when_the_clock_is_set_back(
+    service: Service,
+) -> None:
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"first":
+            await asyncio.sleep(5)
+
+    service.handle = handle
+    async with service.store(workers=1) as delayed:
+        await delayed.schedule(b"first", at=BEGIN + 1)
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 2)
+        await delayed.schedule(b"second", at=BEGIN + 2)
+        await asyncio.sleep(5)
+        service.wall.offset -= 100
+        await asyncio.sleep(5)
+        assert service.payloads == [b"first"]
+        # It is back where it can be cancelled.
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(100)
+    assert service.payloads == [b"first", b"second"]
+    assert 0 <= service.delivered[1].late < 0.002
+
+
+async def test_messages_that_a_step_of_the_clock_has_brought_into_memory_take_no_room_after_it_is_set_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 5)
+    async with service.store() as delayed:
+        for _ in range(10):
+            await delayed.schedule(b"later", at=BEGIN + 1_011)
+        service.wall.offset += 1_000
+        await asyncio.sleep(10.2)
+        assert delayed.purgatory.statistics().pending == 5
+        service.wall.offset -= 1_000
+        await asyncio.sleep(0.6)
+        assert delayed.purgatory.statistics().pending == 0
+        await delayed.schedule(b"another", at=service.wall() + 2)
+        await asyncio.sleep(2.1)
+        assert service.payloads == [b"another"]
+        await asyncio.sleep(1_000)
+    assert len(service.delivered) == 11
+    assert all(0 <= delivered.late < 0.01 for delivered in service.delivered)
+
+
+async def test_a_message_waits_when_the_clock_is_set_back_a_moment_before_it_is_due(service: Service) -> None:
+    async with service.store() as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 0.3)
+        await asyncio.sleep(0.29)
+        service.wall.offset -= 100
+        await asyncio.sleep(100)
+        assert service.payloads == []
+        await asyncio.sleep(0.1)
+    [delivered] = service.delivered
+    assert 0 <= delivered.late < 0.002
+
+
 async def test_a_clock_that_goes_back_and_forth_loses_and_doubles_nothing(service: Service) -> None:
     async with service.store() as delayed:
         for number in range(200):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
 from random import Random
 
 import pytest
 
 from purgatory import PurgatoryClosed
-from tests.delayed.service import BEGIN, PATH, Delivered, Service
+from purgatory.delayed import DelayedMessages
+from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.operations import Gate
 
 
@@ -75,13 +77,13 @@ async def test_a_second_with_many_more_messages_than_memory_takes_is_delivered_w
 async def test_large_messages_do_not_fill_the_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._BYTES", 4_000)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
     monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
     in_memory: list[int] = []
 
     async def handle(attempt: Delivered) -> None:
         assert delayed._parts is not None
-        in_memory.append(delayed._parts.loader._loaded)
+        in_memory.append(delayed._parts.loader.room.loaded)
         await asyncio.sleep(0.001)
 
     service.handle = handle
@@ -113,6 +115,33 @@ async def test_no_more_deliveries_run_than_there_are_workers(service: Service) -
     assert [round(delivered.late, 3) for delivered in service.delivered] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
+async def test_statistics_say_how_many_messages_wait_for_a_worker_and_how_long(service: Service) -> None:
+    async def handle(attempt: Delivered) -> None:
+        await asyncio.sleep(10)
+        if attempt.payload == b"fails":
+            raise ValueError
+
+    def waiting() -> tuple[int, float]:
+        statistics = delayed.statistics()
+        return statistics.waiting, round(statistics.lag_seconds, 1)
+
+    service.handle = handle
+    async with service.store(workers=1, attempts=2, backoff=1) as delayed:
+        await delayed.schedule(b"fails", at=BEGIN)
+        await asyncio.sleep(1)
+        assert waiting() == (0, 0)
+        for number in range(2):
+            await delayed.schedule(b"%d" % number, at=BEGIN - 10 + number)
+        await asyncio.sleep(1)
+        assert waiting() == (2, 12)
+        await asyncio.sleep(10)
+        # The next attempt was due at 11 s.
+        assert waiting() == (2, 21)
+        await asyncio.sleep(10)
+        assert waiting() == (1, 11)
+    assert waiting() == (0, 0)
+
+
 async def test_a_delivery_that_hangs_blocks_no_other(service: Service) -> None:
     hanging = asyncio.Event()
 
@@ -128,6 +157,42 @@ async def test_a_delivery_that_hangs_blocks_no_other(service: Service) -> None:
         assert service.payloads == [b"1", b"2", b"3", b"4"]
         hanging.set()
     assert service.payloads[-1] == b"hangs"
+
+
+async def listed(messages: AsyncIterator[object]) -> None:
+    async for _ in messages:
+        pass
+
+
+SEARCHES: dict[str, Callable[[DelayedMessages], Awaitable[object]]] = {
+    "the index of a slot": lambda delayed: asyncio.sleep(0.2),
+    "a listing": lambda delayed: listed(delayed.pending()),
+    "the dead letters": lambda delayed: listed(delayed.dead_letters()),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+async def test_what_takes_long_to_read_holds_up_no_message_that_is_due(service: Service, search: str) -> None:
+    arrived = asyncio.Event()
+
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            arrived.set()
+
+    service.handle = handle
+    async with service.store() as delayed:
+        await delayed.schedule(b"in a slot file", at=BEGIN + 25)
+        await asyncio.sleep(9.9)
+        await delayed.schedule(b"payload", at=BEGIN + 15)
+        slow = SlowDisk(service, "read", "searcher")
+        searching = asyncio.ensure_future(SEARCHES[search](delayed))
+        await slow.begun.wait()
+        # Time stands still while a thread is at work. This lets the store look at the clock.
+        service.wall.offset += 10
+        await delayed.schedule(b"another", at=BEGIN)
+        await arrived.wait()
+        slow.free.set()
+        await searching
 
 
 # Failures
@@ -171,6 +236,56 @@ async def test_failing_messages_block_nobody(service: Service) -> None:
             await delayed.schedule(b"%d" % number, at=BEGIN + 2)
         await asyncio.sleep(2.1)
     assert service.payloads == [b"%d" % number for number in range(10)]
+
+
+async def test_large_messages_that_fail_leave_room_for_others(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
+    service.handle = failing(lambda: ValueError("no"), bytes(1_000))
+    async with service.store() as delayed:
+        for _ in range(20):
+            await delayed.schedule(bytes(1_000), at=BEGIN + 1)
+        await delayed.schedule(b"another", at=BEGIN + 2)
+        await asyncio.sleep(2.1)
+        assert service.payloads == [b"another"]
+        await asyncio.sleep(300)
+        assert len([each async for each in delayed.dead_letters()]) == 20
+    assert len(service.attempts) == 20 * 10 + 1
+
+
+async def test_many_messages_that_fail_end_before_new_ones_are_read(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.waiting_room._RETRYING", 5)
+    service.handle = failing(lambda: ValueError("no"), b"fails")
+    most = 0
+    async with service.store(attempts=2) as delayed:
+        for number in range(12):
+            await delayed.schedule(b"fails", at=BEGIN + 2 + number)
+        await delayed.schedule(b"another", at=BEGIN + 15)
+        service.wall.offset += 1_000
+        for _ in range(400):
+            await asyncio.sleep(0.01)
+            most = max(most, delayed.statistics().retrying)
+        assert service.payloads == [b"another"]
+        assert len([each async for each in delayed.dead_letters()]) == 12
+    # Those of one read come together.
+    assert 5 < most <= 12
+
+
+async def test_a_message_is_read_again_for_each_attempt(service: Service) -> None:
+    service.handle = failing(lambda: ValueError("no"))
+    async with service.store(backoff=5) as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 0.5, id="the id")
+        await asyncio.sleep(1)
+        service.disk.fail("read", errno.EIO)
+        await asyncio.sleep(5)
+        assert len(service.attempts) == 1
+        assert delayed.statistics().retrying == 1
+        service.handle = service._take
+        await asyncio.sleep(10)
+    assert [delivered[:3] for delivered in service.delivered] == [("the id", b"payload", BEGIN + 0.5)]
 
 
 async def test_a_message_may_fail_very_often(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +409,7 @@ async def test_the_log_says_when_a_message_fails(service: Service, caplog: pytes
 async def test_a_long_log_is_spread_before_the_next_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._LONG", 1_000)
+    monkeypatch.setattr("purgatory.delayed.turns._LONG", 1_000)
     async with service.store() as delayed:
         await asyncio.sleep(1)
         for number in range(30):
@@ -305,11 +420,37 @@ async def test_a_long_log_is_spread_before_the_next_turn(
     assert len(service.delivered) == 30
 
 
+async def test_the_log_is_spread_while_too_much_is_due(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
+    async with service.store() as delayed:
+        for number in range(50):
+            await delayed.schedule(b"%d" % number, at=BEGIN + 100 + number)
+    service.wall.offset += 1_000
+    hanging = asyncio.Event()
+
+    async def handle(attempt: Delivered) -> None:
+        await hanging.wait()
+
+    service.handle = handle
+    async with service.store(workers=1) as delayed:
+        await asyncio.sleep(1)
+        await delayed.schedule(b"later", at=BEGIN + 5_000)
+        await asyncio.sleep(10)
+        assert str(int(BEGIN + 5_000) * 1000) in service.files("slots")
+        assert service.files("wal") == []
+        hanging.set()
+        await asyncio.sleep(1)
+        assert len(service.delivered) == 50
+
+
 async def test_only_so_many_positions_are_in_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.loader._POSITIONS", 20)
-    monkeypatch.setattr("purgatory.delayed.loader._WAITING", 15)
+    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
     async with service.store() as delayed:
         for number in range(200):
             await delayed.schedule(b"%d" % number, at=BEGIN + 100 + number // 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import threading
 
 import pytest
 
@@ -260,6 +261,34 @@ async def test_a_message_that_cannot_be_read_is_read_later_and_others_do_not_wai
         assert sorted(service.payloads) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_a_message_that_cannot_be_read_for_an_hour_is_lost_and_keeps_no_file(
+    service: Service, caplog: pytest.LogCaptureFixture, failures: int
+) -> None:
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            raise ValueError
+
+    def fail(operation: str) -> None:
+        if operation == "read" and "reader" in threading.current_thread().name:
+            raise OSError(errno.EIO, "cannot be read")
+
+    service.handle = handle
+    async with service.store() as delayed:
+        if failures:
+            await delayed.schedule(b"payload", at=BEGIN)
+            await asyncio.sleep(0.1)
+        else:
+            await delayed.schedule(b"payload", at=BEGIN + 5)
+        service.disk.watch = fail
+        await asyncio.sleep(3_600)
+        assert len(service.files("wal")) == 1
+        await asyncio.sleep(20)
+        assert f"a message due at {int(BEGIN + 5 * (not failures)) * 1000} was lost" in caplog.text
+        assert service.files("wal") == []
+        assert delayed.statistics().retrying == 0
+
+
 async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,16 +309,6 @@ async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
         assert await delayed.cancel(receipts[1])
         await asyncio.sleep(30)
     assert service.payloads == [b"0", b"2"]
-
-
-async def test_a_message_that_cannot_be_read_cannot_be_cancelled(service: Service) -> None:
-    async with service.store() as delayed:
-        await asyncio.sleep(0.1)
-        receipt = await delayed.schedule(b"payload", at=BEGIN + 5)
-        service.disk.fail("read", errno.EIO)
-        with pytest.raises(OSError, match="Input/output error"):
-            await delayed.cancel(receipt)
-        assert await delayed.cancel(receipt)
 
 
 async def test_a_damaged_slot_file_loses_what_is_damaged_and_nothing_else(
@@ -381,6 +400,26 @@ async def test_waiting_for_a_failure_ends_when_the_store_is_closed(service: Serv
         await asyncio.sleep(1)
         assert not waiting.done()
     await delayed.failed()
+
+
+async def test_what_was_delivered_as_the_store_failed_is_not_delivered_again(service: Service) -> None:
+    delayed = service.store()
+
+    async def handle(attempt: Delivered) -> None:
+        delayed._fail(ValueError("unexpected"))
+
+    async def serve() -> None:
+        async with delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 25)
+            await asyncio.sleep(26)
+
+    service.handle = handle
+    with pytest.raises(ValueError, match="unexpected"):
+        await serve()
+    async with service.store():
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
+    assert service.files("slots") == []
 
 
 async def test_the_exception_of_the_block_goes_before_that_of_the_store(service: Service) -> None:
@@ -482,24 +521,81 @@ async def test_a_sync_that_fails_while_the_store_is_closed_is_raised_and_nothing
 
 
 async def test_slots_that_cannot_be_listed_are_listed_later(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 15)
         await delayed.schedule(b"payload", at=BEGIN + 15)
     present = SlotFiles.present
 
-    def fail_once(slots: SlotFiles, before: int) -> list[int]:
-        monkeypatch.setattr(SlotFiles, "present", present)
+    failures = 0
+
+    def fail_twice(slots: SlotFiles, before: int) -> list[int]:
+        nonlocal failures
+        failures += 1
+        if failures == 2:
+            monkeypatch.setattr(SlotFiles, "present", present)
         raise OSError(errno.EIO, "cannot be listed")
 
-    monkeypatch.setattr(SlotFiles, "present", fail_once)
+    monkeypatch.setattr(SlotFiles, "present", fail_twice)
     async with service.store() as delayed:
         for _ in range(2):
             # The first one waits for the turn.
-            with pytest.raises(OSError, match="cannot be listed"):
+            with pytest.raises(OSError, match="cannot be listed") as error:
                 await delayed.cancel(receipt)
+        await asyncio.sleep(2.1)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(15)
+    assert service.payloads == [b"payload"]
+    [record] = caplog.records
+    assert record.getMessage() == f"{PATH}: messages wait in the log and may be late: {error.value}"
+
+
+async def test_a_log_whose_segment_cannot_be_ended_hides_no_message(service: Service) -> None:
+    async def fail() -> int:
+        raise OSError(errno.EIO, "cannot be closed")
+
+    async with service.store() as delayed:
+        assert delayed._parts is not None
+        turns = delayed._parts.loader.turns
+        await delayed.schedule(b"in the slot file", at=BEGIN + 45)
+        await asyncio.sleep(15)
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 45)
+        await delayed.schedule(b"in the log", at=BEGIN + 45)
+        await asyncio.sleep(4.9)
+        seal, turns._seal = turns._seal, fail
+        await asyncio.sleep(11)
+        with pytest.raises(OSError, match="cannot be closed"):
+            await delayed.cancel(receipt)
+        turns._seal = seal
+        await asyncio.sleep(1.1)
+        assert await delayed.cancel(receipt)
+        await asyncio.sleep(15)
+    assert service.payloads == [b"in the slot file", b"in the log"]
+
+
+async def test_a_log_that_can_be_neither_spread_nor_read_is_spread_later(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(operation: str) -> None:
+        if operation == "read" and "searcher" in threading.current_thread().name:
+            raise OSError(errno.EIO, "cannot be read")
+
+    async with service.store() as delayed:
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 25)
+        await delayed.schedule(b"payload", at=BEGIN + 25)
+        await asyncio.sleep(9.9)
+        service.disk.capacity = service.disk.used
+        service.disk.watch = fail
+        await asyncio.sleep(2.2)
+        with pytest.raises(OSError, match="cannot be read"):
+            await delayed.cancel(receipt)
+        service.disk.capacity = None
+        service.disk.watch = lambda operation: None
         await asyncio.sleep(1.1)
         assert await delayed.cancel(receipt)
         await asyncio.sleep(15)
     assert service.payloads == [b"payload"]
+    assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+        "messages wait in the log and may be late"
+    ]

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
-from purgatory.delayed import DeadLetter, DelayedMessages, StoreLocked
+from purgatory.delayed import DeadLetter, DelayedMessages, PendingMessage, StoreLocked
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
 from tests.delayed.simulated_disk import NOTHING
 from tests.operations import a_few_turns
@@ -157,6 +157,27 @@ async def test_leaving_waits_for_deliveries_and_starts_no_others(service: Servic
     assert service.payloads == [b"first", b"second"]
 
 
+async def test_a_delivery_schedules_and_cancels_while_the_store_is_closed(service: Service) -> None:
+    async def handle(attempt: Delivered) -> None:
+        if attempt.payload == b"payload":
+            await asyncio.sleep(5)
+            await delayed.schedule(b"next", at=BEGIN + 6)
+            await delayed.schedule(b"much later", at=BEGIN + 60)
+            assert await delayed.cancel(receipt)
+            assert await delayed.find("id") is None
+
+    service.handle = handle
+    async with service.store(attempts=1) as delayed:
+        receipt = await delayed.schedule(b"cancelled", at=BEGIN + 10, id="id")
+        await delayed.schedule(b"payload", at=BEGIN)
+        await asyncio.sleep(1)
+    assert service.payloads == [b"payload"]
+    async with service.store() as reopened:
+        assert [each async for each in reopened.dead_letters()] == []
+        await asyncio.sleep(60)
+    assert service.payloads == [b"payload", b"next", b"much later"]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 async def test_an_exception_that_leaves_the_block_cancels_deliveries(
     service: Service, error: type[BaseException]
@@ -293,6 +314,33 @@ async def test_calls_that_run_while_the_store_is_closed_end(
     if errors[1]:
         expected.add(b"first")
     assert set(service.payloads) == expected
+
+
+async def test_a_listing_ends_with_an_error_when_the_store_is_closed(service: Service) -> None:
+    async with service.store() as delayed:
+        await asyncio.gather(*(delayed.schedule(b"payload", at=BEGIN + 600) for _ in range(1_001)))
+        begun, not_begun = delayed.pending(), delayed.pending()
+        await anext(begun)
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        async for _ in begun:
+            pass
+    with pytest.raises(PurgatoryClosed, match="has been closed"):
+        await anext(not_begun)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_listing_that_begins_while_the_store_is_closed_ends(service: Service, turns: int) -> None:
+    async def listing() -> list[PendingMessage]:
+        return [message async for message in delayed.pending()]
+
+    async with service.store() as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 600)
+        listed = asyncio.create_task(listing())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    await asyncio.wait([listed], timeout=1)
+    error = listed.exception()
+    assert isinstance(error, PurgatoryClosed) if error else len(listed.result()) == 1
 
 
 @pytest.mark.parametrize("fault", ["none", "crash"])

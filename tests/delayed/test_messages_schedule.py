@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory.delayed import IdTaken, Receipt
-from purgatory.delayed.messages import _milliseconds
+from purgatory.delayed.arguments import milliseconds
 from tests.delayed.service import BEGIN, Delivered, Service
 
 
@@ -88,14 +88,14 @@ async def test_a_message_may_be_due_in_many_years(service: Service, years: int) 
 
 @given(st.floats(-1e12, 1e12))
 def test_a_due_time_is_rounded_up_to_a_millisecond(at: float) -> None:
-    due = _milliseconds(at)
+    due = milliseconds(at)
     # Not by a rounding error of the multiplication.
     assert at * 1000 - 0.01 - abs(at) * 1e-12 <= due < at * 1000 + 1 + abs(at) * 1e-12
 
 
-@pytest.mark.parametrize("milliseconds", [0, 1, 999, 1_700_000_000_001, 1_700_000_000_999, -1, 1 << 49])
-def test_whole_milliseconds_are_kept(milliseconds: int) -> None:
-    assert _milliseconds(milliseconds / 1000) == milliseconds
+@pytest.mark.parametrize("due", [0, 1, 999, 1_700_000_000_001, 1_700_000_000_999, -1, 1 << 49])
+def test_whole_milliseconds_are_kept(due: int) -> None:
+    assert milliseconds(due / 1000) == due
 
 
 # Ids

@@ -18,7 +18,7 @@ from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
 from purgatory.delayed.ids import Taken, bucket_of, digest
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import End, Find, Put, Stored
 from purgatory.delayed.store import Store
 from tests.delayed.simulated_disk import Fate, SimulatedDisk, Survival
@@ -223,7 +223,7 @@ def test_messages_of_many_slots_are_read_with_few_files_open(tmp_path: Path, few
     dues = [NOW + 1_000 * number for number in range(300)]
     store.commit([Put(due, None, b"payload", soon=False) for due in dues])
     store.spread(store.seal(), NOW)
-    found = store.read([(due, HEADER_SIZE) for due in dues])
+    found = store.read([Location(due, HEADER_SIZE, 0) for due in dues])
     assert [message.due for message in found if isinstance(message, Message)] == dues
     store.close()
 
@@ -235,10 +235,10 @@ def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) 
     assert isinstance(first, Stored)
     assert isinstance(second, Stored)
     assert run.store.home_of(second.position) == segment
-    messages = run.store.read([(NOW, first.position), (NOW, second.position)])
-    assert [(m.payload, m.home) for m in messages if isinstance(m, Message)] == [
-        (b"a", segment),
-        (b"b", segment),
+    messages = run.store.read([Location(NOW, stored.position, stored.token) for stored in (first, second)])
+    assert [(m.payload, m.position) for m in messages if isinstance(m, Message)] == [
+        (b"a", first.position),
+        (b"b", second.position),
     ]
     assert second.position < 1 << 64
     # A slot file may have any length.
@@ -247,7 +247,7 @@ def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) 
 
 def test_a_read_stops_behind_eight_mebibytes(run: StoreRun) -> None:
     answers = run.store.commit([Put(NOW, None, bytes(3 << 20), soon=True)] * 4)
-    places = [(NOW, answer.position) for answer in answers if isinstance(answer, Stored)]
+    places = [Location(NOW, answer.position, 0) for answer in answers if isinstance(answer, Stored)]
     assert len(run.store.read(places)) == 3
     assert len(run.store.read(places[3:])) == 1
 
@@ -256,7 +256,10 @@ def test_a_message_that_is_damaged_or_gone_is_logged(run: StoreRun, caplog: pyte
     [answer] = run.store.commit([Put(NOW, None, b"payload", soon=True)])
     assert isinstance(answer, Stored)
     run.disk.content(PATH / "wal" / "00000001").data[-1] ^= 1
-    assert run.store.read([(NOW, answer.position), (LATER, HEADER_SIZE)]) == [None, None]
+    assert run.store.read([Location(NOW, answer.position, 0), Location(LATER, HEADER_SIZE, 0)]) == [
+        None,
+        None,
+    ]
     assert [record.getMessage() for record in caplog.records] == [
         f"/service/messages: a message due at {due} was lost: its frame is damaged" for due in (NOW, LATER)
     ]

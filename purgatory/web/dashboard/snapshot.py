@@ -50,7 +50,7 @@ class Snapshot:
     pending_sample: PendingSample
     failures: list[FailedOperation]
     # Titles and figures of the store of delayed messages; none when there is no store, or it is not open yet.
-    messages: list[tuple[str, int]]
+    messages: list[tuple[str, float]]
 
     def encoded(self) -> bytes:
         """The snapshot in JSON. Characters beyond ASCII are escaped, as is half of a surrogate pair."""
@@ -83,7 +83,7 @@ def take_snapshot(
     )
 
 
-def count_messages(store: MessageStore) -> list[tuple[str, int]]:
+def count_messages(store: MessageStore) -> list[tuple[str, float]]:
     try:
         statistics = store.statistics()
     except PurgatoryNotOpen:

@@ -1,0 +1,219 @@
+"""The turns, in which the log is spread and the slots that have become soon are indexed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from copy import copy
+from math import inf
+from typing import Final
+
+import anyio
+
+from purgatory.delayed.agenda import Agenda
+from purgatory.delayed.retention import Retention
+from purgatory.delayed.store import Store
+from purgatory.delayed.threads import Threads
+
+# Milliseconds between two turns. A message that is due within one or two turns stays in the log.
+TURN: Final = 10_000
+# Positions in memory, after which no further slot is indexed.
+_POSITIONS: Final = 2_000_000
+# Bytes of the log, after which a turn comes early.
+_LONG: Final = 1 << 25
+# Seconds until a full disk is tried again.
+_AGAIN: Final = 1.0
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class Turns:
+    """All slots below the `horizon` are soon. What is scheduled for them stays in the log; their files are
+    read, and never written again but for what has ended.
+
+    The horizon moves on every ten seconds. Then the log is spread, so that the files of the slots that the
+    horizon passes are complete. Another task indexes these: the agenda gets what is in them. When there are
+    too many positions in memory, it waits, and the log is spread all the same.
+
+    `seal` ends a segment of the log. `changed` is called when the agenda has got messages.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agenda: Agenda,
+        retention: Retention,
+        threads: Threads,
+        clock: Callable[[], float],
+        seal: Callable[[], Awaitable[int]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._agenda = agenda
+        self._retention = retention
+        self._threads = threads
+        self._clock = clock
+        self._seal = seal
+        self._changed = changed
+        # The first slot that is not soon, and the first one that is not indexed yet.
+        self.horizon = self._horizon()
+        self._indexed = 0
+        self._progress = asyncio.Event()
+        # The slots below this one are to be indexed, but for those of which the log has something.
+        self._complete = 0
+        self._in_log: dict[int, OSError] = {}
+        self._to_index = asyncio.Event()
+        # Slots that could not be indexed, and why no slot can be.
+        self._unread: dict[int, OSError] = {}
+        self._stuck: OSError | None = None
+        # Set when positions were taken from the agenda.
+        self._taken = asyncio.Event()
+        # Set when a turn must come early: the log is long, or the clock was set.
+        self._early = asyncio.Event()
+        self._spread_at = _LONG
+        # A slot file is not read while it is written: its end would look torn.
+        self._files = asyncio.Lock()
+
+    # What others tell
+
+    def log_has_grown(self) -> None:
+        """Come early if the log is long."""
+        if self._store.log.written >= self._spread_at:
+            self._early.set()
+
+    def come_early(self) -> None:
+        self._early.set()
+
+    def agenda_has_shrunk(self) -> None:
+        """There may be room in memory for the positions of another slot."""
+        self._taken.set()
+
+    async def indexed(self, slot: int) -> OSError | None:
+        """Wait until a slot is indexed. Returns why, if it could not be. Raises OSError if no slot can be."""
+        while slot >= self._indexed:
+            if self._stuck is not None:
+                raise copy(self._stuck)
+            await self._progress.wait()
+        return self._unread.get(slot)
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        self._pass(self.horizon)
+
+    # Spreading
+
+    async def turn_on(self) -> None:
+        """Move the horizon on, every ten seconds and when the log is long, until it is cancelled."""
+        stuck: OSError | None = None
+        while True:
+            before, stuck = stuck, await self._turn()
+            if stuck is not None and before is None:
+                self._report(stuck)
+            with anyio.move_on_after(TURN / 1000 if stuck is None else _AGAIN):
+                await self._early.wait()
+
+    async def _turn(self) -> OSError | None:
+        """Spread the log, and let the slots be indexed that have become soon.
+
+        If the log cannot be spread, returns why. Then the slots are indexed of which the log has nothing.
+        Their deliveries make room where the disk is full.
+        """
+        self.horizon = horizon = max(self.horizon, self._horizon())
+        self._retention.remove_left_over()
+        stuck: OSError | None = None
+        in_log: set[int] = set()
+        try:
+            sealed = await self._end_segment()
+            try:
+                await self._move_on(sealed)
+            except OSError as error:
+                stuck = error
+                in_log = await self._threads.search(self._store.slots_in_log, sealed)
+        except OSError as error:
+            # Nobody knows which slots the log has something of.
+            self._fail(error)
+            return error
+        self._complete = horizon
+        self._in_log = {} if stuck is None else dict.fromkeys(in_log, stuck)
+        self._to_index.set()
+        return stuck
+
+    async def spread(self) -> None:
+        """Move what is due later from the log to its slot files. Raises OSError."""
+        await self._move_on(await self._end_segment())
+
+    async def _end_segment(self) -> int:
+        """End the segment of the log. Returns the last one that can be spread."""
+        self._early.clear()
+        self._spread_at = self._store.log.written + _LONG
+        return await self._seal()
+
+    async def _move_on(self, sealed: int) -> None:
+        async with self._files:
+            await self._threads.move(self._store.spread, sealed, self._now())
+        self._retention.remove_segments()
+
+    # Indexing
+
+    async def index_on(self) -> None:
+        """Index the slots that are soon, until it is cancelled."""
+        while True:
+            with anyio.move_on_after(inf if self._stuck is None else _AGAIN):
+                await self._to_index.wait()
+            self._to_index.clear()
+            try:
+                await self._index()
+            except OSError as error:
+                if self._stuck is None:
+                    self._report(error)
+                self._fail(error)
+            else:
+                self._stuck = None
+
+    async def _index(self) -> None:
+        """Index the slots whose files are complete, the earliest first."""
+        end, unread = self._complete, dict(self._in_log)
+        self._unread |= unread
+        for slot in await self._threads.search(self._store.slots.present, end):
+            if self._retention.has_slot(slot) or slot in unread:
+                continue
+            while len(self._agenda) > _POSITIONS:
+                self._taken.clear()
+                await self._taken.wait()
+            try:
+                async with self._files:
+                    index = await self._threads.search(self._store.index, slot)
+            except OSError as error:
+                # The next turn tries again.
+                logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
+                unread[slot] = self._unread[slot] = error
+                continue
+            self._unread.pop(slot, None)
+            self._retention.add_slot(slot, index.count)
+            for due, offsets in index.offsets.items():
+                self._agenda.add(due, offsets, index.tokens[due])
+            self._changed()
+            self._pass(slot + 1)
+        self._unread = unread
+        self._pass(end)
+
+    def _pass(self, slot: int) -> None:
+        """All slots below `slot` are indexed, or cannot be."""
+        self._indexed = max(self._indexed, slot)
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+
+    def _fail(self, error: OSError) -> None:
+        """No slot can be indexed. Those who cancel need not wait."""
+        self._stuck = error
+        self._pass(0)
+
+    def _report(self, error: OSError) -> None:
+        logger.error("%s: messages wait in the log and may be late: %s", self._store.path, error)
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _horizon(self) -> int:
+        return self._store.slots.slot_of(self._now() + 2 * TURN) + 1
