@@ -136,5 +136,5 @@ def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
 def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
     [block] = re.findall(r"```promql\n(.*?)```", PAGE, flags=re.DOTALL)
     alerts = block.split("\n\n")
-    assert len(alerts) == 6
+    assert len(alerts) == 7
     assert_valid_queries(alerts, tmp_path)
