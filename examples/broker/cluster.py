@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.node.node import BrokerConfig, Node
-from examples.broker.replication.hosted_partitions import Disk
+from examples.broker.storage.disk import Disk
 from purgatory import PurgatoryStatistics
 
 
@@ -43,7 +43,7 @@ class Cluster:
         self._tasks = tasks
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._ended: dict[int, anyio.Event] = {}
-        self._disks: dict[int, Disk] = {broker_id: {} for broker_id in self.broker_ids}
+        self._disks = {broker_id: Disk() for broker_id in self.broker_ids}
         self._ports = {
             broker_id: config.port and config.port + index for index, broker_id in enumerate(self.broker_ids)
         }

@@ -20,8 +20,8 @@ from examples.broker.node.routes import routes
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
-from examples.broker.replication.hosted_partitions import Disk
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.disk import Disk
 from examples.broker.topic_partition import TopicPartition
 from purgatory import PurgatoryStatistics
 
