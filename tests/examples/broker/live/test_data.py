@@ -1,11 +1,8 @@
 """Brokers that end without warning, and others that go on with what is in their directory."""
 
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,32 +11,31 @@ import anyio
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientTopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-from kio.records.readers import read_batch
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState
 from examples.broker.node.node import Node
 from examples.broker.replication.produce import ProduceParams
 from examples.broker.storage.disk import Disk
-from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
-from examples.free_ports import free_ports
+from tests.examples.broker.live.brokers_process import (
+    PARTITIONS,
+    TOPIC,
+    BrokersProcess,
+    create_topic,
+    stored_faults,
+    values,
+)
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.idempotent_writers import AiokafkaWriter, ConfluentWriter, Writer
 from tests.examples.broker.live.live_cluster import PATIENCE, until
-from tests.examples.broker.live.stored_once import find_faults
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
 
-EVENTS = TopicPartition("events", 0)
-REPOSITORY = Path(__file__).parents[4]
-PARTITIONS = 3
+EVENTS = TopicPartition(TOPIC, 0)
 KILLS = 5
 # The most records that are acknowledged before a kill, and seconds between two records.
 BEFORE = 300
@@ -51,7 +47,7 @@ async def running(data: Path) -> AsyncIterator[Cluster]:
     with anyio.fail_after(PATIENCE):
         async with Cluster.running(replace(CONFIG, data=data)) as cluster:
             for node in cluster.nodes.values():
-                await node.admin.auto_create([EVENTS.topic])
+                await node.admin.auto_create([TOPIC])
             yield cluster
 
 
@@ -98,7 +94,7 @@ async def test_brokers_that_were_stopped_in_good_order_know_their_high_watermark
     async with running(tmp_path) as cluster:
         node = await leader(cluster)
         await produce(node, b"0", 0)
-        topic_id = cluster.controller.image.topics[EVENTS.topic].topic_id
+        topic_id = cluster.controller.image.topics[TOPIC].topic_id
     assert Disk(tmp_path / f"broker-{node.broker_id}").open(EVENTS, topic_id, 1000).high_watermark == 1
 
 
@@ -107,55 +103,12 @@ async def test_a_deleted_topic_leaves_no_file(tmp_path: Path) -> None:
         await produce(await leader(cluster), b"0", 0)
         assert len(replicas(tmp_path)) == 3
         for node in cluster.nodes.values():
-            await node.admin.delete_topics([EVENTS.topic], PATIENCE)
+            await node.admin.delete_topics([TOPIC], PATIENCE)
     assert replicas(tmp_path) == []
 
 
 def replicas(data: Path) -> list[Path]:
     return list(data.glob("broker-*/*"))
-
-
-def values(batches: Iterator[RecordBatch]) -> dict[int, int]:
-    """The numbers that are stored, by offset."""
-    return {
-        batch.base_offset + index: int(record.value or b"")
-        for batch in batches
-        for index, record in enumerate(read_batch(batch.data, 0)[0].records)
-    }
-
-
-class BrokersProcess:
-    """``python -m examples.broker --data``, always at the same ports."""
-
-    def __init__(self, data: Path, log: Path) -> None:
-        self._log = log
-        first = free_ports(3)
-        self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in range(first, first + 3))
-        self._command = [
-            *(sys.executable, "-m", "examples.broker", "--data", str(data), "--port", str(first)),
-            *("--broker-session-timeout", "1", "--group-initial-rebalance-delay", "0"),
-            *("--group-min-session-timeout", "1"),
-        ]
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self.start()
-        try:
-            yield
-        finally:
-            self.kill()
-
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=REPOSITORY
-            )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline().startswith(b"bootstrap.servers="), self._log.read_text()
-
-    def kill(self) -> None:
-        with self._process as process:
-            process.send_signal(signal.SIGKILL)
 
 
 @pytest.mark.long
@@ -170,7 +123,7 @@ def test_no_acknowledged_record_is_lost_when_the_process_is_killed(
     with brokers.running():
         create_topic(brokers.bootstrap_servers)
         with (
-            writer_type.running(brokers.bootstrap_servers, EVENTS.topic) as writer,
+            writer_type.running(brokers.bootstrap_servers, TOPIC) as writer,
             ThreadPoolExecutor(1) as executor,
         ):
             for _ in range(KILLS):
@@ -183,19 +136,7 @@ def test_no_acknowledged_record_is_lost_when_the_process_is_killed(
             writer.flush()
     # Where a start takes long, the client gives up records. They are not acknowledged.
     assert len(writer) + len(writer.failed) == writer.sent
-    faults: list[str] = []
-    topic = StoredMetadata(data).topics[EVENTS.topic]
-    for partition, state in enumerate(topic.partitions):
-        disk = Disk(data / f"broker-{state.leader}")
-        stored = disk.open(TopicPartition(EVENTS.topic, partition), topic.topic_id, 1 << 20)
-        batches = list(stored.log.batches())
-        faults += find_faults(
-            values(iter(batches)),
-            batches,
-            writer.acknowledged[partition],
-            begins_new_epochs=writer.begins_new_epochs,
-        )
-    assert not faults, "\n".join(faults[:20])
+    assert not (faults := stored_faults(data, writer)), "\n".join(faults[:20])
     assert all(": cut off " in line for line in log.read_text().splitlines()), log.read_text()
 
 
@@ -210,7 +151,7 @@ def test_a_consumer_group_goes_on_where_it_was_when_the_process_was_killed(tmp_p
     brokers = BrokersProcess(tmp_path / "data", tmp_path / "log")
     with brokers.running():
         create_topic(brokers.bootstrap_servers)
-        with ConfluentWriter.running(brokers.bootstrap_servers, EVENTS.topic) as writer:
+        with ConfluentWriter.running(brokers.bootstrap_servers, TOPIC) as writer:
             for number in range(90):
                 writer.send(number % PARTITIONS, number)
             writer.flush()
@@ -224,15 +165,10 @@ def test_a_consumer_group_goes_on_where_it_was_when_the_process_was_killed(tmp_p
         assert committed(brokers.bootstrap_servers) == [30] * PARTITIONS
 
 
-def create_topic(bootstrap_servers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.create_topics([NewTopic(EVENTS.topic, PARTITIONS, 3)])[EVENTS.topic].result(PATIENCE)
-
-
 def consumed(bootstrap_servers: str, count: int) -> list[int]:
     """Consume so many records as a member of a group, and commit them."""
     consumer = group_member(bootstrap_servers)
-    consumer.subscribe([EVENTS.topic])
+    consumer.subscribe([TOPIC])
     found: list[int] = []
     while len(found) < count:
         message = consumer.poll(PATIENCE)
@@ -245,7 +181,7 @@ def consumed(bootstrap_servers: str, count: int) -> list[int]:
 
 def committed(bootstrap_servers: str) -> list[int]:
     consumer = group_member(bootstrap_servers)
-    partitions = [ClientTopicPartition(EVENTS.topic, index) for index in range(PARTITIONS)]
+    partitions = [ClientTopicPartition(TOPIC, index) for index in range(PARTITIONS)]
     found = consumer.committed(partitions, PATIENCE)
     consumer.close()
     return [each.offset for each in found]

@@ -249,3 +249,10 @@ def test_a_start_above_the_end_means_that_the_log_was_about_to_begin_anew(path: 
     PartitionDirectory(path, TOPIC_ID).save(LOG_START_OFFSET, 50)
     assert content(opened(path)) == (50, 50, 1, [])
     assert segments(path) == []
+
+
+def test_segments_below_the_start_were_about_to_be_removed(path: Path) -> None:
+    filled(path, 5)
+    PartitionDirectory(path, TOPIC_ID).save(LOG_START_OFFSET, 5)
+    assert content(opened(path))[:3] == (5, 10, 2)
+    assert segments(path) == [segment(path, offset).name for offset in (4, 8)]
