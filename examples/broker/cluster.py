@@ -1,8 +1,9 @@
 """Several brokers and their controller in one process, and faults to inject into them."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 import anyio
@@ -10,8 +11,10 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
+from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.node.node import BrokerConfig, Node
-from examples.broker.replication.hosted_partitions import Disk
+from examples.broker.storage.data_directory import UnusableDirectory, locked
+from examples.broker.storage.disk import Disk
 from purgatory import PurgatoryStatistics
 
 
@@ -20,12 +23,13 @@ class ClusterConfig:
     """The size, the addresses and the defaults of a cluster. Brokers are numbered from 1.
 
     The first broker listens at ``port``, the others at the next ones. With port 0, each broker takes any free
-    port.
+    port. The logs and the metadata are in the directory ``data``, and outlive the process, or in memory.
     """
 
     brokers: int = 3
     host: str = "127.0.0.1"
     port: int = 9092
+    data: Path | None = None
     defaults: ClusterDefaults = field(default_factory=ClusterDefaults)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
 
@@ -43,7 +47,10 @@ class Cluster:
         self._tasks = tasks
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._ended: dict[int, anyio.Event] = {}
-        self._disks: dict[int, Disk] = {broker_id: {} for broker_id in self.broker_ids}
+        self._disks = {
+            broker_id: Disk(config.data and config.data / f"broker-{broker_id}")
+            for broker_id in self.broker_ids
+        }
         self._ports = {
             broker_id: config.port and config.port + index for index, broker_id in enumerate(self.broker_ids)
         }
@@ -53,18 +60,22 @@ class Cluster:
     async def running(cls, config: ClusterConfig) -> AsyncIterator[Self]:
         """Start all brokers; stop them when the block ends, or kill them when an exception leaves it.
 
-        Raises OSError, in an exception group, when a port is in use.
+        Raises OSError, in an exception group, when a port is in use, and UnusableDirectory when the cluster
+        cannot start with what is in the directory.
         """
-        async with (
-            Controller.running(config.defaults) as controller,
-            anyio.create_task_group() as tasks,
-        ):
-            cluster = cls(config, controller, tasks)
-            for broker_id in cluster.broker_ids:
-                await cluster.start(broker_id)
-            yield cluster
-            for broker_id in list(cluster.nodes):
-                await cluster.stop(broker_id)
+        with nullcontext() if config.data is None else locked(config.data):
+            stored = StoredMetadata(config.data)
+            _check_brokers(config, stored)
+            async with (
+                Controller.running(config.defaults, stored) as controller,
+                anyio.create_task_group() as tasks,
+            ):
+                cluster = cls(config, controller, tasks)
+                for broker_id in cluster.broker_ids:
+                    await cluster.start(broker_id)
+                yield cluster
+                for broker_id in list(cluster.nodes):
+                    await cluster.stop(broker_id)
 
     def __repr__(self) -> str:
         return f"<Cluster of brokers {list(self.nodes)} of {list(self.broker_ids)}>"
@@ -135,3 +146,15 @@ class Cluster:
         finally:
             self.nodes.pop(node.broker_id, None)
             self._ended[node.broker_id].set()
+
+
+def _check_brokers(config: ClusterConfig, stored: StoredMetadata) -> None:
+    replicas = [
+        broker_id
+        for topic in stored.topics.values()
+        for state in topic.partitions
+        for broker_id in state.replicas
+    ]
+    most = max(replicas, default=0)
+    if most > config.brokers:
+        raise UnusableDirectory(f"{config.data} has replicas of broker {most}; start with --brokers {most}")

@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -13,23 +14,27 @@ from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
 from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.errors import ApiError
 from examples.broker.group.config import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig
+from examples.broker.storage.data_directory import UnusableDirectory
 from examples.event_loop import run
 
-PORT_TAKEN: Final = 1
+FAILED: Final = 1
 
 _DESCRIPTION: Final = """\
 Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
-client, and keep their logs in memory. Type commands while they run: "help" lists
-them."""
+client. Their logs are in memory, and with --data in a directory, too. Type commands
+while they run: "help" lists them."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s
       three brokers on ports 9092 to 9094
   %(prog)s --brokers 1 --port 0
       one broker at any free port; the first line of the output has the port
+  %(prog)s --data DIR
+      three brokers that begin with what is in DIR, however those before them ended
   echo hello | kcat -b localhost:9092 -P -t greetings
   kcat -b localhost:9092 -C -t greetings -o beginning
       write and read with kcat; any other Kafka client works, too
@@ -51,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         brokers=options.brokers,
         host=options.host,
         port=options.port,
+        data=options.data,
         defaults=ClusterDefaults(
             num_partitions=options.partitions,
             default_replication_factor=min(options.replication_factor, options.brokers),
@@ -72,7 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(lambda: _serve(config))
     except* OSError as errors:
         print(f"{_first(errors)}; choose another --port", file=sys.stderr)
-        status = PORT_TAKEN
+        status = FAILED
+    except* (UnusableDirectory, ApiError) as errors:
+        print(_first(errors), file=sys.stderr)
+        status = FAILED
     return status
 
 
@@ -96,7 +105,7 @@ async def _wait_for_signal(stop: anyio.CancelScope) -> None:
             stop.cancel()
 
 
-def _first(errors: BaseExceptionGroup[OSError]) -> BaseException:
+def _first(errors: BaseExceptionGroup[Exception]) -> BaseException:
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -118,6 +127,12 @@ def _parser() -> argparse.ArgumentParser:
         9092,
         "port of the first broker; the others take the next ones; 0 means any free ports",
         least=0,
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="directory in which all that is acknowledged survives the process (default: none)",
     )
     topics = parser.add_argument_group("defaults of new topics")
     whole(topics.add_argument, "--partitions", 3, "number of partitions")

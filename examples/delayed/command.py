@@ -57,13 +57,17 @@ examples:
 _DEMO: Final = """\
 Run three brokers, three instances of the service and a load, for each design. The delays of the
 records are log-uniform. Of the replicas of the wheel, the one that leads is killed in the middle.
-Check that each acknowledged record arrives, and none early. The exit status is 1 if not."""
+With --kill-brokers, so is the process of the brokers, which keep their logs in a directory then,
+and are started again. Check that each acknowledged record arrives, and none early. The exit status
+is 1 if not."""
 _DEMO_EXAMPLES: Final = """\
 examples:
   %(prog)s
       all designs, in about a minute
   %(prog)s --design wheel --messages 50_000 --seconds 30
       one design under more load
+  %(prog)s --design wheel --kill-brokers
+      one design, whose brokers are killed, too
 """
 
 
@@ -87,7 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _demo(options: argparse.Namespace) -> int:
     designs = list(DESIGNS) if options.design is None else [options.design]
     plans = [
-        Plan(design, options.messages, options.seconds, options.longest, seed=options.seed)
+        Plan(
+            design,
+            options.messages,
+            options.seconds,
+            options.longest,
+            seed=options.seed,
+            kills_brokers=options.kill_brokers,
+        )
         for design in designs
     ]
     try:
@@ -225,4 +236,9 @@ def _parser() -> argparse.ArgumentParser:
     number(demo.add_argument, "--seconds", 5, "seconds in which they are sent", above=0)
     number(demo.add_argument, "--longest", 8, "the longest delay in seconds", least=0.1)
     whole(demo.add_argument, "--seed", 1, "seed of the delays", least=0)
+    demo.add_argument(
+        "--kill-brokers",
+        action="store_true",
+        help="kill all brokers with -9 in the middle, and start them again on their data",
+    )
     return parser

@@ -1,10 +1,9 @@
 """The controller, which alone changes brokers, topics, leaders and in-sync replicas."""
 
-import base64
-from collections.abc import AsyncIterator, Iterable, Mapping
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import count
 from typing import Final, Self
 from uuid import uuid4
 
@@ -12,12 +11,15 @@ from examples.broker.controller.broker_session import BrokerSession
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import BrokerRegistration, MetadataImage, PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 
 IMAGE: Final = "image"
+
+logger = logging.getLogger(__name__)
 
 
 class Controller:
@@ -26,24 +28,36 @@ class Controller:
     The controller is no broker; every broker forwards changes to it. Each change publishes one new image
     atomically. The brokers wait for it in ``image_after``, each at its own pace. Time matters for the broker
     sessions alone.
+
+    It begins with the topics that are ``stored``, and stores a change before it publishes it. When that
+    fails, nothing changes, and the method raises ApiError KAFKA_STORAGE_ERROR.
     """
 
-    def __init__(self, defaults: ClusterDefaults, *, sessions: Purgatory, images: Purgatory) -> None:
-        self.cluster_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    def __init__(
+        self,
+        defaults: ClusterDefaults,
+        *,
+        sessions: Purgatory,
+        images: Purgatory,
+        stored: StoredMetadata | None = None,
+    ) -> None:
         self.defaults = defaults
         self.session_purgatory = sessions
         self.image_purgatory = images
         self._sessions: dict[int, BrokerSession] = {}
-        self._producer_ids = count()
-        self._image = MetadataImage()
+        self._stored = StoredMetadata() if stored is None else stored
+        # Nobody leads yet. What was in sync is so still, since all brokers have ended at the same time.
+        self._image = MetadataImage(topics=_reelect_all(self._stored.topics, frozenset()))
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, defaults: ClusterDefaults) -> AsyncIterator[Self]:
+    async def running(
+        cls, defaults: ClusterDefaults, stored: StoredMetadata | None = None
+    ) -> AsyncIterator[Self]:
         """Open the purgatories "image" and "broker session", and close them when the block ends."""
         async with Purgatory("image") as images, Purgatory("broker session") as sessions:
             try:
-                yield cls(defaults, sessions=sessions, images=images)
+                yield cls(defaults, sessions=sessions, images=images, stored=stored)
             finally:
                 # Closing without cancel_pending would expire the sessions, and so fence every broker.
                 await sessions.aclose(cancel_pending=True)
@@ -53,6 +67,10 @@ class Controller:
         return (
             f"<Controller image={image.version} live={sorted(image.live_brokers)} topics={len(image.topics)}>"
         )
+
+    @property
+    def cluster_id(self) -> str:
+        return self._stored.cluster_id
 
     @property
     def image(self) -> MetadataImage:
@@ -92,16 +110,26 @@ class Controller:
         It leaves the in-sync replicas of each partition, unless it is the last one. It has no effect on a
         broker that is fenced or unknown.
         """
-        session = self._sessions.pop(broker_id, None)
+        session = self._sessions.get(broker_id)
         if session is not None:
-            session.cancel()
             self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
+            del self._sessions[broker_id]
+            session.cancel()
 
     def _unfence(self, registration: BrokerRegistration) -> None:
-        broker_id = registration.broker_id
-        session = BrokerSession(broker_id, self.defaults.broker_session_timeout, self.fence)
-        self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
         self._put_broker(replace(registration, fenced=False))
+        self._begin_session(registration.broker_id)
+
+    def _begin_session(self, broker_id: int) -> None:
+        session = BrokerSession(broker_id, self.defaults.broker_session_timeout, self._session_expired)
+        self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
+
+    def _session_expired(self, broker_id: int) -> None:
+        try:
+            self.fence(broker_id)
+        except ApiError as error:
+            logger.error("broker %d is not fenced yet: %s", broker_id, error)
+            self._begin_session(broker_id)
 
     # Topics
 
@@ -148,7 +176,7 @@ class Controller:
         """Elect leaders for these partitions, or with None for all partitions that need an election.
 
         Returns the new state of each partition, or the error: UNKNOWN_TOPIC_OR_PARTITION, or what ``elect``
-        raises.
+        raises, or KAFKA_STORAGE_ERROR.
         """
         results: dict[TopicPartition, PartitionState | ApiError] = {}
         elected: dict[TopicPartition, PartitionState] = {}
@@ -161,7 +189,10 @@ class Controller:
                 if topic_partitions is not None or error.code is not ErrorCode.ELECTION_NOT_NEEDED:
                     results[topic_partition] = error
         if elected:
-            self._put_partitions(elected)
+            try:
+                self._put_partitions(elected)
+            except ApiError as error:
+                return results | dict.fromkeys(elected, error)
         return results | elected
 
     def alter_partition(
@@ -204,7 +235,7 @@ class Controller:
 
     def next_producer_id(self) -> int:
         """Return an id that no producer had before."""
-        return next(self._producer_ids)
+        return self._stored.next_producer_id()
 
     # The image
 
@@ -219,11 +250,7 @@ class Controller:
     def _put_broker(self, registration: BrokerRegistration) -> None:
         brokers = {**self._image.brokers, registration.broker_id: registration}
         live = replace(self._image, brokers=brokers).live_brokers.keys()
-        topics = {
-            name: _with_partitions(topic, tuple(reelect(state, live) for state in topic.partitions))
-            for name, topic in self._image.topics.items()
-        }
-        self._publish(brokers=brokers, topics=topics)
+        self._publish(brokers=brokers, topics=_reelect_all(self._image.topics, live))
 
     def _put_partitions(self, states: Mapping[TopicPartition, PartitionState]) -> None:
         topics = dict(self._image.topics)
@@ -239,10 +266,18 @@ class Controller:
         topics: Mapping[str, TopicImage],
         brokers: Mapping[int, BrokerRegistration] | None = None,
     ) -> None:
+        self._stored.put_topics(topics)
         self._image = MetadataImage(
             self._image.version + 1, self._image.brokers if brokers is None else brokers, topics
         )
         self.image_purgatory.check_and_complete(IMAGE)
+
+
+def _reelect_all(topics: Mapping[str, TopicImage], live: Set[int]) -> Mapping[str, TopicImage]:
+    return {
+        name: _with_partitions(topic, tuple(reelect(state, live) for state in topic.partitions))
+        for name, topic in topics.items()
+    }
 
 
 def _with_partitions(topic: TopicImage, partitions: tuple[PartitionState, ...]) -> TopicImage:

@@ -6,6 +6,7 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
 from examples.broker.controller.controller import Controller
+from examples.broker.errors import ApiError
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
@@ -17,6 +18,8 @@ async def init_producer_id(
 ) -> InitProducerIdResponse:
     """Return a new producer id in epoch 0. The error is INVALID_REQUEST for a transactional producer.
 
+    It is KAFKA_STORAGE_ERROR when no more ids can be reserved.
+
     A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
     for a producer without transactions, since nothing is fenced by its epochs.
     """
@@ -24,7 +27,10 @@ async def init_producer_id(
         request.producer_epoch == NO_EPOCH
     ):
         return _response(WireErrorCode.invalid_request, NO_ID, NO_EPOCH)
-    return _response(WireErrorCode.none, controller.next_producer_id(), 0)
+    try:
+        return _response(WireErrorCode.none, controller.next_producer_id(), 0)
+    except ApiError as error:
+        return _response(WireErrorCode(error.code), NO_ID, NO_EPOCH)
 
 
 def _response(error: WireErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:

@@ -1,5 +1,6 @@
 """One broker of the cluster, from its start until it stops or is killed."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -11,6 +12,7 @@ from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
+from examples.broker.errors import ApiError
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.metadata import BrokerRegistration, MetadataImage
@@ -20,12 +22,14 @@ from examples.broker.node.routes import routes
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
-from examples.broker.replication.hosted_partitions import Disk
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.disk import Disk
 from examples.broker.topic_partition import TopicPartition
 from purgatory import PurgatoryStatistics
 
 STOP_GRACE: Final = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class BrokerConfig:
 
     replica_lag_time_max: float = 30.0
     replica_fetch_wait_max: float = 0.5
+    replica_high_watermark_checkpoint_interval: float = 5.0
     broker_heartbeat_interval: float = 2.0
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     groups: GroupConfig = field(default_factory=GroupConfig)
@@ -98,11 +103,17 @@ class Node:
                 self.port = await self._listen(self.server, connections)
                 self._controller.register(BrokerRegistration(self.broker_id, self.host, self.port))
                 self._apply(self._controller.image)
-                for loop in (self._follow_metadata, self._send_heartbeats, self._watch_isr):
+                for loop in (
+                    self._follow_metadata,
+                    self._send_heartbeats,
+                    self._watch_isr,
+                    self._checkpoint_high_watermarks,
+                ):
                     background.start_soon(loop)
                 task_status.started(self.port)
                 await self._stop.wait()
                 self._hand_over()
+                self._disk.checkpoint()
                 background.cancel_scope.cancel()
             # The purgatories are closed, so every pending request has its answer. Here the server sends them.
             await self.server.stop(STOP_GRACE)
@@ -181,13 +192,21 @@ class Node:
         while True:
             await anyio.sleep(self._config.broker_heartbeat_interval)
             await self._gate.passed()
-            self._controller.heartbeat(self.broker_id)
+            try:
+                self._controller.heartbeat(self.broker_id)
+            except ApiError as error:
+                logger.error("broker %d stays fenced: %s", self.broker_id, error)
 
     async def _watch_isr(self) -> None:
         while True:
             await anyio.sleep(self._config.replica_lag_time_max / 2)
             await self._gate.passed()
             self.replicas.maybe_shrink_isr()
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        while True:
+            await anyio.sleep(self._config.replica_high_watermark_checkpoint_interval)
+            self._disk.checkpoint()
 
     async def _listen(self, server: Server, connections: TaskGroup) -> int:
         try:
@@ -201,7 +220,10 @@ class Node:
     def _hand_over(self) -> None:
         """Let other brokers lead before the answers are sent, so that clients turn to the right broker."""
         self._gate.open()
-        self._controller.fence(self.broker_id)
+        try:
+            self._controller.fence(self.broker_id)
+        except ApiError as error:
+            logger.error("broker %d stops while it leads: %s", self.broker_id, error)
         self._apply(self._controller.image)
         for index in list(self._coordinated):
             self._resign_from(index)

@@ -1,6 +1,6 @@
 """The partitions that a broker has replicas of, and the reads from them. Nothing in this module waits."""
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
@@ -16,12 +16,9 @@ from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
 from examples.broker.replication.partition import (
     Partition,
 )
+from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH
-from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
-
-Disk = MutableMapping[TopicPartition, StoredPartition]
 
 
 class HostedPartitions:
@@ -43,7 +40,7 @@ class HostedPartitions:
     ) -> None:
         self.broker_id = broker_id
         self.replica_lag_time_max = replica_lag_time_max
-        self._disk: Disk = {} if disk is None else disk
+        self._disk = Disk() if disk is None else disk
         self._alter_partition = alter_partition
         self._is_alive = is_alive
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -55,14 +52,18 @@ class HostedPartitions:
         )
 
     def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
-        """Lead, follow or delete the ``changed`` partitions, as the image says."""
+        """Lead, follow or delete the ``changed`` partitions, as the image says.
+
+        Raises OSError or ApiError KAFKA_STORAGE_ERROR when the files on the disk cannot be read or deleted.
+        """
         if not self._partitions:
-            self._clear_disk(image)
+            # No change names the topics that were deleted while this broker was down.
+            self._disk.retain({topic.topic_id for topic in image.topics.values()})
         for topic_partition in changed:
             state = image.partition(topic_partition)
             if state is None or self.broker_id not in state.replicas:
                 self._partitions.pop(topic_partition, None)
-                self._disk.pop(topic_partition, None)
+                self._disk.delete(topic_partition)
                 continue
             partition = self._host(topic_partition, image.topics[topic_partition.topic])
             if state.leader == self.broker_id:
@@ -114,24 +115,10 @@ class HostedPartitions:
             response[topic_partition] = fetched
         return response
 
-    def _clear_disk(self, image: MetadataImage) -> None:
-        """Free the logs of topics that were deleted while this broker was down.
-
-        No later change names them.
-        """
-        existing = {topic.topic_id for topic in image.topics.values()}
-        for topic_partition, stored in [*self._disk.items()]:
-            if stored.topic_id not in existing:
-                del self._disk[topic_partition]
-
     def _host(self, topic_partition: TopicPartition, topic: TopicImage) -> Partition:
-        stored = self._disk.get(topic_partition)
-        if stored is None or stored.topic_id != topic.topic_id:
-            stored = StoredPartition(topic.topic_id, PartitionLog(topic.config.segment_bytes))
-            self._disk[topic_partition] = stored
-            self._partitions.pop(topic_partition, None)
+        stored = self._disk.open(topic_partition, topic.topic_id, topic.config.segment_bytes)
         partition = self._partitions.get(topic_partition)
-        if partition is None:
+        if partition is None or partition.log is not stored.log:
             partition = self._partitions[topic_partition] = Partition(
                 topic_partition,
                 self.broker_id,

@@ -192,7 +192,8 @@ class Partition:
         """Append a batch to the leader's log.
 
         Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
-        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
+        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, an error of ``ProducerState.check``, or
+        KAFKA_STORAGE_ERROR.
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(

@@ -26,7 +26,7 @@ from examples.broker.replication.fetch import (
 from examples.broker.replication.fetch_session import FetchSessions
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
-from examples.broker.replication.hosted_partitions import Disk, HostedPartitions
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
@@ -36,6 +36,7 @@ from examples.broker.replication.produce import (
     ProduceRequest,
     ProduceResponse,
 )
+from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
 from examples.broker.storage.timestamps import TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition

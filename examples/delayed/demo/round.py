@@ -13,7 +13,7 @@ import anyio
 from examples.delayed.clients import create_topics, producing, reading
 from examples.delayed.demo.ledger import Figures, Ledger
 from examples.delayed.demo.load import Arrivals, Load
-from examples.delayed.demo.process import Child, Instance
+from examples.delayed.demo.process import Brokers, Child, Instance
 from examples.delayed.topics import Topics
 
 # Seconds without an arrival, after which no more are expected.
@@ -24,7 +24,10 @@ _PARTITIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds."""
+    """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds.
+
+    With `kills_brokers`, the brokers' process is killed in the middle, and another one goes on.
+    """
 
     design: str
     messages: int
@@ -33,6 +36,7 @@ class Plan:
     least: float = 0.1
     instances: int = 3
     seed: int = 1
+    kills_brokers: bool = False
 
     @property
     def topics(self) -> Topics:
@@ -62,12 +66,13 @@ class Outcome:
 class Round:
     """Runs a plan. Its attributes can be shown meanwhile."""
 
-    def __init__(self, plan: Plan, bootstrap: str, directory: Path) -> None:
+    def __init__(self, plan: Plan, brokers: Brokers, directory: Path) -> None:
         self.plan = plan
         self.ledger = Ledger()
         self.instances: dict[str, Instance] = {}
         self.killed: str | None = None
-        self._bootstrap = bootstrap
+        self._brokers = brokers
+        self._bootstrap = brokers.bootstrap
         self._directory = directory
         self._statuses: dict[str, int] = {}
 
@@ -85,10 +90,12 @@ class Round:
                 tasks.start_soon(arrivals.read)
                 async with anyio.create_task_group() as sending:
                     sending.start_soon(load.send, producer, plan.topics, plan.target)
+                    # Half of the records are sent then, and most of them are pending.
+                    await anyio.sleep(plan.seconds / 2)
                     if plan.kills:
-                        # Half of the records are sent, and most of them are pending.
-                        await anyio.sleep(plan.seconds / 2)
                         self._kill_leader()
+                    if plan.kills_brokers:
+                        await self._brokers.kill_and_start()
                 await self._all_arrived(arrivals)
                 tasks.cancel_scope.cancel()
             # The last instance to stop may have sent something twice.

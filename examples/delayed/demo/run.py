@@ -10,28 +10,32 @@ import anyio
 from rich.console import Console
 
 from examples.delayed.demo.display import show, summary
-from examples.delayed.demo.process import BROKERS, Child, bootstrap_of
+from examples.delayed.demo.process import Brokers
 from examples.delayed.demo.round import Outcome, Plan, Round
 
 
 async def run(plans: Sequence[Plan], console: Console) -> bool:
     """Run the plans, show them, and return whether all is right. It leaves no process and no file."""
     outcomes: list[Outcome] = []
+    kills_brokers = any(plan.kills_brokers for plan in plans)
     with tempfile.TemporaryDirectory(prefix="delayed-demo-") as name:
         directory = Path(name)
-        async with Child.running(BROKERS, directory / "brokers.log") as brokers:
-            bootstrap = await bootstrap_of(brokers)
+        async with Brokers.running(directory, durable=kills_brokers) as brokers:
             for plan in plans:
                 files = directory / plan.design
                 files.mkdir()
-                outcomes.append(await _round(Round(plan, bootstrap, files), console))
-            await brokers.stop()
+                outcomes.append(await _round(Round(plan, brokers, files), console))
     console.print(summary(outcomes))
     console.print(
         "p50, p99 and max are milliseconds from the due time to the arrival at a consumer. Bytes are those "
         "that the service has written for each record, to Kafka and to its files.",
         highlight=False,
     )
+    if kills_brokers:
+        console.print(
+            "In the middle of each design, the brokers were killed with -9 and started again.",
+            highlight=False,
+        )
     for outcome in outcomes:
         if outcome.killed is not None:
             console.print(

@@ -53,16 +53,31 @@ def test_without_a_broker_it_ends_with_a_message(capsys: pytest.CaptureFixture[s
     assert "Unable to bootstrap from [('127.0.0.1', 1" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-@pytest.mark.real_time
-def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
+def demonstrate(tmp_path: Path, *options: str) -> str:
+    """Run the demo until its end, and return what it prints."""
     command = [
-        *(sys.executable, "-m", "examples.delayed", "demo", "--design", "requeue"),
-        *("--messages", "200", "--seconds", "0.5", "--longest", "1"),
+        *(sys.executable, "-m", "examples.delayed", "demo"),
+        *("--messages", "200", "--seconds", "0.5", "--longest", "1", *options),
     ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"requeue +200 +0 +200 .* passed", done.stdout), done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
+    printed = demonstrate(tmp_path, "--design", "requeue")
+    assert re.search(r"requeue +200 +0 +200 .* passed", printed), printed
+
+
+@pytest.mark.long
+@pytest.mark.real_time
+@pytest.mark.parametrize("design", ["requeue", "levels", "wheel"])
+def test_brokers_that_are_killed_and_started_again_lose_no_record(tmp_path: Path, design: str) -> None:
+    printed = demonstrate(tmp_path, "--design", design, "--kill-brokers")
+    assert re.search(rf"{design} +200 +0 +200 .* passed", printed), printed
+    assert "the brokers were killed with -9 and started again" in printed

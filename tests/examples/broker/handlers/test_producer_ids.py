@@ -1,6 +1,7 @@
 """InitProducerId: requests and responses."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -8,13 +9,17 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
+from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.controller import Controller
+from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.handlers.producer_ids import init_producer_id
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
+from tests.examples.broker.full_disk import full_disk
 
 
 async def ask(
-    cluster: ControlledCluster,
+    controller: Controller,
     transactional_id: str | None = None,
     producer_id: int = -1,
     producer_epoch: int = -1,
@@ -25,12 +30,13 @@ async def ask(
         producer_id=ProducerId(producer_id),
         producer_epoch=i16(producer_epoch),
     )
-    return await init_producer_id(cluster.controller, CONTEXT, request)
+    return await init_producer_id(controller, CONTEXT, request)
 
 
 async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        responses = [await ask(cluster), await ask(cluster), await ask(cluster, None, 0, 0)]
+        controller = cluster.controller
+        responses = [await ask(controller), await ask(controller), await ask(controller, None, 0, 0)]
         assert [(entry.error_code, entry.producer_epoch) for entry in responses] == [(ErrorCode.none, 0)] * 3
         assert len({entry.producer_id for entry in responses}) == 3
 
@@ -42,6 +48,16 @@ async def test_a_transactional_id_or_an_incomplete_producer_id_is_refused(
     virtual_time: VirtualTimeLoop, asked: tuple[str | None] | tuple[str | None, int, int]
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        response = await ask(cluster, *asked)
+        response = await ask(cluster.controller, *asked)
         assert response.error_code is ErrorCode.invalid_request
         assert (response.producer_id, response.producer_epoch) == (-1, -1)
+
+
+async def test_without_room_to_reserve_ids_nobody_gets_one(
+    virtual_time: VirtualTimeLoop, tmp_path: Path
+) -> None:
+    async with Controller.running(ClusterDefaults(), StoredMetadata(tmp_path)) as controller:
+        with full_disk():
+            response = await ask(controller)
+        assert (response.error_code, response.producer_id) == (ErrorCode.kafka_storage_error, -1)
+        assert (await ask(controller)).producer_id == 0

@@ -13,7 +13,6 @@ from examples.broker.replication.partition import (
     Partition,
 )
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
@@ -27,7 +26,7 @@ BATCH = RecordBatch(10, b"x" * 40)
 
 
 def stored() -> StoredPartition:
-    return StoredPartition(TOPIC_ID, PartitionLog(100))
+    return StoredPartition(TOPIC_ID, 100)
 
 
 def partition(

@@ -7,7 +7,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from examples.broker.errors import ApiError
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.partition import Partition
-from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.stored_partition import StoredPartition
 from tests.examples.broker.leader_broker import TOPIC_ID, events
@@ -22,7 +21,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
-        stored = StoredPartition(TOPIC_ID, PartitionLog(segment_bytes=50))
+        stored = StoredPartition(TOPIC_ID, segment_bytes=50)
         config = TopicConfig(min_insync_replicas=2)
         self.partition = Partition(events(), 0, stored, config, replica_lag_time_max=MAX_LAG)
         replicas = (0, *FOLLOWERS)

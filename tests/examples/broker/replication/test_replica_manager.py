@@ -16,9 +16,8 @@ from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
@@ -31,7 +30,7 @@ LED_HERE = PartitionState((0, 1), (0, 1), leader=0)
 pytestmark = pytest.mark.usefixtures("virtual_time")
 
 
-def hosted(disk: dict[TopicPartition, StoredPartition], image: MetadataImage) -> HostedPartitions:
+def hosted(disk: Disk, image: MetadataImage) -> HostedPartitions:
     partitions = HostedPartitions(0, disk=disk)
     partitions.apply(image, [EVENTS], now=0)
     return partitions
@@ -60,50 +59,50 @@ async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: C
 
 
 async def test_a_partition_is_hosted_while_this_broker_is_one_of_its_replicas() -> None:
-    disk: dict[TopicPartition, StoredPartition] = {}
+    disk = Disk()
     partitions = hosted(disk, image_of([LED_HERE]))
     assert [partition.topic_partition for partition in partitions.led()] == [EVENTS]
     moved = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
     partitions.apply(image_of([moved]), [EVENTS], now=0)
     assert partitions.get(EVENTS) is None
-    assert disk == {}
+    assert not disk.topic_partitions
 
 
 async def test_a_deleted_topic_leaves_nothing() -> None:
-    disk: dict[TopicPartition, StoredPartition] = {}
+    disk = Disk()
     partitions = hosted(disk, image_of([LED_HERE]))
     partitions.apply(MetadataImage(), [EVENTS], now=0)
     with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         partitions.leader(EVENTS)
-    assert disk == {}
+    assert not disk.topic_partitions
 
 
 async def test_partitions_not_named_as_changed_stay_as_they_are() -> None:
-    partitions = hosted({}, image_of([LED_HERE]))
+    partitions = hosted(Disk(), image_of([LED_HERE]))
     partitions.apply(MetadataImage(), [], now=0)
     assert partitions.leader(EVENTS).is_leader
 
 
 async def test_a_restarted_broker_continues_with_the_logs_on_its_disk() -> None:
-    disk: dict[TopicPartition, StoredPartition] = {}
+    disk = Disk()
     log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
     assert hosted(disk, image_of([LED_HERE])).leader(EVENTS).log is log
 
 
 async def test_topics_deleted_while_a_broker_was_down_are_freed_at_its_start() -> None:
-    disk: dict[TopicPartition, StoredPartition] = {}
+    disk = Disk()
     log = hosted(disk, image_of([LED_HERE])).leader(EVENTS).log
     gone, replaced = TopicPartition("gone", 0), TopicPartition("replaced", 0)
     for topic_partition, number in ((gone, 7), (replaced, 8)):
-        disk[topic_partition] = StoredPartition(UUID(int=number), PartitionLog(100))
+        disk.open(topic_partition, UUID(int=number), 100)
     elsewhere = TopicImage("replaced", UUID(int=9), (PartitionState((1,), (1,), leader=1),))
     topics = {**image_of([LED_HERE]).topics, "replaced": elsewhere}
     assert hosted(disk, MetadataImage(topics=topics)).leader(EVENTS).log is log
-    assert disk.keys() == {EVENTS}
+    assert disk.topic_partitions == {EVENTS}
 
 
 async def test_a_new_topic_of_the_same_name_starts_with_an_empty_log() -> None:
-    disk: dict[TopicPartition, StoredPartition] = {}
+    disk = Disk()
     image, again = image_of([LED_HERE.led_by(0)]), image_of([LED_HERE], topic_id=UUID(int=2))
     partitions = hosted(disk, image)
     log = partitions.leader(EVENTS).log

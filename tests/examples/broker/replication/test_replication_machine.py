@@ -19,8 +19,8 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.disk import Disk
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
-from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
 from purgatory import OperationWithdrawn, Purgatory
 from purgatory.testing import VirtualTimeLoop
@@ -43,7 +43,7 @@ class Broker:
     def __init__(self, broker_id: int, controller: "Controller") -> None:
         self.broker_id = broker_id
         self.controller = controller
-        self.disk: dict[TopicPartition, StoredPartition] = {}
+        self.disk = Disk()
         self.purgatories: list[Purgatory] = []
 
     def start(self) -> None:

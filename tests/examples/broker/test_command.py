@@ -1,0 +1,46 @@
+"""``python -m examples.broker`` with a directory that it cannot use."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from examples.broker.command import main
+from examples.broker.controller.stored_metadata import StoredMetadata
+from examples.broker.metadata import PartitionState, TopicImage
+from examples.broker.storage.data_directory import locked
+
+
+def refusal(directory: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main(["--port", "0", "--data", str(directory), *options]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def test_a_directory_that_another_process_uses_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locked(tmp_path):
+        assert refusal(tmp_path, capsys) == (
+            f"another process uses {tmp_path}; stop it, or choose another --data\n"
+        )
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "holiday.jpg").write_text("")
+    assert "holiday.jpg; choose an empty --data" in refusal(tmp_path, capsys)
+
+
+def test_a_directory_of_more_brokers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = PartitionState((3, 1), (3, 1), leader=3)
+    StoredMetadata(tmp_path).put_topics({"events": TopicImage("events", UUID(int=1), (state,))})
+    assert refusal(tmp_path, capsys, "--brokers", "2") == (
+        f"{tmp_path} has replicas of broker 3; start with --brokers 3\n"
+    )
+
+
+def test_the_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert "python -m examples.broker --data DIR" in capsys.readouterr().out.partition("examples:")[2]
