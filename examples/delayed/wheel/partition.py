@@ -16,7 +16,7 @@ from examples.delayed.wheel.positions import Positions, load_positions, store_po
 from examples.delayed.wheel.stored_request import decode, encode
 from examples.delayed.wheel.turn import Turn
 from purgatory import Purgatory
-from purgatory.delayed import DelayedMessages
+from purgatory.delayed import DelayedMessages, IdTaken
 
 # Records that are forwarded at a time. A failover repeats at most these.
 WORKERS: Final = 100
@@ -163,10 +163,18 @@ class PartitionWheel:
 
     async def _add(self, record: Record) -> None:
         request = Request.parse(record, self._forwarder.topics)
-        payload, due = encode(request), request.due / 1000
         while True:
             try:
-                await self.store.schedule(payload, at=due, id=position(record))
+                await self.store.schedule(encode(request), at=request.due / 1000, id=position(record))
+            except ValueError as error:
+                request = request.without_content(
+                    f"the wheel does not store it: {error}", self._forwarder.topics
+                )
+            except IdTaken as error:
+                raise ValueError(
+                    f"{position(record)} is another record than the one that this instance has stored: the "
+                    "topic was deleted and created again; start with another directory"
+                ) from error
             except OSError as error:
                 logger.error("partition %d waits for the disk: %s", self.number, error)
                 await anyio.sleep(_AGAIN)

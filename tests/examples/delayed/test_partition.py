@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -316,6 +316,40 @@ async def test_a_record_that_is_rejected_is_forwarded_as_any_other(tmp_path: Pat
         (request,) = it.target.delivered
         assert request.target == "delayed-rejected"
         assert "missing" in request.reason
+
+
+@pytest.mark.parametrize("at", [b"1125899906842623", b"1125899906842624", b"1800000000000000", b"9" * 16])
+async def test_each_due_time_is_stored_or_rejected(tmp_path: Path, at: bytes) -> None:
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(StoredRecord(0, (("deliver-at", at), ("target", b"orders"))))
+        if await it.wheel.store.find("3-0") is None:
+            await it.target.changed.wait()
+            assert "too late" in it.target.delivered[0].reason
+
+
+async def test_a_record_that_is_too_large_for_the_store_is_rejected_without_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_module, "_LARGEST", 200)
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(
+            replace(due_in(3600), value=bytes(300)),
+            replace(due_in(3600, offset=1), key=bytes(300)),
+        )
+        while len(it.target.ids) < 2:
+            await anyio.lowlevel.checkpoint()
+        for request in it.target.delivered:
+            assert (request.target, request.key, request.value) == ("delayed-rejected", None, None)
+            assert "too long" in request.reason
+
+
+async def test_a_directory_with_another_record_of_the_same_position_is_refused(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(3600))
+        with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="start with another directory")):
+            await it.add(due_in(7200))
 
 
 async def test_a_full_disk_holds_up_the_partition_until_there_is_room(
