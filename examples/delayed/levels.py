@@ -16,7 +16,7 @@ from anyio.abc import TaskStatus
 from examples.delayed.batches import BATCH, Batches, commit
 from examples.delayed.clients import consuming, create_topics
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import LEVEL_DUE, Record, Request
+from examples.delayed.request import LEVEL_DUE, WHOLE, Record, Request
 from examples.delayed.settings import Settings
 
 # Milliseconds of a wait for records. A stop may take that long.
@@ -145,4 +145,4 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 def _level_due(record: Record) -> int:
     """When the record leaves its level; 0 if somebody else has sent it."""
     due = next((value for name, value in record.headers if name == LEVEL_DUE), None) or b""
-    return int(due) if due.isdigit() else 0
+    return int(due) if WHOLE.fullmatch(due) else 0

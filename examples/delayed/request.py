@@ -29,7 +29,8 @@ _ASKED: Final = frozenset({DELIVER_AT, DELAY_MS, TARGET})
 _OWN: Final = frozenset({DELAYED_ID, DELAYED_DUE, DELAYED_REASON, ORIGIN, LEVEL_DUE})
 # The wheel stores no later time. The other designs have the same limit.
 _LATEST: Final = FARTHEST - 1
-_WHOLE: Final = re.compile(rb"[0-9]{1,16}")
+# Milliseconds. Python reads no number of more than 4,300 digits.
+WHOLE: Final = re.compile(rb"[0-9]{1,16}")
 _POSITION: Final = re.compile(rb"[0-9]{1,10}-[0-9]{1,19}")
 
 
@@ -142,7 +143,7 @@ def _due(record: Record) -> int:
 
 
 def _whole(name: str, value: bytes) -> int:
-    if not _WHOLE.fullmatch(value):
+    if not WHOLE.fullmatch(value):
         raise ValueError(f"{name} must be milliseconds, in up to 16 digits, not {value[:40]!r}")
     return int(value)
 

@@ -95,11 +95,12 @@ async def test_a_delay_beyond_the_longest_level_waits_for_it_several_times(setti
     assert statistics.sent >= 4
 
 
-async def test_a_foreign_record_in_a_level_does_not_stop_the_others(settings: Settings) -> None:
+@pytest.mark.parametrize("due", [b"soon", b"9" * 5_000])
+async def test_a_foreign_record_in_a_level_does_not_stop_the_others(settings: Settings, due: bytes) -> None:
     topics, target = settings.topics, f"{settings.topics.requests}.out"
     async with sender(settings) as service, instance("levels", settings):
         level = topics.level(settings.levels[0])
-        await service.send(("delayed-level-due", b"soon"), topic=level)
+        await service.send(("delayed-level-due", due), topic=level)
         await service.send_all(target, [0.05])
         assert len(await read(settings, target, 1)) == 1
         (record,) = await read(settings, topics.rejected, 1)
