@@ -31,7 +31,7 @@ _OWN: Final = frozenset({DELAYED_ID, DELAYED_DUE, DELAYED_REASON, ORIGIN, LEVEL_
 _LATEST: Final = FARTHEST - 1
 # Milliseconds. Python reads no number of more than 4,300 digits.
 WHOLE: Final = re.compile(rb"[0-9]{1,16}")
-_POSITION: Final = re.compile(rb"[0-9]{1,10}-[0-9]{1,19}")
+POSITION: Final = re.compile(rb"([0-9]{1,10})-([0-9]{1,19})")
 
 
 class Record(Protocol):
@@ -74,7 +74,7 @@ class Request:
         try:
             origin = _single(record, ORIGIN)
             if origin is not None:
-                if not _POSITION.fullmatch(origin):
+                if not POSITION.fullmatch(origin):
                     raise ValueError(f"{ORIGIN} is set by the service: leave it out")
                 id = origin.decode()
             due = _due(record)

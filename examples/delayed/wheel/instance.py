@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import anyio
@@ -63,7 +64,9 @@ async def wheel(
         )
         for number in numbers:
             directory = settings.directory / f"partition-{number}"
-            partitions[number] = PartitionWheel(number, directory, forwarder, ownership, purgatory)
+            partitions[number] = PartitionWheel(
+                number, directory, forwarder, ownership, purgatory, partial(_end, records, topics.requests)
+            )
         try:
             await _run(settings, records, done, partitions, ownership, forwarder, stop, task_status)
         finally:
@@ -150,8 +153,13 @@ async def _read(consumer: AIOKafkaConsumer, partitions: dict[int, PartitionWheel
 
 async def _catch_up(consumer: AIOKafkaConsumer, topic: str, partition: PartitionWheel) -> None:
     """Clear what others have forwarded before now."""
-    (full,) = partitions_of(topic, [partition.number])
-    await partition.cleared((await consumer.end_offsets([full]))[full])
+    await partition.cleared(await _end(consumer, topic, partition.number))
+
+
+async def _end(consumer: AIOKafkaConsumer, topic: str, partition: int) -> int:
+    """The offset behind the last record of a partition."""
+    (end,) = (await consumer.end_offsets(partitions_of(topic, [partition]))).values()
+    return int(end)
 
 
 async def _keep_books(

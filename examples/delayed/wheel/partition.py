@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import Record, Request, position
+from examples.delayed.request import POSITION, Record, Request, position
 from examples.delayed.wheel.ownership import Ownership
 from examples.delayed.wheel.positions import Positions, load_positions, store_positions
 from examples.delayed.wheel.stored_request import decode, encode
@@ -34,7 +34,8 @@ class PartitionWheel:
     """Stores all records of a partition, and at its due time forwards each, or waits until another has.
 
     Each partition has a store of its own: records whose owner has failed hold up their own partition only.
-    `purgatory` holds the records that are due and not done.
+    `purgatory` holds the records that are due and not done. ``end(number)`` is the offset behind the last
+    record of the partition.
 
     `store` has to be open while the readers call. `purgatory` is open longer.
     """
@@ -46,6 +47,7 @@ class PartitionWheel:
         forwarder: Forwarder,
         ownership: Ownership,
         purgatory: Purgatory,
+        end: Callable[[int], Awaitable[int]],
     ) -> None:
         self.number = number
         self.store = DelayedMessages(
@@ -60,6 +62,7 @@ class PartitionWheel:
         self._forwarder = forwarder
         self._ownership = ownership
         self._purgatory = purgatory
+        self._end = end
         directory.mkdir(parents=True, exist_ok=True)
         self._stored = load_positions(self._file)
         self.positions = self._stored or Positions(0, 0)
@@ -89,12 +92,18 @@ class PartitionWheel:
     async def clear(self, ids: Sequence[Record], following: int) -> None:
         """Clear the records that were forwarded. It waits for those that were not read yet."""
         self._unread = following
+        offsets = {id.offset: self._offset_of(id) for id in ids if id.offset not in self._written}
+        self._written.difference_update(id.offset for id in ids)
+        # Nobody has forwarded a record that does not exist. Waiting for one would hold up all partitions.
+        end = self.positions.records
+        if max(offsets.values(), default=-1) >= end:
+            end = await self._end(self.number)
         async with anyio.create_task_group() as group:
-            for id in ids:
-                if id.offset in self._written:
-                    self._written.remove(id.offset)
+            for done, record in offsets.items():
+                if 0 <= record < end:
+                    group.start_soon(self._clear, record, done)
                 else:
-                    group.start_soon(self._clear, (id.key or b"").decode(errors="replace"), id.offset)
+                    logger.error("record %d of %s has no id", done, self._forwarder.topics.done)
         self._move(Positions(self.positions.records, following))
 
     async def read(self, end: int) -> None:
@@ -181,12 +190,14 @@ class PartitionWheel:
             else:
                 return
 
-    async def _clear(self, id: str, offset: int) -> None:
-        _, _, record = id.rpartition("-")
-        if not record.isdecimal():
-            logger.error("%s has an id that is none: %r", self._forwarder.topics.done, id)
-            return
-        await self._purgatory.wait_until(lambda: self.positions.records > int(record), [self._moved], None)
+    def _offset_of(self, id: Record) -> int:
+        """The offset of the record that was forwarded; -1 if `id` names no record of this partition."""
+        match = POSITION.fullmatch(id.key or b"")
+        return int(match[2]) if match is not None and int(match[1]) == self.number else -1
+
+    async def _clear(self, record: int, offset: int) -> None:
+        await self._purgatory.wait_until(lambda: self.positions.records > record, [self._moved], None)
+        id = f"{self.number}-{record}"
         if id not in self._delivering:
             receipt = await self.store.find(id)
             if receipt is None or await self.store.cancel(receipt):

@@ -94,7 +94,12 @@ class Replica:
         self.target = Target()
         self.owner = Owner()
         self.purgatory = purgatory
-        self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory)
+        self.end = 10
+        self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory, self._end)
+
+    async def _end(self, number: int) -> int:
+        assert number == NUMBER
+        return self.end
 
     def own(self) -> None:
         self.owner.owned = {NUMBER}
@@ -371,8 +376,17 @@ async def test_a_full_disk_holds_up_the_partition_until_there_is_room(
         assert "No space left" in caplog.text
 
 
-async def test_an_id_that_is_none_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "id", [b"nonsense", None, b"\xff", b"3-10", b"3-" + b"9" * 5_000, b"4-0", "3-\u0661".encode(), b"3--1"]
+)
+async def test_what_is_the_id_of_no_record_is_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, id: bytes | None
+) -> None:
     async with replica(tmp_path) as it:
-        await it.clear(done(0, b"nonsense"), StoredRecord(1), done(2, b"\xff"))
-        assert it.wheel.positions.done == 3
-        assert "nonsense" in caplog.text
+        await it.add(due_in(3600), due_in(3600, offset=1))
+        with anyio.fail_after(5):
+            await it.clear(StoredRecord(0, key=id), done(1, b"3-1"))
+        assert it.wheel.positions.done == 2
+        assert await it.wheel.store.find("3-0") is not None
+        assert await it.wheel.store.find("3-1") is None
+        assert caplog.messages == ["record 0 of delayed-done has no id"]
