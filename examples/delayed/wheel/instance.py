@@ -95,9 +95,9 @@ async def _run(
             tasks.start_soon(_read, records, partitions, PartitionWheel.add)
             tasks.start_soon(_read, done, partitions, PartitionWheel.clear)
             tasks.start_soon(_keep_books, partitions, ownership, forwarder)
-            # An owner that has to read much first would hold up what is due.
-            for number, end in ends.items():
-                await partitions[number].read(end)
+            # An owner that has to read much first would hold up what is due. One whose disk is full forwards
+            # what it has.
+            await _read_to(ends, partitions)
             group = topics.group("forwarders")
             async with (
                 consuming(settings.bootstrap, [], group, settings.session_timeout) as member,
@@ -149,6 +149,18 @@ async def _read(consumer: AIOKafkaConsumer, partitions: dict[int, PartitionWheel
                 # Behind the last record there may be the marker of a transaction.
                 for full in consumer.assignment():
                     group.start_soon(take, partitions[full.partition], (), await consumer.position(full))
+
+
+async def _read_to(ends: dict[int, int], partitions: dict[int, PartitionWheel]) -> None:
+    """Wait until all partitions are read up to their ends, or a disk is full, which holds up all of them."""
+    async with anyio.create_task_group() as waiting:
+
+        async def wait(partition: PartitionWheel, end: int) -> None:
+            if not await partition.read(end):
+                waiting.cancel_scope.cancel()
+
+        for number, end in ends.items():
+            waiting.start_soon(wait, partitions[number], end)
 
 
 async def _catch_up(consumer: AIOKafkaConsumer, topic: str, partition: PartitionWheel) -> None:

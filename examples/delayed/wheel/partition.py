@@ -67,12 +67,15 @@ class PartitionWheel:
         self._stored = load_positions(self._file)
         self.positions = self._stored or Positions(0, 0)
         self._delivering: set[str] = set()
-        # Offsets of ids that were read, whose records are due and have not ended here yet.
+        # Offsets of ids that were read, whose records have not ended here yet.
         self._done: dict[str, int] = {}
         # Offsets of ids that this instance has written, and has not read yet: they are at `_unread` or above.
         self._written: set[int] = set()
         self._unread = 0
         self._forwarding = 0
+        # Held by the record that waits for room on the disk.
+        self._retrying = anyio.Lock(fast_acquire=True)
+        self._is_full = False
 
     def __repr__(self) -> str:
         return f"<PartitionWheel {self.number} at {self.positions}>"
@@ -106,9 +109,12 @@ class PartitionWheel:
                     logger.error("record %d of %s has no id", done, self._forwarder.topics.done)
         self._move(Positions(self.positions.records, following))
 
-    async def read(self, end: int) -> None:
-        """Wait until the records below the offset `end` are stored."""
-        await self._purgatory.wait_until(lambda: self.positions.records >= end, [self._moved], None)
+    async def read(self, end: int) -> bool:
+        """Wait until the records below the offset `end` are stored. False if the disk is full before."""
+        await self._purgatory.wait_until(
+            lambda: self.positions.records >= end or self._is_full, [self._moved], None
+        )
+        return self.positions.records >= end
 
     async def cleared(self, end: int) -> None:
         """Wait until the ids below the offset `end` are cleared."""
@@ -172,23 +178,37 @@ class PartitionWheel:
 
     async def _add(self, record: Record) -> None:
         request = Request.parse(record, self._forwarder.topics)
+        try:
+            await self._schedule(request, position(record))
+        except OSError:
+            # There is no room for all records that come together. There may be for some of them.
+            async with self._retrying:
+                await self._retry(request, position(record))
+
+    async def _retry(self, request: Request, id: str) -> None:
         while True:
             try:
-                await self.store.schedule(encode(request), at=request.due / 1000, id=position(record))
-            except ValueError as error:
-                request = request.without_content(
-                    f"the wheel does not store it: {error}", self._forwarder.topics
-                )
-            except IdTaken as error:
-                raise ValueError(
-                    f"{position(record)} is another record than the one that this instance has stored: the "
-                    "topic was deleted and created again; start with another directory"
-                ) from error
+                await self._schedule(request, id)
             except OSError as error:
                 logger.error("partition %d waits for the disk: %s", self.number, error)
+                self._is_full = True
+                self._purgatory.check_and_complete(self._moved)
                 await anyio.sleep(_AGAIN)
             else:
+                self._is_full = False
                 return
+
+    async def _schedule(self, request: Request, id: str) -> None:
+        try:
+            await self.store.schedule(encode(request), at=request.due / 1000, id=id)
+        except ValueError as error:
+            reason = f"the wheel does not store it: {error}"
+            await self._schedule(request.without_content(reason, self._forwarder.topics), id)
+        except IdTaken as error:
+            raise ValueError(
+                f"{id} is another record than the one that this instance has stored: the topic was deleted "
+                "and created again; start with another directory"
+            ) from error
 
     def _offset_of(self, id: Record) -> int:
         """The offset of the record that was forwarded; -1 if `id` names no record of this partition."""
@@ -198,16 +218,17 @@ class PartitionWheel:
     async def _clear(self, record: int, offset: int) -> None:
         await self._purgatory.wait_until(lambda: self.positions.records > record, [self._moved], None)
         id = f"{self.number}-{record}"
-        if id not in self._delivering:
-            receipt = await self.store.find(id)
-            if receipt is None or await self.store.cancel(receipt):
-                return
-        # It is being delivered, or about to be.
         self._done[id] = offset
         self._purgatory.check_and_complete(id)
-        if id not in self._delivering and await self.store.find(id) is None:
-            # It has ended meanwhile.
-            self._done.pop(id, None)
+        if id in self._delivering:
+            return
+        try:
+            receipt = await self.store.find(id)
+            if receipt is None or await self.store.cancel(receipt):
+                self._done.pop(id, None)
+            # Otherwise it is about to be delivered, and ends there.
+        except OSError as error:
+            logger.error("record %s is cleared when it is due: %s", id, error)
 
     async def _deliver(self, id: str, payload: bytes, due: float) -> None:
         self._delivering.add(id)

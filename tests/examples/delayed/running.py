@@ -80,13 +80,13 @@ class Sender:
         sent = await self._producer.send_and_wait(topic or self._topic, b"value", headers=list(headers))
         return f"{sent.partition}-{sent.offset}"
 
-    async def send_all(self, target: str, delays: Sequence[float]) -> list[str]:
-        """Records that are due so many seconds from now. Their values are their indexes."""
+    async def send_all(self, target: str, delays: Sequence[float], padding: bytes = b"") -> list[str]:
+        """Records that are due so many seconds from now. Their values are their indexes and `padding`."""
         now = time.time()
         futures = [
             await self._producer.send(
                 self._topic,
-                b"%d" % index,
+                b"%d" % index + padding,
                 b"%d" % index,
                 headers=[
                     ("deliver-at", b"%d" % round((now + delay) * 1000)),

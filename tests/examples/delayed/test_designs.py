@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import anyio
 import pytest
 
 from examples.delayed.clients import create_topics
@@ -147,3 +151,30 @@ async def test_ids_and_records_need_equally_many_partitions(settings: Settings) 
     with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="as many partitions"), flatten_subgroups=True):
         async with instance("wheel", settings):
             pass
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)]
+    try:
+        subprocess.run(mounted, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs the right to mount a file system")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.long
+async def test_a_sole_instance_whose_disk_is_full_forwards_what_it_has_and_goes_on_when_there_is_room(
+    settings: Settings, small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service:
+        ids = await service.send_all(target, [0.0] * 400, bytes(5_000))
+        async with instance("wheel", replace(settings, directory=small_disk)):
+            some = await read(settings, target, 50)
+            assert "waits for the disk" in caplog.text
+            remount = ["mount", "-o", "remount,size=16m", str(small_disk)]
+            await anyio.run_process(remount)
+            arrived = await read(settings, target, len(ids))
+    assert {record.id for record in some} < {record.id for record in arrived} == set(ids)

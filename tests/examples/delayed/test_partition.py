@@ -357,23 +357,51 @@ async def test_a_directory_with_another_record_of_the_same_position_is_refused(t
             await it.add(due_in(7200))
 
 
-async def test_a_full_disk_holds_up_the_partition_until_there_is_room(
+async def test_a_full_disk_holds_up_what_finds_no_room_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(partition_module, "_AGAIN", 0)
-    async with replica(tmp_path) as it:
-        schedule = it.wheel.store.schedule
-        failures = [OSError(28, "No space left on device")] * 2
+    async with replica(tmp_path) as it, anyio.create_task_group() as tasks:
+        schedule, full = it.wheel.store.schedule, True
 
-        async def full(payload: bytes, *, at: float, id: str) -> Receipt:
-            if failures:
-                raise failures.pop()
+        async def with_room_for_one(payload: bytes, *, at: float, id: str) -> Receipt:
+            if full and id != "3-1":
+                raise OSError(28, "No space left on device")
             return await schedule(payload, at=at, id=id)
 
-        monkeypatch.setattr(it.wheel.store, "schedule", full)
-        await it.add(due_in(3600))
-        assert await it.wheel.store.find("3-0") is not None
+        monkeypatch.setattr(it.wheel.store, "schedule", with_room_for_one)
+        it.own()
+        tasks.start_soon(it.add, due_in(-1), due_in(-1, offset=1), due_in(-1, offset=2))
+        # It takes part in the group.
+        await it.wheel.read(3)
+        await it.target.changed.wait()
+        assert [request.id for request in it.target.delivered] == ["3-1"]
+        assert it.wheel.positions.records == 0
         assert "No space left" in caplog.text
+        full = False
+        while len(it.target.delivered) < 3:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_an_id_that_finds_no_room_on_the_disk_is_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replica(tmp_path) as it:
+
+        async def full(receipt: Receipt) -> bool:
+            raise OSError(28, "No space left on device")
+
+        await it.add(due_in(3600))
+        with monkeypatch.context() as patched:
+            patched.setattr(it.wheel.store, "cancel", full)
+            await it.clear(done(0))
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(1, 0)
+        # It is read again.
+        await it.clear(done(0))
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(1, 1)
+        assert await it.wheel.store.find("3-0") is None
 
 
 @pytest.mark.parametrize(
