@@ -1,4 +1,4 @@
-"""Writes records to Kafka, and sets aside what a target does not take."""
+"""Writes records to Kafka, except cancelled ones, and sets aside what a target does not take."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
     UnknownTopicOrPartitionError,
 )
 
+from examples.delayed.cancellations import Cancellations
 from examples.delayed.producer import TOO_LARGE, Producer
 from examples.delayed.request import Header, Request
 from examples.delayed.statistics import Statistics
@@ -39,16 +40,33 @@ class Forwarder:
     """Sends records with a producer. Each method returns when the record is acknowledged."""
 
     def __init__(
-        self, producer: Producer, topics: Topics, statistics: Statistics, appears: float = _APPEARS
+        self,
+        producer: Producer,
+        cancellations: Cancellations,
+        topics: Topics,
+        statistics: Statistics,
+        appears: float = _APPEARS,
     ) -> None:
         self.topics = topics
         self.statistics = statistics
         self._producer = producer
+        self._cancellations = cancellations
         self._appears = appears
         # Topics that do not exist, and until when that is not asked again.
         self._absent: dict[str, float] = {}
 
     async def deliver(self, request: Request) -> None:
+        """Forward a record that is due, unless it is cancelled. Raises KafkaError when the cluster fails."""
+        if await self.is_cancelled(request.id):
+            self.statistics.cancelled += 1
+        else:
+            await self.forward(request)
+
+    async def is_cancelled(self, id: str) -> bool:
+        """Whether a cancel of this record was acknowledged before this call. Raises KafkaError."""
+        return await self._cancellations.include(id)
+
+    async def forward(self, request: Request) -> None:
         """Send a record to its target. If the target does not take it, send it to the rejected ones.
 
         Raises KafkaError when the cluster fails.

@@ -17,7 +17,7 @@ from examples.delayed.demo.round import Outcome, Round
 _REFRESH: Final = 0.25
 _LINE: Final = 1.0
 # Lateness is in milliseconds.
-_HEADINGS: Final = ("sent", "pending", "arrived", "p50", "p99", "max", "early", "twice", "bytes")
+_HEADINGS: Final = ("sent", "cancels", "pending", "arrived", "p50", "p99", "max", "early", "twice", "bytes")
 
 
 async def show(round: Round, console: Console) -> None:
@@ -63,6 +63,7 @@ def _picture(round: Round) -> Group:
 def _values(figures: Figures, written: float) -> tuple[str, ...]:
     return (
         f"{figures.scheduled:,}",
+        f"{figures.cancelled:,}",
         f"{figures.pending:,}",
         f"{figures.delivered:,}",
         f"{figures.p50:,.0f}",
@@ -76,7 +77,7 @@ def _values(figures: Figures, written: float) -> tuple[str, ...]:
 
 def _table(*headings: str) -> Table:
     # All columns fit into 80.
-    table = Table(box=box.SIMPLE_HEAD, padding=0, title_justify="left", title_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, title_justify="left", title_style="bold")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in ("design", "instance", "state") else "right")
     return table

@@ -24,13 +24,17 @@ _PARTITIONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds."""
+    """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds.
+
+    A share of them, `cancelled`, is cancelled before they are due.
+    """
 
     design: str
     messages: int
     seconds: float
     most: float
     least: float = 0.1
+    cancelled: float = 0.0
     instances: int = 3
     seed: int = 1
 
@@ -77,7 +81,9 @@ class Round:
         Raises RuntimeError if an instance does not start.
         """
         plan = self.plan
-        load = Load(plan.messages, plan.seconds, plan.least, plan.most, plan.seed, self.ledger)
+        load = Load(
+            plan.messages, plan.seconds, plan.least, plan.most, plan.seed, self.ledger, plan.cancelled
+        )
         numbers = (await create_topics(self._bootstrap, [plan.target], _PARTITIONS, 3))[plan.target]
         async with reading(self._bootstrap) as consumer, producing(self._bootstrap) as producer:
             arrivals = Arrivals(consumer, plan.target, numbers, self.ledger)

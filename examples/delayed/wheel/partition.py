@@ -234,8 +234,10 @@ class PartitionWheel:
         self._delivering.add(id)
         try:
             while await self._is_our_turn(id):
-                if await self._ownership.confirm(self.number):
-                    await self._forward(id, decode(payload))
+                # This may take long. The lease is confirmed behind it.
+                cancelled = await self._forwarder.is_cancelled(id)
+                if await self._ownership.confirm(self.number) and id not in self._done:
+                    await self._forward(id, None if cancelled else decode(payload))
                     break
         finally:
             self._delivering.remove(id)
@@ -245,10 +247,14 @@ class PartitionWheel:
         turn = Turn(lambda: id in self._done, lambda: self.number in self._ownership.owned)
         return await self._purgatory.try_complete_else_watch(turn, (id, self._owner))
 
-    async def _forward(self, id: str, request: Request) -> None:
+    async def _forward(self, id: str, request: Request | None) -> None:
+        """Forward a record, and tell the others. None stands for one that is cancelled."""
         self._forwarding += 1
         try:
-            await self._forwarder.deliver(request)
+            if request is None:
+                self._forwarder.statistics.cancelled += 1
+            else:
+                await self._forwarder.forward(request)
             topic = self._forwarder.topics.done
             offset = await self._forwarder.send(topic, id.encode(), b"", (), self.number)
             if offset >= self._unread:

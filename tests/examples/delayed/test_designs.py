@@ -15,7 +15,7 @@ from examples.delayed.clients import create_topics
 from examples.delayed.service import DESIGNS
 from examples.delayed.settings import Settings
 from examples.delayed.topics import Topics
-from tests.examples.delayed.running import instance, read, sender
+from tests.examples.delayed.running import PATIENCE, instance, read, sender
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +51,26 @@ async def test_a_record_without_its_headers_is_set_aside_with_the_reason(
     assert (record.id, record.value, record.headers["x"]) == (id, b"value", b"y")
     assert b"delay-ms must be milliseconds" in record.headers["delayed-reason"]
     assert (statistics.forwarded, statistics.rejected) == (0, 1)
+
+
+@pytest.mark.long
+@each_design
+async def test_a_record_whose_cancel_is_acknowledged_before_it_is_due_is_not_forwarded(
+    design: str, settings: Settings
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service:
+        (while_down,) = await service.send_all(target, [0.2])
+        await service.cancel(while_down)
+        async with instance(design, settings) as statistics:
+            cancelled, kept = await service.send_all(target, [0.4, 0.5])
+            await service.cancel(cancelled)
+            (record,) = await read(settings, target, 1)
+            with anyio.fail_after(PATIENCE):
+                while statistics.cancelled < 2:
+                    await anyio.lowlevel.checkpoint()
+    assert record.id == kept
+    assert (statistics.forwarded, statistics.cancelled) == (1, 2)
 
 
 @each_design

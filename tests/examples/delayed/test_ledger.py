@@ -45,6 +45,30 @@ def test_a_record_with_another_due_time_than_it_was_sent_with_is_a_fault() -> No
     assert list(ledger.faults()) == ["1 records arrived with another due time, such as 0-0"]
 
 
+def test_a_record_that_is_cancelled_in_time_must_not_arrive() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("0-0", 1_000)
+    ledger.cancel("0-0", 999.0)
+    assert ledger.is_complete
+    figures = ledger.figures()
+    assert (figures.cancelled, figures.delivered, figures.pending) == (1, 0, 0)
+    assert list(ledger.faults()) == []
+    ledger.arrive("0-0", 1_000, 1_000, 1_005.0)
+    assert list(ledger.faults()) == ["1 records arrived after an acknowledged cancel, such as 0-0"]
+
+
+def test_a_record_that_is_cancelled_too_late_may_arrive() -> None:
+    ledger = Ledger()
+    for id in ("0-0", "0-1"):
+        ledger.acknowledge(id, 1_000)
+        ledger.cancel(id, 1_000.0)
+    ledger.arrive("0-0", 1_000, 1_000, 1_005.0)
+    assert ledger.is_complete
+    figures = ledger.figures()
+    assert (figures.cancelled, figures.delivered, figures.pending) == (1, 1, 0)
+    assert list(ledger.faults()) == []
+
+
 def test_a_record_that_was_not_sent_is_a_fault() -> None:
     ledger = Ledger()
     ledger.arrive("0-0", 900, 950, 950.0)

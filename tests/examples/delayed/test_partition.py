@@ -52,10 +52,18 @@ class Target(Forwarder):
         self.delivered: list[Request] = []
         self.ids: list[tuple[str, bytes | None, int | None]] = []
         self.changed = anyio.Event()
-        self.open = anyio.Event()
+        self.cancelled: set[str] = set()
+        self.asked = anyio.Event()
+        self.open, self.answering = anyio.Event(), anyio.Event()
         self.open.set()
+        self.answering.set()
 
-    async def deliver(self, request: Request) -> None:
+    async def is_cancelled(self, id: str) -> bool:
+        self.asked.set()
+        await self.answering.wait()
+        return id in self.cancelled
+
+    async def forward(self, request: Request) -> None:
         await self.open.wait()
         self.delivered.append(request)
 
@@ -291,6 +299,40 @@ async def test_an_owner_that_is_fenced_forwards_nothing(tmp_path: Path) -> None:
         await it.clear(done(0))
         await it.forgets()
         assert it.target.delivered == []
+
+
+async def test_a_record_that_is_cancelled_is_not_forwarded_and_the_others_are_told(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.target.cancelled = {"3-0"}
+        it.own()
+        await it.add(due_in(-1))
+        await it.target.changed.wait()
+        await it.forgets()
+        assert it.target.ids == [("delayed-done", b"3-0", NUMBER)]
+        assert (it.target.delivered, it.target.statistics.cancelled) == ([], 1)
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+async def test_an_owner_that_changes_during_the_look_for_a_cancel_forwards_nothing(
+    tmp_path: Path, cleared: bool
+) -> None:
+    async with replica(tmp_path) as it:
+        it.target.answering = anyio.Event()
+        it.own()
+        await it.add(due_in(-1))
+        await it.target.asked.wait()
+        if cleared:
+            # This instance is the owner again.
+            await it.clear(done(0))
+        else:
+            it.owner.fenced = True
+        it.target.answering.set()
+        await it.owner.asked.wait()
+        if not cleared:
+            await it.waits()
+            await it.clear(done(0))
+        await it.forgets()
+        assert (it.target.delivered, it.target.ids) == ([], [])
 
 
 async def test_a_partition_is_drained_when_its_last_record_is_acknowledged(tmp_path: Path) -> None:
