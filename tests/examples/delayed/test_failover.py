@@ -1,9 +1,11 @@
-"""Replicas of the wheel as processes, which are killed, paused and stopped."""
+"""Replicas of the wheel as processes, which are killed, paused, cut off and stopped."""
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,26 +22,33 @@ from examples.delayed.demo.load import Arrivals, Load
 from examples.delayed.demo.process import Instance
 from examples.delayed.settings import Settings
 from examples.delayed.wheel.partition import WORKERS
+from tests.examples.delayed.network import Network
 
 pytestmark = [pytest.mark.real_time]
 
 PARTITIONS = 3
 MAX_TWICE = WORKERS * PARTITIONS
+# Bytes of the value of a record of the load. Each store writes more.
+VALUE_BYTES = 100
 
 
 class Service:
     """Instances that share a group."""
 
-    def __init__(self, settings: Settings, tasks: TaskGroup) -> None:
+    def __init__(self, settings: Settings, tasks: TaskGroup, network: Network | None) -> None:
         self.running: dict[str, Instance] = {}
         self._settings = settings
+        self._network = network
         self._tasks = tasks
 
     @classmethod
     @asynccontextmanager
-    async def of(cls, settings: Settings, *names: str) -> AsyncIterator[Service]:
+    async def of(
+        cls, settings: Settings, *names: str, network: Network | None = None
+    ) -> AsyncIterator[Service]:
+        """If there is a `network`, the instance "a" reaches the brokers by it."""
         async with anyio.create_task_group() as tasks:
-            service = cls(replace(settings, partitions=PARTITIONS), tasks)
+            service = cls(replace(settings, partitions=PARTITIONS), tasks, network)
             for name in names:
                 await service.start(name)
             await service.settled()
@@ -53,8 +62,11 @@ class Service:
 
     async def _run(self, name: str, *, task_status: TaskStatus[Instance]) -> None:
         settings = self._settings
+        program = ["examples.delayed"]
+        if self._network is not None and name == "a":
+            program = ["tests.examples.delayed.behind_proxies", json.dumps(self._network.ports)]
         arguments = [
-            *("examples.delayed", "serve", "--design", "wheel", "--bootstrap", settings.bootstrap),
+            *(*program, "serve", "--design", "wheel", "--bootstrap", settings.bootstrap),
             *("--directory", str(settings.directory / name), "--instance", name, "--statistics"),
             *("--topic", settings.topics.requests, "--session-timeout", "2", "--replication-factor", "1"),
         ]
@@ -69,6 +81,12 @@ class Service:
             await instance.until(
                 lambda: sum(each.statistics.partitions for each in self.running.values()) == PARTITIONS
             )
+
+    async def owner(self, name: str) -> Instance:
+        """The instance with this name, when it is the owner of its share of the partitions."""
+        instance = self.running[name]
+        await instance.until(lambda: instance.statistics.partitions == PARTITIONS // len(self.running))
+        return instance
 
     def leader(self) -> str:
         return max(self.running, key=lambda name: self.running[name].statistics.partitions)
@@ -91,6 +109,7 @@ class Traffic:
         self._settings = settings
         self._ledger = ledger
         self._producer = producer
+        self._sent = anyio.Event()
 
     @classmethod
     @asynccontextmanager
@@ -108,12 +127,23 @@ class Traffic:
                 tasks.cancel_scope.cancel()
             await arrivals.read_to_end()
 
-    async def send(self, messages: int, seconds: float, seed: int = 1) -> None:
-        load = Load(messages, seconds, 0.05, 3.0, seed, self._ledger)
+    async def send(
+        self,
+        messages: int,
+        seconds: float,
+        seed: int = 1,
+        delays: tuple[float, float] = (0.05, 3.0),
+        cancelled: float = 0.1,
+    ) -> None:
+        load = Load(messages, seconds, *delays, seed, self._ledger, cancelled)
+        self._sent = anyio.Event()
         await load.send(self._producer, self._settings.topics, _target(self._settings))
+        self._sent.set()
 
     async def arrived(self) -> None:
+        """Return when all that is sent has arrived, but for what is cancelled."""
         with anyio.fail_after(60):
+            await self._sent.wait()
             while not self._ledger.is_complete:
                 await self.arrivals.moved.wait()
 
@@ -145,10 +175,61 @@ async def test_killing_an_owner_and_pausing_another_loses_nothing_and_repeats_li
         await traffic.send(60, 0.1)
     assert list(ledger.faults()) == []
     figures = ledger.figures()
-    assert figures.delivered == 660
+    assert figures.delivered + figures.cancelled == 660
     assert twice <= MAX_TWICE
     # A paused instance finishes what it was forwarding, and nothing else.
     assert figures.duplicates - twice <= WORKERS
+
+
+@pytest.mark.long
+async def test_an_instance_that_was_cut_off_forwards_nothing_of_what_others_have_forwarded(
+    settings: Settings,
+) -> None:
+    ledger = Ledger()
+    async with (
+        Network.to(settings.bootstrap) as network,
+        Service.of(settings, "a", "b", "c", network=network) as service,
+        Traffic.of(settings, ledger) as traffic,
+    ):
+        stale = await service.owner("a")
+        before, first_due = stale.statistics.disk_bytes, time.time() + 6.0
+        await traffic.send(300, 0.1, delays=(6.0, 8.0), cancelled=0)
+        await stale.until(lambda: stale.statistics.disk_bytes > before + 300 * VALUE_BYTES)
+        network.cut()
+        assert time.time() < first_due, "the machine is too slow: the instance has begun to forward"
+        await traffic.arrived()
+        network.mend()
+        await service.settled()
+        await traffic.send(60, 0.1)
+    assert list(ledger.faults()) == []
+    assert ledger.figures().duplicates == 0
+    assert ledger.figures().scheduled == 360
+
+
+@pytest.mark.long
+async def test_cutting_off_an_instance_that_forwards_loses_nothing_and_repeats_little(
+    settings: Settings,
+) -> None:
+    ledger = Ledger()
+    async with (
+        Network.to(settings.bootstrap) as network,
+        Service.of(settings, "a", "b", "c", network=network) as service,
+        Traffic.of(settings, ledger) as traffic,
+        anyio.create_task_group() as tasks,
+    ):
+        stale = await service.owner("a")
+        tasks.start_soon(traffic.send, 3_000, 2.0)
+        await stale.until(lambda: stale.statistics.forwarded > 0)
+        network.cut()
+        await traffic.arrived()
+        network.mend()
+        await service.settled()
+        await traffic.send(60, 0.1)
+    assert list(ledger.faults()) == []
+    figures = ledger.figures()
+    assert figures.delivered + figures.cancelled == figures.scheduled == 3_060
+    # What it was sending when the network was cut.
+    assert figures.duplicates <= MAX_TWICE
 
 
 @pytest.mark.long
@@ -187,5 +268,6 @@ async def test_twenty_kills_of_the_leading_instance_lose_nothing(settings: Setti
             await traffic.arrived()
             await service.settled()
     assert list(ledger.faults()) == []
-    assert ledger.figures().delivered == 200 * kills
-    assert ledger.figures().duplicates <= kills * MAX_TWICE
+    figures = ledger.figures()
+    assert figures.delivered + figures.cancelled == 200 * kills
+    assert figures.duplicates <= kills * MAX_TWICE
