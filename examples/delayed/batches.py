@@ -24,7 +24,7 @@ class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
     """Handles the records of a batch at the same time; then commits their offsets.
 
     The group gets partitions back between two batches, so no record is handled twice unless a member fails.
-    After a batch for none of whose records `handle` returns True, there is a pause of `pause` seconds.
+    When `handle` returns False for every record of a batch, there is a pause of `pause` seconds.
     """
 
     def __init__(self, handle: Callable[[Record], Awaitable[bool]], pause: float = 0.0) -> None:

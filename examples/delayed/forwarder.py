@@ -19,9 +19,10 @@ from examples.delayed.request import Header, Request
 from examples.delayed.statistics import Statistics
 from examples.delayed.topics import Topics
 
-# Seconds that a target may take to appear, and for which its absence is remembered. Without the latter, each
-# record for a topic that does not exist would hold up the others for as long as the former.
+# Seconds that a target may take to appear.
 _APPEARS: Final = 5.0
+# Seconds for which the service remembers that a target does not exist. Otherwise, each record for it would
+# wait until `_APPEARS` is over, and hold up the others.
 _ABSENT: Final = 30.0
 # Names that are remembered, at most.
 _NAMES: Final = 1_000
