@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import anyio
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no types
 
-from examples.delayed.clients import create_topics, partitions_of, reading
+from examples.delayed.clients import create_topics, next_records, partitions_of, reading
 from examples.delayed.request import POSITION, Record
 from examples.delayed.settings import Settings
 from purgatory import Purgatory
@@ -87,7 +87,7 @@ class Cancellations:
         """Read until it is cancelled."""
         self._reader.assign(self._partitions)
         while True:
-            batches = await self._reader.getmany(timeout_ms=_WAIT)
+            batches = await next_records(self._reader, _WAIT)
             for batch in batches.values():
                 for record in batch:
                     self._take(record)

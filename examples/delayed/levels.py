@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore
 from anyio.abc import TaskStatus
 
 from examples.delayed.batches import BATCH, Batches, commit
-from examples.delayed.clients import consuming, create_topics
+from examples.delayed.clients import consuming, create_topics, next_records
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import LEVEL_DUE, WHOLE, Record, Request
 from examples.delayed.settings import Settings
@@ -88,7 +88,7 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 
     async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
         while not stop.is_set():
-            records = await consumer.getmany(timeout_ms=self._pause(), max_records=BATCH)
+            records = await next_records(consumer, self._pause(), BATCH)
             # No other task runs between the line above and the next await: these partitions are assigned.
             for partition, some in records.items():
                 self._waiting[partition] = deque(some)

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no 
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from examples.delayed.clients import consuming, create_topics, partitions_of, reading
+from examples.delayed.clients import consuming, create_topics, next_records, partitions_of, reading
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import Record
 from examples.delayed.settings import Settings
@@ -141,7 +141,7 @@ async def _begin(
 
 async def _read(consumer: AIOKafkaConsumer, partitions: dict[int, PartitionWheel], take: Take) -> None:
     while True:
-        records = await consumer.getmany(timeout_ms=_WAIT, max_records=_READ)
+        records = await next_records(consumer, _WAIT, _READ)
         async with anyio.create_task_group() as group:
             for full, some in records.items():
                 group.start_soon(take, partitions[full.partition], some, some[-1].offset + 1)

@@ -43,7 +43,7 @@ class Topic:
     def assign(self, partitions: Sequence[str]) -> None:
         assert partitions == [PARTITION]
 
-    async def getmany(self, timeout_ms: int) -> dict[str, list[Cancel]]:
+    async def getmany(self, timeout_ms: int, max_records: int | None) -> dict[str, list[Cancel]]:
         if self._position == len(self._cancels):
             self._changed = anyio.Event()
             with anyio.move_on_after(timeout_ms / 1000):
