@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from examples.delayed.demo.ledger import Figures
+from examples.delayed.demo.deliveries import Figures
 from examples.delayed.demo.round import Outcome, Round
 
 _REFRESH: Final = 0.25
@@ -25,7 +25,7 @@ async def show(round: Round, console: Console) -> None:
     if not console.is_terminal:
         while True:
             await anyio.sleep(_LINE)
-            values = _values(round.ledger.figures(), round.written)
+            values = _values(round.deliveries.figures(), round.written)
             line = ", ".join(f"{name} {value}" for name, value in zip(_HEADINGS, values, strict=True))
             console.print(f"{round.plan.design}: {line}", highlight=False, soft_wrap=True)
     with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -46,7 +46,7 @@ def summary(outcomes: Sequence[Outcome]) -> Table:
 def _picture(round: Round) -> Group:
     figures = _table(*_HEADINGS)
     figures.title = f"{round.plan.design}: {round.plan.messages:,} records"
-    figures.add_row(*_values(round.ledger.figures(), round.written))
+    figures.add_row(*_values(round.deliveries.figures(), round.written))
     instances = _table("instance", "state", "partitions", "forwarded")
     for name, instance in round.instances.items():
         killed = name == round.killed

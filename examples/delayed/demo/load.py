@@ -14,7 +14,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.clients import partitions_of
-from examples.delayed.demo.ledger import Ledger
+from examples.delayed.demo.deliveries import Deliveries
 from examples.delayed.topics import Topics
 
 # Seconds between two bursts of records.
@@ -42,7 +42,7 @@ class Load:
         least: float,
         most: float,
         seed: int,
-        ledger: Ledger,
+        deliveries: Deliveries,
         cancelled: float = 0.0,
     ) -> None:
         self._messages = messages
@@ -50,7 +50,7 @@ class Load:
         self._least = least
         self._most = most
         self._random = random.Random(seed)
-        self._ledger = ledger
+        self._deliveries = deliveries
         self._cancelled = cancelled
         # Cancels to send: when, a number that makes them differ, and the future of the record.
         self._cancels: list[tuple[float, int, asyncio.Future[Any]]] = []
@@ -91,21 +91,23 @@ class Load:
 
     def _cancel_acknowledged(self, id: str, future: asyncio.Future[Any]) -> None:
         if not future.cancelled() and future.exception() is None:
-            self._ledger.cancel(id, time.time() * 1000)
+            self._deliveries.cancel(id, time.time() * 1000)
 
     def _acknowledged(self, due: int, future: asyncio.Future[Any]) -> None:
         if not future.cancelled() and future.exception() is None:
             record = future.result()
-            self._ledger.acknowledge(f"{record.partition}-{record.offset}", due)
+            self._deliveries.acknowledge(f"{record.partition}-{record.offset}", due)
 
 
 class Arrivals:
-    """Reads a target topic into the ledger."""
+    """Reads a target topic, and notes what has arrived."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, target: str, numbers: set[int], ledger: Ledger) -> None:
+    def __init__(
+        self, consumer: AIOKafkaConsumer, target: str, numbers: set[int], deliveries: Deliveries
+    ) -> None:
         self._consumer = consumer
         self._partitions = partitions_of(target, numbers)
-        self._ledger = ledger
+        self._deliveries = deliveries
         self.moved = anyio.Event()
         consumer.assign(self._partitions)
 
@@ -126,7 +128,7 @@ class Arrivals:
         for batch in batches.values():
             for record in batch:
                 headers = dict(record.headers)
-                self._ledger.arrive(
+                self._deliveries.arrive(
                     headers["delayed-id"].decode(), int(headers["delayed-due"]), record.timestamp, now
                 )
         if batches:

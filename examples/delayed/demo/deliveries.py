@@ -24,7 +24,7 @@ class Figures:
         return self.scheduled - self.cancelled - self.delivered
 
 
-class Ledger:
+class Deliveries:
     """All times are in milliseconds since the epoch. A record may arrive before its sender knows its id."""
 
     def __init__(self) -> None:
