@@ -21,6 +21,8 @@ from examples.delayed.topics import Topics
 
 # Seconds that a target may take to appear.
 _APPEARS: Final = 5.0
+# How often the service looks for it meanwhile.
+_LOOKS: Final = 50
 # Seconds for which the service remembers that a target does not exist. Otherwise, each record for it would
 # wait until `_APPEARS` is over, and hold up the others.
 _ABSENT: Final = 30.0
@@ -108,16 +110,20 @@ class Forwarder:
         return offset
 
     async def _wait_for(self, topic: str) -> None:
-        """Return once the topic exists. Raises UnknownTopicOrPartitionError if it does not appear."""
+        """Return once the topic exists. Raises UnknownTopicOrPartitionError if it does not appear.
+
+        Only an answer of the cluster says so. An instance that was paused or cut off has none.
+        """
         now = anyio.current_time()
         if self._absent.get(topic, now) > now:
             raise UnknownTopicOrPartitionError(topic)
-        try:
-            with anyio.fail_after(self._appears):
-                await self._producer.partitions(topic)
-        except TimeoutError:
-            if len(self._absent) >= _NAMES:
-                self._absent.clear()
-            self._absent[topic] = anyio.current_time() + _ABSENT
-            raise UnknownTopicOrPartitionError(topic) from None
+        deadline, is_last = now + self._appears, False
+        while not await self._producer.knows(topic):
+            if is_last:
+                if len(self._absent) >= _NAMES:
+                    self._absent.clear()
+                self._absent[topic] = anyio.current_time() + _ABSENT
+                raise UnknownTopicOrPartitionError(topic)
+            await anyio.sleep(self._appears / _LOOKS)
+            is_last = anyio.current_time() >= deadline
         self._absent.pop(topic, None)
