@@ -10,6 +10,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore[import-untyped]  # has no types
 from aiokafka.errors import CommitFailedError, IllegalStateError  # type: ignore[import-untyped]  # has no types
 
+from examples.delayed.clients import next_records
 from examples.delayed.request import Record
 
 # Records that are sent at a time.
@@ -24,7 +25,7 @@ class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
     """Handles the records of a batch at the same time; then commits their offsets.
 
     The group gets partitions back between two batches, so no record is handled twice unless a member fails.
-    After a batch for none of whose records `handle` returns True, there is a pause of `pause` seconds.
+    When `handle` returns False for every record of a batch, there is a pause of `pause` seconds.
     """
 
     def __init__(self, handle: Callable[[Record], Awaitable[bool]], pause: float = 0.0) -> None:
@@ -43,7 +44,7 @@ class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
     async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
         """Read until `stop`. When an exception leaves `handle`, nothing of the batch is committed."""
         while not stop.is_set():
-            records = await consumer.getmany(timeout_ms=round(_WAIT * 1000), max_records=BATCH)
+            records = await next_records(consumer, round(_WAIT * 1000), BATCH)
             # No other task runs between the line above and the next one: these partitions are assigned.
             async with self._handling:
                 useful = await self._handle_all([record for some in records.values() for record in some])

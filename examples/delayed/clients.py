@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from aiokafka import (  # type: ignore[import-untyped]  # has no types
@@ -93,6 +93,24 @@ async def reading(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
         yield consumer
     finally:
         await _close(consumer.stop)
+
+
+async def next_records(
+    consumer: AIOKafkaConsumer, milliseconds: int, most: int | None = None
+) -> dict[TopicPartition, list[Any]]:
+    """The next records of each partition; none if none comes in so many milliseconds.
+
+    Raises KafkaError, and RuntimeError for a record that the client cannot read.
+    """
+    try:
+        return dict(await consumer.getmany(timeout_ms=milliseconds, max_records=most))
+    except UnicodeDecodeError as error:
+        # The client has lost its place: it would leave out records that come before this one.
+        topics = " or ".join(sorted({partition.topic for partition in consumer.assignment()}))
+        raise RuntimeError(
+            f"the name of a header in {topics} is not UTF-8, and the client cannot read such a record: find "
+            "it with kcat, and delete the records up to it with kafka-delete-records"
+        ) from error
 
 
 async def create_topics(

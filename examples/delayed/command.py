@@ -32,6 +32,8 @@ INTERRUPTED: Final = 130
 
 # Seconds that a stop may take.
 _GRACE: Final = 20.0
+# The share of the demo's records that are cancelled.
+_CANCELLED: Final = 0.1
 # Seconds between two lines of counts.
 _REPORT: Final = 0.5
 
@@ -42,7 +44,8 @@ Run an instance of the service. Start several: they share the partitions, and ta
 A producer sends a record to the topic "delayed" with the header "deliver-at" (milliseconds since the
 epoch) or "delay-ms" (milliseconds), and the header "target" (a topic). The service forwards it to the
 target when it is due. Consumers of the target need not know of that. Records whose headers are wrong
-go to the topic "delayed-rejected", with the reason in the header "delayed-reason"."""
+go to the topic "delayed-rejected", with the reason in the header "delayed-reason". A record to the
+topic "delayed-cancelled" cancels the one whose partition and offset are its key, such as "0-17"."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s --design wheel --bootstrap localhost:9092 --directory data/1
@@ -58,8 +61,8 @@ _DEMO: Final = """\
 Run three brokers, three instances of the service and a load, for each design. The delays of the
 records are log-uniform. Of the replicas of the wheel, the one that leads is killed in the middle.
 With --kill-brokers, so is the process of the brokers, which keep their logs in a directory then,
-and are started again. Check that each acknowledged record arrives, and none early. The exit status
-is 1 if not."""
+and are started again. One record of ten is cancelled. Check that each other record arrives, none
+early, and none after an acknowledged cancel. The exit status is 1 if not."""
 _DEMO_EXAMPLES: Final = """\
 examples:
   %(prog)s
@@ -98,6 +101,7 @@ def _demo(options: argparse.Namespace) -> int:
             options.longest,
             seed=options.seed,
             kills_brokers=options.kill_brokers,
+            cancelled=_CANCELLED,
         )
         for design in designs
     ]

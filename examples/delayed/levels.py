@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # type: ignore
 from anyio.abc import TaskStatus
 
 from examples.delayed.batches import BATCH, Batches, commit
-from examples.delayed.clients import consuming, create_topics
+from examples.delayed.clients import consuming, create_topics, next_records
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import LEVEL_DUE, Record, Request
+from examples.delayed.request import LEVEL_DUE, WHOLE, Record, Request
 from examples.delayed.settings import Settings
 
 # Milliseconds of a wait for records. A stop may take that long.
@@ -88,7 +88,7 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 
     async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
         while not stop.is_set():
-            records = await consumer.getmany(timeout_ms=self._pause(), max_records=BATCH)
+            records = await next_records(consumer, self._pause(), BATCH)
             # No other task runs between the line above and the next await: these partitions are assigned.
             for partition, some in records.items():
                 self._waiting[partition] = deque(some)
@@ -145,4 +145,4 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 def _level_due(record: Record) -> int:
     """When the record leaves its level; 0 if somebody else has sent it."""
     due = next((value for name, value in record.headers if name == LEVEL_DUE), None) or b""
-    return int(due) if due.isdigit() else 0
+    return int(due) if WHOLE.fullmatch(due) else 0

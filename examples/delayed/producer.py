@@ -15,6 +15,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
     MessageSizeTooLargeError,
     OutOfOrderSequenceNumber,
     RecordListTooLargeError,
+    TopicAuthorizationFailedError,
 )
 from anyio.abc import TaskGroup
 
@@ -23,6 +24,8 @@ from examples.delayed.request import Header
 
 # Attempts to send a record. Other records that are refused can make the first one fail.
 _ATTEMPTS: Final = 5
+# Seconds until a cluster that has not answered is asked again.
+_AGAIN: Final = 0.1
 # The brokers say so of a batch. It may be that each of its records is small enough.
 TOO_LARGE: Final = (MessageSizeTooLargeError, RecordListTooLargeError)
 
@@ -53,9 +56,21 @@ class Producer:
             yield producer
             producer._replaced.set()
 
-    async def partitions(self, topic: str) -> set[int]:
-        """The partitions of a topic. Raises UnknownTopicOrPartitionError if it does not appear."""
-        return set(await self._client.partitions_for(topic))
+    async def knows(self, topic: str) -> bool:
+        """Whether a topic exists. It waits for the answer of the cluster, however long that takes.
+
+        Raises TopicAuthorizationFailedError.
+        """
+        client = self._client.client
+        if client.cluster.partitions_for_topic(topic) is None:
+            client.add_topic(topic)
+            while True:
+                if await client.force_metadata_update():
+                    break
+                await anyio.sleep(_AGAIN)
+            if topic in client.cluster.unauthorized_topics:
+                raise TopicAuthorizationFailedError(topic)
+        return client.cluster.partitions_for_topic(topic) is not None
 
     async def send(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 from examples.delayed.topics import Topics, is_legal
+from purgatory.delayed.message import FARTHEST
 
 Header = tuple[str, bytes | None]
 
@@ -26,10 +27,11 @@ LEVEL_DUE: Final = "delayed-level-due"
 
 _ASKED: Final = frozenset({DELIVER_AT, DELAY_MS, TARGET})
 _OWN: Final = frozenset({DELAYED_ID, DELAYED_DUE, DELAYED_REASON, ORIGIN, LEVEL_DUE})
-# 2**53 milliseconds are 285,000 years. All programs agree on integers up to that.
-_LATEST: Final = 1 << 53
-_WHOLE: Final = re.compile(rb"[0-9]{1,16}")
-_POSITION: Final = re.compile(rb"[0-9]{1,10}-[0-9]{1,19}")
+# The wheel stores no later time. The other designs have the same limit.
+_LATEST: Final = FARTHEST - 1
+# Milliseconds. Python reads no number of more than 4,300 digits.
+WHOLE: Final = re.compile(rb"[0-9]{1,16}")
+POSITION: Final = re.compile(rb"([0-9]{1,10})-([0-9]{1,19})")
 
 
 class Record(Protocol):
@@ -72,7 +74,7 @@ class Request:
         try:
             origin = _single(record, ORIGIN)
             if origin is not None:
-                if not _POSITION.fullmatch(origin):
+                if not POSITION.fullmatch(origin):
                     raise ValueError(f"{ORIGIN} is set by the service: leave it out")
                 id = origin.decode()
             due = _due(record)
@@ -87,6 +89,10 @@ class Request:
         """The request whose record its target does not take."""
         asked: tuple[Header, ...] = ((TARGET, self.target.encode()), (DELIVER_AT, b"%d" % self.due))
         return Request(self.id, 0, topics.rejected, self.key, self.value, self.headers + asked, reason)
+
+    def without_content(self, reason: str, topics: Topics) -> Request:
+        """A request that is rejected, and has nothing of its record but where that is."""
+        return Request(self.id, 0, topics.rejected, None, None, (), reason)
 
     def delivered_headers(self) -> list[Header]:
         """The headers of the record that consumers get."""
@@ -137,7 +143,7 @@ def _due(record: Record) -> int:
 
 
 def _whole(name: str, value: bytes) -> int:
-    if not _WHOLE.fullmatch(value):
+    if not WHOLE.fullmatch(value):
         raise ValueError(f"{name} must be milliseconds, in up to 16 digits, not {value[:40]!r}")
     return int(value)
 

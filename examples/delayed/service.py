@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import TaskStatus
 
+from examples.delayed.cancellations import Cancellations
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.levels import levels
 from examples.delayed.producer import Producer
@@ -36,6 +37,9 @@ async def serve(
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run an instance of a design until `stop`. What it has forwarded is acknowledged when this returns."""
-    async with Producer.running(settings.bootstrap) as producer:
-        forwarder = Forwarder(producer, settings.topics, statistics)
+    async with (
+        Producer.running(settings.bootstrap) as producer,
+        Cancellations.running(settings) as cancellations,
+    ):
+        forwarder = Forwarder(producer, cancellations, settings.topics, statistics)
         await DESIGNS[design](settings, forwarder, stop, task_status=task_status)

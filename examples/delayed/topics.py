@@ -38,6 +38,11 @@ class Topics:
         return f"{self.requests}-rejected"
 
     @property
+    def cancelled(self) -> str:
+        """The ids of the records that producers have cancelled."""
+        return f"{self.requests}-cancelled"
+
+    @property
     def done(self) -> str:
         """The ids of the records that were forwarded. The replicas of the wheel read it."""
         return f"{self.requests}-done"

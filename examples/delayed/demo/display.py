@@ -11,13 +11,11 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from examples.delayed.demo.ledger import Figures
+from examples.delayed.demo.deliveries import Figures
 from examples.delayed.demo.round import Outcome, Round
 
 _REFRESH: Final = 0.25
 _LINE: Final = 1.0
-# Lateness is in milliseconds.
-_HEADINGS: Final = ("sent", "pending", "arrived", "p50", "p99", "max", "early", "twice", "bytes")
 
 
 async def show(round: Round, console: Console) -> None:
@@ -25,8 +23,8 @@ async def show(round: Round, console: Console) -> None:
     if not console.is_terminal:
         while True:
             await anyio.sleep(_LINE)
-            values = _values(round.ledger.figures(), round.written)
-            line = ", ".join(f"{name} {value}" for name, value in zip(_HEADINGS, values, strict=True))
+            values = _values(round.deliveries.figures(), round.written)
+            line = ", ".join(f"{name} {value}" for name, value in values.items())
             console.print(f"{round.plan.design}: {line}", highlight=False, soft_wrap=True)
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
@@ -36,17 +34,26 @@ async def show(round: Round, console: Console) -> None:
 
 def summary(outcomes: Sequence[Outcome]) -> Table:
     """One row for each design."""
-    table = _table("design", *_HEADINGS, "check")
-    for outcome in outcomes:
-        check = "[red]failed" if outcome.faults else "[green]passed"
-        table.add_row(outcome.design, *_values(outcome.figures, outcome.written), check)
+    rows = [
+        {"design": outcome.design}
+        | _values(outcome.figures, outcome.written)
+        | {"check": "[red]failed" if outcome.faults else "[green]passed"}
+        for outcome in outcomes
+    ]
+    for row in rows:
+        # What is missing at the end is a fault, and reported.
+        del row["pending"]
+    table = _table(*rows[0])
+    for row in rows:
+        table.add_row(*row.values())
     return table
 
 
 def _picture(round: Round) -> Group:
-    figures = _table(*_HEADINGS)
+    values = _values(round.deliveries.figures(), round.written)
+    figures = _table(*values)
     figures.title = f"{round.plan.design}: {round.plan.messages:,} records"
-    figures.add_row(*_values(round.ledger.figures(), round.written))
+    figures.add_row(*values.values())
     instances = _table("instance", "state", "partitions", "forwarded")
     for name, instance in round.instances.items():
         killed = name == round.killed
@@ -60,23 +67,25 @@ def _picture(round: Round) -> Group:
     return Group(figures, instances)
 
 
-def _values(figures: Figures, written: float) -> tuple[str, ...]:
-    return (
-        f"{figures.scheduled:,}",
-        f"{figures.pending:,}",
-        f"{figures.delivered:,}",
-        f"{figures.p50:,.0f}",
-        f"{figures.p99:,.0f}",
-        f"{figures.worst:,.0f}",
-        f"{figures.early:,}",
-        f"{figures.duplicates:,}",
-        f"{written:,.0f}",
-    )
+def _values(figures: Figures, written: float) -> dict[str, str]:
+    """What the columns show, by their headings. Lateness is in milliseconds."""
+    return {
+        "sent": f"{figures.scheduled:,}",
+        "cancelled": f"{figures.cancelled:,}",
+        "pending": f"{figures.pending:,}",
+        "arrived": f"{figures.delivered:,}",
+        "p50": f"{figures.p50:,.0f}",
+        "p99": f"{figures.p99:,.0f}",
+        "max": f"{figures.worst:,.0f}",
+        "early": f"{figures.early:,}",
+        "twice": f"{figures.duplicates:,}",
+        "bytes": f"{written:,.0f}",
+    }
 
 
 def _table(*headings: str) -> Table:
     # All columns fit into 80.
-    table = Table(box=box.SIMPLE_HEAD, padding=0, title_justify="left", title_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, title_justify="left", title_style="bold")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in ("design", "instance", "state") else "right")
     return table

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from examples.delayed.clients import create_topics, producing, reading
-from examples.delayed.demo.ledger import Figures, Ledger
+from examples.delayed.demo.deliveries import Deliveries, Figures
 from examples.delayed.demo.load import Arrivals, Load
 from examples.delayed.demo.process import Brokers, Child, Instance
 from examples.delayed.topics import Topics
@@ -26,7 +26,8 @@ _PARTITIONS: Final = 3
 class Plan:
     """`messages` records are sent in `seconds`, and are due after `least` to `most` seconds.
 
-    With `kills_brokers`, the brokers' process is killed in the middle, and another one goes on.
+    A share of them, `cancelled`, is cancelled before they are due. With `kills_brokers`, the brokers' process
+    is killed in the middle, and another one goes on.
     """
 
     design: str
@@ -34,6 +35,7 @@ class Plan:
     seconds: float
     most: float
     least: float = 0.1
+    cancelled: float = 0.0
     instances: int = 3
     seed: int = 1
     kills_brokers: bool = False
@@ -68,7 +70,7 @@ class Round:
 
     def __init__(self, plan: Plan, brokers: Brokers, directory: Path) -> None:
         self.plan = plan
-        self.ledger = Ledger()
+        self.deliveries = Deliveries()
         self.instances: dict[str, Instance] = {}
         self.killed: str | None = None
         self._brokers = brokers
@@ -82,10 +84,12 @@ class Round:
         Raises RuntimeError if an instance does not start.
         """
         plan = self.plan
-        load = Load(plan.messages, plan.seconds, plan.least, plan.most, plan.seed, self.ledger)
+        load = Load(
+            plan.messages, plan.seconds, plan.least, plan.most, plan.seed, self.deliveries, plan.cancelled
+        )
         numbers = (await create_topics(self._bootstrap, [plan.target], _PARTITIONS, 3))[plan.target]
         async with reading(self._bootstrap) as consumer, producing(self._bootstrap) as producer:
-            arrivals = Arrivals(consumer, plan.target, numbers, self.ledger)
+            arrivals = Arrivals(consumer, plan.target, numbers, self.deliveries)
             async with self._serving(), anyio.create_task_group() as tasks:
                 tasks.start_soon(arrivals.read)
                 async with anyio.create_task_group() as sending:
@@ -100,14 +104,16 @@ class Round:
                 tasks.cancel_scope.cancel()
             # The last instance to stop may have sent something twice.
             await arrivals.read_to_end()
-        return Outcome(plan.design, self.ledger.figures(), self.written, self.killed, tuple(self._faults()))
+        return Outcome(
+            plan.design, self.deliveries.figures(), self.written, self.killed, tuple(self._faults())
+        )
 
     @property
     def written(self) -> float:
         """Bytes that the service has written, per delivered record."""
         counts = [instance.statistics for instance in self.instances.values()]
         total = sum(each.sent_bytes + each.disk_bytes for each in counts)
-        return total / max(1, self.ledger.figures().delivered)
+        return total / max(1, self.deliveries.figures().delivered)
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
@@ -150,17 +156,17 @@ class Round:
         self.killed = leader
 
     async def _all_arrived(self, arrivals: Arrivals) -> None:
-        while not self.ledger.is_complete:
+        while not self.deliveries.is_complete:
             with anyio.move_on_after(_SILENCE) as silence:
                 await arrivals.moved.wait()
             if silence.cancelled_caught:
                 return
 
     def _faults(self) -> Iterator[str]:
-        figures = self.ledger.figures()
+        figures = self.deliveries.figures()
         if figures.scheduled < self.plan.messages:
             yield f"{self.plan.messages - figures.scheduled} records were not acknowledged"
-        yield from self.ledger.faults()
+        yield from self.deliveries.faults()
         for name, status in self._statuses.items():
             if status and name != self.killed:
                 log = (self._directory / f"{name}.log").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import anyio
@@ -12,7 +13,7 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no 
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from examples.delayed.clients import consuming, create_topics, partitions_of, reading
+from examples.delayed.clients import consuming, create_topics, next_records, partitions_of, reading
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.request import Record
 from examples.delayed.settings import Settings
@@ -63,7 +64,9 @@ async def wheel(
         )
         for number in numbers:
             directory = settings.directory / f"partition-{number}"
-            partitions[number] = PartitionWheel(number, directory, forwarder, ownership, purgatory)
+            partitions[number] = PartitionWheel(
+                number, directory, forwarder, ownership, purgatory, partial(_end, records, topics.requests)
+            )
         try:
             await _run(settings, records, done, partitions, ownership, forwarder, stop, task_status)
         finally:
@@ -94,9 +97,9 @@ async def _run(
             tasks.start_soon(_keep_books, partitions, ownership, forwarder)
             for partition in partitions.values():
                 tasks.start_soon(partition.store.failed)
-            # An owner that has to read much first would hold up what is due.
-            for number, end in ends.items():
-                await partitions[number].read(end)
+            # An owner that has to read much first would hold up what is due. One whose disk is full forwards
+            # what it has.
+            await _read_to(ends, partitions)
             group = topics.group("forwarders")
             async with (
                 consuming(settings.bootstrap, [], group, settings.session_timeout) as member,
@@ -140,7 +143,7 @@ async def _begin(
 
 async def _read(consumer: AIOKafkaConsumer, partitions: dict[int, PartitionWheel], take: Take) -> None:
     while True:
-        records = await consumer.getmany(timeout_ms=_WAIT, max_records=_READ)
+        records = await next_records(consumer, _WAIT, _READ)
         async with anyio.create_task_group() as group:
             for full, some in records.items():
                 group.start_soon(take, partitions[full.partition], some, some[-1].offset + 1)
@@ -150,10 +153,27 @@ async def _read(consumer: AIOKafkaConsumer, partitions: dict[int, PartitionWheel
                     group.start_soon(take, partitions[full.partition], (), await consumer.position(full))
 
 
+async def _read_to(ends: dict[int, int], partitions: dict[int, PartitionWheel]) -> None:
+    """Wait until all partitions are read up to their ends, or a disk is full, which holds up all of them."""
+    async with anyio.create_task_group() as waiting:
+
+        async def wait(partition: PartitionWheel, end: int) -> None:
+            if not await partition.read(end):
+                waiting.cancel_scope.cancel()
+
+        for number, end in ends.items():
+            waiting.start_soon(wait, partitions[number], end)
+
+
 async def _catch_up(consumer: AIOKafkaConsumer, topic: str, partition: PartitionWheel) -> None:
     """Clear what others have forwarded before now."""
-    (full,) = partitions_of(topic, [partition.number])
-    await partition.cleared((await consumer.end_offsets([full]))[full])
+    await partition.cleared(await _end(consumer, topic, partition.number))
+
+
+async def _end(consumer: AIOKafkaConsumer, topic: str, partition: int) -> int:
+    """The offset behind the last record of a partition."""
+    (end,) = (await consumer.end_offsets(partitions_of(topic, [partition]))).values()
+    return int(end)
 
 
 async def _keep_books(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import Record, Request, position
+from examples.delayed.request import POSITION, Record, Request, position
 from examples.delayed.wheel.ownership import Ownership
 from examples.delayed.wheel.positions import Positions, load_positions, store_positions
 from examples.delayed.wheel.stored_request import decode, encode
 from examples.delayed.wheel.turn import Turn
 from purgatory import Purgatory
-from purgatory.delayed import DelayedMessages
+from purgatory.delayed import DelayedMessages, IdTaken
 
 # Records that are forwarded at a time. A failover repeats at most these.
 WORKERS: Final = 100
@@ -34,7 +34,8 @@ class PartitionWheel:
     """Stores all records of a partition, and at its due time forwards each, or waits until another has.
 
     Each partition has a store of its own: records whose owner has failed hold up their own partition only.
-    `purgatory` holds the records that are due and not done.
+    `purgatory` holds the records that are due and not done. ``end(number)`` is the offset behind the last
+    record of the partition.
 
     `store` has to be open while the readers call. `purgatory` is open longer.
     """
@@ -46,6 +47,7 @@ class PartitionWheel:
         forwarder: Forwarder,
         ownership: Ownership,
         purgatory: Purgatory,
+        end: Callable[[int], Awaitable[int]],
     ) -> None:
         self.number = number
         self.store = DelayedMessages(
@@ -60,16 +62,20 @@ class PartitionWheel:
         self._forwarder = forwarder
         self._ownership = ownership
         self._purgatory = purgatory
+        self._end = end
         directory.mkdir(parents=True, exist_ok=True)
         self._stored = load_positions(self._file)
         self.positions = self._stored or Positions(0, 0)
         self._delivering: set[str] = set()
-        # Offsets of ids that were read, whose records are due and have not ended here yet.
+        # Offsets of ids that were read, whose records have not ended here yet.
         self._done: dict[str, int] = {}
         # Offsets of ids that this instance has written, and has not read yet: they are at `_unread` or above.
         self._written: set[int] = set()
         self._unread = 0
         self._forwarding = 0
+        # Held by the record that waits for room on the disk.
+        self._retrying = anyio.Lock(fast_acquire=True)
+        self._is_full = False
 
     def __repr__(self) -> str:
         return f"<PartitionWheel {self.number} at {self.positions}>"
@@ -89,17 +95,26 @@ class PartitionWheel:
     async def clear(self, ids: Sequence[Record], following: int) -> None:
         """Clear the records that were forwarded. It waits for those that were not read yet."""
         self._unread = following
+        offsets = {id.offset: self._offset_of(id) for id in ids if id.offset not in self._written}
+        self._written.difference_update(id.offset for id in ids)
+        # Nobody has forwarded a record that does not exist. Waiting for one would hold up all partitions.
+        end = self.positions.records
+        if max(offsets.values(), default=-1) >= end:
+            end = await self._end(self.number)
         async with anyio.create_task_group() as group:
-            for id in ids:
-                if id.offset in self._written:
-                    self._written.remove(id.offset)
+            for done, record in offsets.items():
+                if 0 <= record < end:
+                    group.start_soon(self._clear, record, done)
                 else:
-                    group.start_soon(self._clear, (id.key or b"").decode(errors="replace"), id.offset)
+                    logger.error("record %d of %s has no id", done, self._forwarder.topics.done)
         self._move(Positions(self.positions.records, following))
 
-    async def read(self, end: int) -> None:
-        """Wait until the records below the offset `end` are stored."""
-        await self._purgatory.wait_until(lambda: self.positions.records >= end, [self._moved], None)
+    async def read(self, end: int) -> bool:
+        """Wait until the records below the offset `end` are stored. False if the disk is full before."""
+        await self._purgatory.wait_until(
+            lambda: self.positions.records >= end or self._is_full, [self._moved], None
+        )
+        return self.positions.records >= end
 
     async def cleared(self, end: int) -> None:
         """Wait until the ids below the offset `end` are cleared."""
@@ -163,39 +178,66 @@ class PartitionWheel:
 
     async def _add(self, record: Record) -> None:
         request = Request.parse(record, self._forwarder.topics)
-        payload, due = encode(request), request.due / 1000
+        try:
+            await self._schedule(request, position(record))
+        except OSError:
+            # There is no room for all records that come together. There may be for some of them.
+            async with self._retrying:
+                await self._retry(request, position(record))
+
+    async def _retry(self, request: Request, id: str) -> None:
         while True:
             try:
-                await self.store.schedule(payload, at=due, id=position(record))
+                await self._schedule(request, id)
             except OSError as error:
                 logger.error("partition %d waits for the disk: %s", self.number, error)
+                self._is_full = True
+                self._purgatory.check_and_complete(self._moved)
                 await anyio.sleep(_AGAIN)
             else:
+                self._is_full = False
                 return
 
-    async def _clear(self, id: str, offset: int) -> None:
-        _, _, record = id.rpartition("-")
-        if not record.isdecimal():
-            logger.error("%s has an id that is none: %r", self._forwarder.topics.done, id)
-            return
-        await self._purgatory.wait_until(lambda: self.positions.records > int(record), [self._moved], None)
-        if id not in self._delivering:
-            receipt = await self.store.find(id)
-            if receipt is None or await self.store.cancel(receipt):
-                return
-        # It is being delivered, or about to be.
+    async def _schedule(self, request: Request, id: str) -> None:
+        try:
+            await self.store.schedule(encode(request), at=request.due / 1000, id=id)
+        except ValueError as error:
+            reason = f"the wheel does not store it: {error}"
+            await self._schedule(request.without_content(reason, self._forwarder.topics), id)
+        except IdTaken as error:
+            raise ValueError(
+                f"{id} is another record than the one that this instance has stored: the topic was deleted "
+                "and created again; start with another directory"
+            ) from error
+
+    def _offset_of(self, id: Record) -> int:
+        """The offset of the record that was forwarded; -1 if `id` names no record of this partition."""
+        match = POSITION.fullmatch(id.key or b"")
+        return int(match[2]) if match is not None and int(match[1]) == self.number else -1
+
+    async def _clear(self, record: int, offset: int) -> None:
+        await self._purgatory.wait_until(lambda: self.positions.records > record, [self._moved], None)
+        id = f"{self.number}-{record}"
         self._done[id] = offset
         self._purgatory.check_and_complete(id)
-        if id not in self._delivering and await self.store.find(id) is None:
-            # It has ended meanwhile.
-            self._done.pop(id, None)
+        if id in self._delivering:
+            return
+        try:
+            receipt = await self.store.find(id)
+            if receipt is None or await self.store.cancel(receipt):
+                self._done.pop(id, None)
+            # Otherwise it is about to be delivered, and ends there.
+        except OSError as error:
+            logger.error("record %s is cleared when it is due: %s", id, error)
 
     async def _deliver(self, id: str, payload: bytes, due: float) -> None:
         self._delivering.add(id)
         try:
             while await self._is_our_turn(id):
-                if await self._ownership.confirm(self.number):
-                    await self._forward(id, decode(payload))
+                # This may take long. The lease is confirmed behind it.
+                cancelled = await self._forwarder.is_cancelled(id)
+                if await self._ownership.confirm(self.number) and id not in self._done:
+                    await self._forward(id, None if cancelled else decode(payload))
                     break
         finally:
             self._delivering.remove(id)
@@ -205,10 +247,14 @@ class PartitionWheel:
         turn = Turn(lambda: id in self._done, lambda: self.number in self._ownership.owned)
         return await self._purgatory.try_complete_else_watch(turn, (id, self._owner))
 
-    async def _forward(self, id: str, request: Request) -> None:
+    async def _forward(self, id: str, request: Request | None) -> None:
+        """Forward a record, and tell the others. None stands for one that is cancelled."""
         self._forwarding += 1
         try:
-            await self._forwarder.deliver(request)
+            if request is None:
+                self._forwarder.statistics.cancelled += 1
+            else:
+                await self._forwarder.forward(request)
             topic = self._forwarder.topics.done
             offset = await self._forwarder.send(topic, id.encode(), b"", (), self.number)
             if offset >= self._unread:

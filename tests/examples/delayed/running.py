@@ -16,6 +16,7 @@ from examples.delayed.request import Header
 from examples.delayed.service import serve
 from examples.delayed.settings import Settings
 from examples.delayed.statistics import Statistics
+from examples.delayed.topics import Topics
 
 PATIENCE = 30.0
 
@@ -66,27 +67,31 @@ async def sender(settings: Settings) -> AsyncIterator[Sender]:
     requests = settings.topics.requests
     await create_topics(settings.bootstrap, [requests], settings.partitions, 1)
     async with producing(settings.bootstrap) as producer:
-        yield Sender(producer, requests)
+        yield Sender(producer, settings.topics)
 
 
 class Sender:
     """Sends records to the service. Each method returns the ids, once they are acknowledged."""
 
-    def __init__(self, producer: AIOKafkaProducer, topic: str) -> None:
+    def __init__(self, producer: AIOKafkaProducer, topics: Topics) -> None:
         self._producer = producer
-        self._topic = topic
+        self._topics = topics
 
     async def send(self, *headers: Header, topic: str | None = None) -> str:
-        sent = await self._producer.send_and_wait(topic or self._topic, b"value", headers=list(headers))
+        topic = topic or self._topics.requests
+        sent = await self._producer.send_and_wait(topic, b"value", headers=list(headers))
         return f"{sent.partition}-{sent.offset}"
 
-    async def send_all(self, target: str, delays: Sequence[float]) -> list[str]:
-        """Records that are due so many seconds from now. Their values are their indexes."""
+    async def cancel(self, id: str) -> None:
+        await self._producer.send_and_wait(self._topics.cancelled, b"", id.encode())
+
+    async def send_all(self, target: str, delays: Sequence[float], padding: bytes = b"") -> list[str]:
+        """Records that are due so many seconds from now. Their values are their indexes and `padding`."""
         now = time.time()
         futures = [
             await self._producer.send(
-                self._topic,
-                b"%d" % index,
+                self._topics.requests,
+                b"%d" % index + padding,
                 b"%d" % index,
                 headers=[
                     ("deliver-at", b"%d" % round((now + delay) * 1000)),

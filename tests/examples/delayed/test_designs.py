@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import anyio
 import pytest
 
 from examples.delayed.clients import create_topics
 from examples.delayed.service import DESIGNS
 from examples.delayed.settings import Settings
 from examples.delayed.topics import Topics
-from tests.examples.delayed.running import instance, read, sender
+from tests.examples.delayed.running import PATIENCE, instance, read, sender
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +51,26 @@ async def test_a_record_without_its_headers_is_set_aside_with_the_reason(
     assert (record.id, record.value, record.headers["x"]) == (id, b"value", b"y")
     assert b"delay-ms must be milliseconds" in record.headers["delayed-reason"]
     assert (statistics.forwarded, statistics.rejected) == (0, 1)
+
+
+@pytest.mark.long
+@each_design
+async def test_a_record_whose_cancel_is_acknowledged_before_it_is_due_is_not_forwarded(
+    design: str, settings: Settings
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service:
+        (while_down,) = await service.send_all(target, [0.2])
+        await service.cancel(while_down)
+        async with instance(design, settings) as statistics:
+            cancelled, kept = await service.send_all(target, [0.4, 0.5])
+            await service.cancel(cancelled)
+            (record,) = await read(settings, target, 1)
+            with anyio.fail_after(PATIENCE):
+                while statistics.cancelled < 2:
+                    await anyio.lowlevel.checkpoint()
+    assert record.id == kept
+    assert (statistics.forwarded, statistics.cancelled) == (1, 2)
 
 
 @each_design
@@ -95,11 +119,12 @@ async def test_a_delay_beyond_the_longest_level_waits_for_it_several_times(setti
     assert statistics.sent >= 4
 
 
-async def test_a_foreign_record_in_a_level_does_not_stop_the_others(settings: Settings) -> None:
+@pytest.mark.parametrize("due", [b"soon", b"9" * 5_000])
+async def test_a_foreign_record_in_a_level_does_not_stop_the_others(settings: Settings, due: bytes) -> None:
     topics, target = settings.topics, f"{settings.topics.requests}.out"
     async with sender(settings) as service, instance("levels", settings):
         level = topics.level(settings.levels[0])
-        await service.send(("delayed-level-due", b"soon"), topic=level)
+        await service.send(("delayed-level-due", due), topic=level)
         await service.send_all(target, [0.05])
         assert len(await read(settings, target, 1)) == 1
         (record,) = await read(settings, topics.rejected, 1)
@@ -146,3 +171,30 @@ async def test_ids_and_records_need_equally_many_partitions(settings: Settings) 
     with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="as many partitions"), flatten_subgroups=True):
         async with instance("wheel", settings):
             pass
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)]
+    try:
+        subprocess.run(mounted, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs the right to mount a file system")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.long
+async def test_a_sole_instance_whose_disk_is_full_forwards_what_it_has_and_goes_on_when_there_is_room(
+    settings: Settings, small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = f"{settings.topics.requests}.out"
+    async with sender(settings) as service:
+        ids = await service.send_all(target, [0.0] * 400, bytes(5_000))
+        async with instance("wheel", replace(settings, directory=small_disk)):
+            some = await read(settings, target, 50)
+            assert "waits for the disk" in caplog.text
+            remount = ["mount", "-o", "remount,size=16m", str(small_disk)]
+            await anyio.run_process(remount)
+            arrived = await read(settings, target, len(ids))
+    assert {record.id for record in some} < {record.id for record in arrived} == set(ids)

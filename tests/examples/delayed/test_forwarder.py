@@ -9,6 +9,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
+from examples.delayed.cancellations import Cancellations
 from examples.delayed.clients import create_topics
 from examples.delayed.forwarder import Forwarder
 from examples.delayed.producer import Producer
@@ -30,11 +31,21 @@ def shared_cluster() -> Iterator[LiveCluster]:
         yield cluster
 
 
+class OneCancelled(Cancellations):
+    """The record 0-0 is cancelled."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def include(self, id: str) -> bool:
+        return id == "0-0"
+
+
 @asynccontextmanager
 async def forwarding(settings: Settings) -> AsyncIterator[Forwarder]:
     await create_topics(settings.bootstrap, [settings.topics.rejected, target(settings)], 1, 1)
     async with Producer.running(settings.bootstrap) as producer:
-        yield Forwarder(producer, settings.topics, Statistics(), appears=0.1)
+        yield Forwarder(producer, OneCancelled(), settings.topics, Statistics(), appears=0.1)
 
 
 def target(settings: Settings) -> str:
@@ -56,6 +67,17 @@ async def test_a_target_that_does_not_exist_refuses_a_record(settings: Settings)
         assert record.headers["deliver-at"] == b"5"
         assert b"UnknownTopicOrPartitionError" in record.headers["delayed-reason"]
     assert (forwarder.statistics.forwarded, forwarder.statistics.rejected) == (0, 2)
+
+
+async def test_a_record_that_is_cancelled_is_not_forwarded(settings: Settings) -> None:
+    async with forwarding(settings) as forwarder:
+        await forwarder.deliver(replace(request(target(settings)), id="0-0"))
+        await forwarder.deliver(replace(request("missing"), id="0-0"))
+        await forwarder.deliver(request(target(settings)))
+    (record,) = await read(settings, target(settings), 1)
+    assert record.id == "0-1"
+    counts = forwarder.statistics
+    assert (counts.cancelled, counts.forwarded, counts.rejected) == (2, 1, 0)
 
 
 async def test_a_record_that_is_too_large_for_its_target_is_set_aside_without_its_value(

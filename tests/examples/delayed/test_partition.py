@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -52,10 +52,18 @@ class Target(Forwarder):
         self.delivered: list[Request] = []
         self.ids: list[tuple[str, bytes | None, int | None]] = []
         self.changed = anyio.Event()
-        self.open = anyio.Event()
+        self.cancelled: set[str] = set()
+        self.asked = anyio.Event()
+        self.open, self.answering = anyio.Event(), anyio.Event()
         self.open.set()
+        self.answering.set()
 
-    async def deliver(self, request: Request) -> None:
+    async def is_cancelled(self, id: str) -> bool:
+        self.asked.set()
+        await self.answering.wait()
+        return id in self.cancelled
+
+    async def forward(self, request: Request) -> None:
         await self.open.wait()
         self.delivered.append(request)
 
@@ -94,7 +102,12 @@ class Replica:
         self.target = Target()
         self.owner = Owner()
         self.purgatory = purgatory
-        self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory)
+        self.end = 10
+        self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory, self._end)
+
+    async def _end(self, number: int) -> int:
+        assert number == NUMBER
+        return self.end
 
     def own(self) -> None:
         self.owner.owned = {NUMBER}
@@ -288,6 +301,40 @@ async def test_an_owner_that_is_fenced_forwards_nothing(tmp_path: Path) -> None:
         assert it.target.delivered == []
 
 
+async def test_a_record_that_is_cancelled_is_not_forwarded_and_the_others_are_told(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        it.target.cancelled = {"3-0"}
+        it.own()
+        await it.add(due_in(-1))
+        await it.target.changed.wait()
+        await it.forgets()
+        assert it.target.ids == [("delayed-done", b"3-0", NUMBER)]
+        assert (it.target.delivered, it.target.statistics.cancelled) == ([], 1)
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+async def test_an_owner_that_changes_during_the_look_for_a_cancel_forwards_nothing(
+    tmp_path: Path, cleared: bool
+) -> None:
+    async with replica(tmp_path) as it:
+        it.target.answering = anyio.Event()
+        it.own()
+        await it.add(due_in(-1))
+        await it.target.asked.wait()
+        if cleared:
+            # This instance is the owner again.
+            await it.clear(done(0))
+        else:
+            it.owner.fenced = True
+        it.target.answering.set()
+        await it.owner.asked.wait()
+        if not cleared:
+            await it.waits()
+            await it.clear(done(0))
+        await it.forgets()
+        assert (it.target.delivered, it.target.ids) == ([], [])
+
+
 async def test_a_partition_is_drained_when_its_last_record_is_acknowledged(tmp_path: Path) -> None:
     async with replica(tmp_path) as it, anyio.create_task_group() as tasks:
         drained = anyio.Event()
@@ -318,27 +365,98 @@ async def test_a_record_that_is_rejected_is_forwarded_as_any_other(tmp_path: Pat
         assert "missing" in request.reason
 
 
-async def test_a_full_disk_holds_up_the_partition_until_there_is_room(
+@pytest.mark.parametrize("at", [b"1125899906842623", b"1125899906842624", b"1800000000000000", b"9" * 16])
+async def test_each_due_time_is_stored_or_rejected(tmp_path: Path, at: bytes) -> None:
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(StoredRecord(0, (("deliver-at", at), ("target", b"orders"))))
+        if await it.wheel.store.find("3-0") is None:
+            await it.target.changed.wait()
+            assert "too late" in it.target.delivered[0].reason
+
+
+async def test_a_record_that_is_too_large_for_the_store_is_rejected_without_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_module, "_LARGEST", 200)
+    async with replica(tmp_path) as it:
+        it.own()
+        await it.add(
+            replace(due_in(3600), value=bytes(300)),
+            replace(due_in(3600, offset=1), key=bytes(300)),
+        )
+        while len(it.target.ids) < 2:
+            await anyio.lowlevel.checkpoint()
+        for request in it.target.delivered:
+            assert (request.target, request.key, request.value) == ("delayed-rejected", None, None)
+            assert "too long" in request.reason
+
+
+async def test_a_directory_with_another_record_of_the_same_position_is_refused(tmp_path: Path) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(3600))
+        with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="start with another directory")):
+            await it.add(due_in(7200))
+
+
+async def test_a_full_disk_holds_up_what_finds_no_room_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(partition_module, "_AGAIN", 0)
-    async with replica(tmp_path) as it:
-        schedule = it.wheel.store.schedule
-        failures = [OSError(28, "No space left on device")] * 2
+    async with replica(tmp_path) as it, anyio.create_task_group() as tasks:
+        schedule, full = it.wheel.store.schedule, True
 
-        async def full(payload: bytes, *, at: float, id: str) -> Receipt:
-            if failures:
-                raise failures.pop()
+        async def with_room_for_one(payload: bytes, *, at: float, id: str) -> Receipt:
+            if full and id != "3-1":
+                raise OSError(28, "No space left on device")
             return await schedule(payload, at=at, id=id)
 
-        monkeypatch.setattr(it.wheel.store, "schedule", full)
-        await it.add(due_in(3600))
-        assert await it.wheel.store.find("3-0") is not None
+        monkeypatch.setattr(it.wheel.store, "schedule", with_room_for_one)
+        it.own()
+        tasks.start_soon(it.add, due_in(-1), due_in(-1, offset=1), due_in(-1, offset=2))
+        # It takes part in the group.
+        await it.wheel.read(3)
+        await it.target.changed.wait()
+        assert [request.id for request in it.target.delivered] == ["3-1"]
+        assert it.wheel.positions.records == 0
         assert "No space left" in caplog.text
+        full = False
+        while len(it.target.delivered) < 3:
+            await anyio.lowlevel.checkpoint()
 
 
-async def test_an_id_that_is_none_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_id_that_finds_no_room_on_the_disk_is_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with replica(tmp_path) as it:
-        await it.clear(done(0, b"nonsense"), StoredRecord(1), done(2, b"\xff"))
-        assert it.wheel.positions.done == 3
-        assert "nonsense" in caplog.text
+
+        async def full(receipt: Receipt) -> bool:
+            raise OSError(28, "No space left on device")
+
+        await it.add(due_in(3600))
+        with monkeypatch.context() as patched:
+            patched.setattr(it.wheel.store, "cancel", full)
+            await it.clear(done(0))
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(1, 0)
+        # It is read again.
+        await it.clear(done(0))
+        await it.wheel.store_positions()
+        assert load_positions(tmp_path / "positions.json") == Positions(1, 1)
+        assert await it.wheel.store.find("3-0") is None
+
+
+@pytest.mark.parametrize(
+    "id", [b"nonsense", None, b"\xff", b"3-10", b"3-" + b"9" * 5_000, b"4-0", "3-\u0661".encode(), b"3--1"]
+)
+async def test_what_is_the_id_of_no_record_is_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, id: bytes | None
+) -> None:
+    async with replica(tmp_path) as it:
+        await it.add(due_in(3600), due_in(3600, offset=1))
+        with anyio.fail_after(5):
+            await it.clear(StoredRecord(0, key=id), done(1, b"3-1"))
+        assert it.wheel.positions.done == 2
+        assert await it.wheel.store.find("3-0") is not None
+        assert await it.wheel.store.find("3-1") is None
+        assert caplog.messages == ["record 0 of delayed-done has no id"]

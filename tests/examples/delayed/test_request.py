@@ -103,7 +103,9 @@ DELAY: Header = ("delay-ms", b"1")
         ((("delay-ms", b"9" * 17), TARGET), "milliseconds"),
         ((("delay-ms", b"9" * 16), TARGET), "too late"),
         ((("deliver-at", b"soon"), TARGET), "milliseconds"),
-        ((("deliver-at", b"9007199254740993"), TARGET), "too late"),
+        ((("deliver-at", b"1125899906842624"), TARGET), "too late"),
+        # In microseconds.
+        ((("deliver-at", b"1800000000000000"), TARGET), "too late"),
         ((DELAY,), "target is missing"),
         ((DELAY, TARGET, TARGET), "target is there 2 times"),
         ((DELAY, ("target", None)), "target has no value"),

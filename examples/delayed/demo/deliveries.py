@@ -11,6 +11,7 @@ class Figures:
     """Counts of records; lateness in milliseconds, at the first arrival of a record."""
 
     scheduled: int
+    cancelled: int
     delivered: int
     early: int
     duplicates: int
@@ -20,10 +21,10 @@ class Figures:
 
     @property
     def pending(self) -> int:
-        return self.scheduled - self.delivered
+        return self.scheduled - self.cancelled - self.delivered
 
 
-class Ledger:
+class Deliveries:
     """All times are in milliseconds since the epoch. A record may arrive before its sender knows its id."""
 
     def __init__(self) -> None:
@@ -31,6 +32,8 @@ class Ledger:
         self._arrivals: dict[str, int] = {}
         self._lateness: list[float] = []
         self._delivered = 0
+        # When the cluster has acknowledged the cancel of a record.
+        self._cancelled: dict[str, float] = {}
         self._early: list[str] = []
         self._wrong: list[str] = []
 
@@ -38,6 +41,10 @@ class Ledger:
         """The cluster has taken a record: it must arrive."""
         self._due[id] = due
         self._delivered += id in self._arrivals
+
+    def cancel(self, id: str, now: float) -> None:
+        """The cluster has taken a cancel. If the record is due later, it must not arrive; if not, it may."""
+        self._cancelled[id] = now
 
     def arrive(self, id: str, due: int, written: int, now: float) -> None:
         """A record has arrived. `written` is the timestamp that the service has given it."""
@@ -52,13 +59,19 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each acknowledged record has arrived."""
-        return self._delivered == len(self._due)
+        """Whether each acknowledged record has arrived, or is cancelled."""
+        return self._delivered + len(self._withheld) == len(self._due)
+
+    @property
+    def _withheld(self) -> set[str]:
+        """The cancelled records that have not arrived."""
+        return self._cancelled.keys() - self._arrivals.keys()
 
     def figures(self) -> Figures:
         lateness = sorted(self._lateness) or [0.0]
         return Figures(
             scheduled=len(self._due),
+            cancelled=len(self._withheld),
             delivered=self._delivered,
             early=len(self._early),
             duplicates=sum(self._arrivals.values()) - len(self._arrivals),
@@ -69,10 +82,14 @@ class Ledger:
 
     def faults(self) -> Iterator[str]:
         """What is wrong, in words."""
-        missing = self._due.keys() - self._arrivals.keys()
+        missing = self._due.keys() - self._arrivals.keys() - self._withheld
+        cancelled = [
+            id for id, now in self._cancelled.items() if now < self._due[id] and id in self._arrivals
+        ]
         for what, ids in (
             ("were acknowledged and have not arrived", sorted(missing)),
             ("arrived early", self._early),
+            ("arrived after an acknowledged cancel", cancelled),
             ("arrived with another due time", self._wrong),
             ("arrived and were not sent", sorted(self._arrivals.keys() - self._due.keys())),
         ):

@@ -1,0 +1,62 @@
+"""A network between one process and the brokers, which can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Self
+
+import anyio
+from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
+
+
+class Network:
+    """A proxy for each broker. While the network is cut, no byte passes, and neither side hears of that.
+
+    `ports` has the port of the proxy for each port of a broker. `behind_proxies` makes a process use them.
+    """
+
+    def __init__(self) -> None:
+        self.ports: dict[int, int] = {}
+        self._passing = anyio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, bootstrap: str) -> AsyncIterator[Self]:
+        network = cls()
+        network.mend()
+        async with anyio.create_task_group() as tasks:
+            for address in bootstrap.split(","):
+                host, _, port = address.rpartition(":")
+                listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+                network.ports[int(port)] = listener.extra(SocketAttribute.local_port)
+                tasks.start_soon(network._serve, listener, host, int(port))
+            yield network
+            tasks.cancel_scope.cancel()
+
+    def cut(self) -> None:
+        self._passing = anyio.Event()
+
+    def mend(self) -> None:
+        self._passing.set()
+
+    async def _serve(self, listener: Listener[SocketStream], host: str, port: int) -> None:
+        async with listener:
+            await listener.serve(partial(self._connect, host, port))
+
+    async def _connect(self, host: str, port: int, client: SocketStream) -> None:
+        async with client, anyio.create_task_group() as tasks:
+            await self._passing.wait()
+            async with await anyio.connect_tcp(host, port) as broker:
+                tasks.start_soon(self._pass, client, broker, tasks)
+                await self._pass(broker, client, tasks)
+
+    async def _pass(self, source: SocketStream, sink: SocketStream, connection: TaskGroup) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for data in source:
+                await self._passing.wait()
+                await sink.send(data)
+        # Nobody hears of the end of a connection either.
+        await self._passing.wait()
+        connection.cancel_scope.cancel()
