@@ -47,7 +47,7 @@ _SUMMARY: Final = (
     table_names.GAPS,
     table_names.HOTTEST_KEYS,
 )
-_ADVICE: Final = (table_names.CURVES, table_names.TIMEOUTS, table_names.SENTENCES)
+_ADVICE: Final = (table_names.CURVES, table_names.TIMEOUTS, table_names.EFFECTS, table_names.VERDICTS)
 _REPLAY: Final = (table_names.SETTINGS, table_names.RECOMMENDATIONS)
 
 # The order of the rows of each table. A null key, which stands for the whole kind, comes first.
@@ -61,7 +61,8 @@ _ORDERS: Final = {
     table_names.HOTTEST_KEYS: ("purgatory", "by", "rank"),
     table_names.CURVES: ("purgatory", "kind", "waited_us"),
     table_names.TIMEOUTS: ("purgatory", "kind", "key", "share"),
-    table_names.SENTENCES: ("purgatory", "kind", "key", "share"),
+    table_names.EFFECTS: ("purgatory", "kind", "key", "timeout_us"),
+    table_names.VERDICTS: ("purgatory", "kind", "key"),
     table_names.SETTINGS: ("purgatory", "tick_us", "wheel_size"),
     table_names.RECOMMENDATIONS: ("purgatory",),
 }

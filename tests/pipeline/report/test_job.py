@@ -25,12 +25,13 @@ from tests.pipeline.report.sample_findings import (
     Row,
     checks,
     curve,
+    effects,
     hot_keys,
     minute,
     recommendation,
-    sentences,
     settings,
     timeouts,
+    verdict,
 )
 
 
@@ -81,7 +82,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     schema = pa.Table.from_pylist([curve()[0] | {"key": "k"}]).schema
     write(dataset.advice("curves"), [*curve(), *curve(key="k")], schema)
     write(dataset.advice("timeouts"), [*timeouts(key="k"), *timeouts()])
-    write(dataset.advice("sentences"), sentences([*timeouts(key="k"), *timeouts()]))
+    write(dataset.advice("effects"), [*effects(key="k"), *effects()])
+    write(dataset.advice("verdicts"), [verdict(key="k"), verdict()])
     write(dataset.replay("settings"), settings())
     write(dataset.replay("recommendations"), [recommendation()])
     return dataset
@@ -117,6 +119,8 @@ def test_it_writes_a_page_and_its_tables(
     # Only curves of kinds, and timeouts of kinds before those of keys.
     assert [row["waited_us"] for row in tables["curves"]] == [0, 1_000, 2_000, 4_000]
     assert [row["key"] for row in tables["timeouts"]] == [None] * 3 + ["k"] * 3
+    assert [row["timeout_us"] for row in tables["effects"]] == [1_000, 2_000, 5_000] * 2
+    assert [row["key"] for row in tables["verdicts"]] == [None, "k"]
     assert len(tables["settings"]) == 3
     for name, rows in tables.items():
         assert f'href="tables/{name}.json"' in page
