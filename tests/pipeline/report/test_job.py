@@ -34,6 +34,8 @@ from tests.pipeline.report.sample_findings import (
     verdict,
 )
 
+_OF_PENDING = ("minute", "since", "until", "purgatory", "kind")
+
 
 def write(path: str, rows: Sequence[Row], schema: pa.Schema | None = None) -> None:
     Path(path).mkdir(parents=True)
@@ -51,7 +53,7 @@ def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
 
 
 def at_minute(row: Row) -> Row:
-    return {"minute": row["since"]} | {name: row[name] for name in row if name not in ("since", "until")}
+    return {"minute": row["since"], "partial": False} | row
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,7 +76,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     of_pending = {"pending_max": 3, "pending_mean": 1.5, "pending_last": 2}
     write(
         dataset.summary("pending"),
-        [{name: row[name] for name in ("minute", "purgatory", "kind")} | of_pending for row in minutes],
+        [{name: row[name] for name in _OF_PENDING} | of_pending for row in minutes],
     )
     write(dataset.summary("fan_out"), [at_minute(checks(0))])
     write(dataset.summary("gaps"), [{"minute": NOON, "nodes": ["a"]}])
@@ -106,7 +108,7 @@ def test_it_writes_a_page_and_its_tables(
     assert f"The report is in {tmp_path}/new/report/index.html" in capsys.readouterr().out
     # 1,201 minutes are drawn in steps of 5.
     assert [row["since"] for row in tables["minutes"]] == [NOON, NOON + 1_200 * MINUTE]
-    assert {row["until"] - row["since"] for row in tables["minutes"]} == {5 * MINUTE}
+    assert [row["until"] - row["since"] for row in tables["minutes"]] == [5 * MINUTE, MINUTE]
     assert len(tables["pending"]) == 241
     assert [row["incomplete_minutes"] for row in tables["gaps"]] == [1]
     assert [row["operations"] for row in tables["kinds"]] == [8]
