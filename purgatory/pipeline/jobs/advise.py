@@ -18,6 +18,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.evidence import Evidence
 from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.terminal import printable
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 from purgatory.pipeline.transforms.present_timeouts import present_timeouts
@@ -139,13 +140,13 @@ def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:
             yield ""
         kind, *keys = of_kind
         for each in (kind, *(key for key in keys if not key.as_kind)):
-            yield f"{each.stratum}: {each.advice}"
+            yield f"{printable(each.stratum)}: {each.advice}"
             yield _indented(each.reason)
         yield from map(_indented, alike(keys))
 
 
 def _indented(text: str) -> str:
-    return fill(text, 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return fill(printable(text), 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _table(readings: Sequence[Reading]) -> Iterable[str]:
@@ -154,7 +155,7 @@ def _table(readings: Sequence[Reading]) -> Iterable[str]:
     for (_, kind, key), of_stratum in groupby(readings, key=lambda each: each.stratum):
         first, *others = of_stratum
         name = f"{kind} in {first.purgatory}" + ("" if key is None else f" on {key}")
-        rows.append([name, f"{first.operations:,}", *(each.timeout for each in (first, *others))])
+        rows.append([printable(name), f"{first.operations:,}", *(each.timeout for each in (first, *others))])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
