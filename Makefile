@@ -35,13 +35,13 @@ help: ## Show this list
 demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal build/journal
 
-# The page shows one run, so the steps start from an empty directory. The demo's own journal grows with each run.
+# The page shows one run, so the steps start from an empty directory.
 STEPS := build/report
 PIPELINE := $(COMPILED) $(BIN)/python -m purgatory.pipeline
 
-report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Run the demo and make a page of its journal: waits, hot keys, timeouts, the wheel
+report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a slow replica, and make a page of the journal: which timeouts to change
 	rm -rf $(STEPS)
-	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal $(STEPS)/journal
+	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
 	$(PIPELINE) compact $(STEPS)/journal $(STEPS)/dataset
 	$(PIPELINE) summarize $(STEPS)/dataset
 	$(PIPELINE) advise $(STEPS)/dataset

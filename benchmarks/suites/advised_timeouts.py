@@ -50,7 +50,10 @@ def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
     yield f"Timeouts of {written}; {completed / OPERATIONS:.1%} completed:\n"
     yield f"| {' | '.join(HEADINGS)} |"
     yield f"|{'--:|' * len(HEADINGS)}"
-    for row in survival.changes(curves, survival.timeouts(curves, SHARES)).orderBy("share").collect():
+    readings = survival.timeouts(curves, SHARES)
+    known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
+    effects = survival.effects(curves, known)
+    for row in readings.join(effects, ["stratum", "timeout_us"], "left").orderBy("share").collect():
         right = MEDIAN * 1e6 * math.exp(SIGMA * NormalDist().inv_cdf(row.share))
         estimate, off, more, in_truth = f"not identifiable beyond {duration(row.followed_us)}", "", "", ""
         if row.timeout_us is not None:

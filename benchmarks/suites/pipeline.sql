@@ -41,25 +41,41 @@ COPY (
 
 COPY (
     WITH changes AS (
-        SELECT purgatory, kind, started_us // 1000 AS ms, 1 AS change FROM operations
+        SELECT purgatory, kind, started_us AS us, 1 AS change FROM operations
         UNION ALL
-        SELECT purgatory, kind, ended_us // 1000 AS ms, -1 AS change FROM operations
+        SELECT purgatory, kind, ended_us AS us, -1 AS change FROM operations
     ),
     net AS (
-        SELECT purgatory, kind, ms, sum(change)::BIGINT AS change
-        FROM changes GROUP BY ALL HAVING sum(change) != 0
+        SELECT purgatory, kind, us, sum(change)::BIGINT AS change FROM changes GROUP BY ALL
     ),
     swept AS (
-        SELECT *, sum(change) OVER (PARTITION BY purgatory, kind ORDER BY ms)::BIGINT AS pending FROM net
+        SELECT *, sum(change) OVER (PARTITION BY purgatory, kind ORDER BY us)::BIGINT AS pending FROM net
+    ),
+    -- The first and the last minute count as far as the journal covers them.
+    covered AS (
+        SELECT min(us) AS since, max(us) AS until
+        FROM (SELECT us FROM net UNION ALL SELECT epoch_us(checked) FROM checks)
+    ),
+    by_minute AS (
+        SELECT
+            us // 60_000_000 AS minute,
+            purgatory,
+            kind,
+            max(greatest(pending, CASE WHEN us % 60_000_000 > 0 THEN pending - change END)) AS pending_max,
+            arg_min(pending - change, us) * 60_000_000 + sum(change * (60_000_000 - us % 60_000_000)) AS area,
+            arg_max(pending, us) AS pending_last
+        FROM swept GROUP BY ALL
     )
     SELECT
-        ms // 60_000 AS minute,
+        minute,
         purgatory,
         kind,
-        max(greatest(pending, CASE WHEN ms % 60_000 > 0 THEN pending - change END)) AS pending_max,
-        arg_min(pending - change, ms) + sum(change * (60_000 - ms % 60_000)) / 60_000 AS pending_mean,
-        arg_max(pending, ms) AS pending_last
-    FROM swept GROUP BY ALL
+        pending_max,
+        area / greatest(
+            least(until, (minute + 1) * 60_000_000) - greatest(since, minute * 60_000_000), 1
+        ) AS pending_mean,
+        pending_last
+    FROM by_minute, covered
 ) TO '{tables}/pending.parquet' (FORMAT parquet);
 
 COPY (

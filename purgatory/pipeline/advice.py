@@ -1,18 +1,16 @@
-"""A timeout that the advisor computed, and the sentence that explains it."""
+"""What the curves of waits say: the timeout that a share of operations needs, and what a timeout would do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
 
-from purgatory.pipeline.transforms.survival import EXACTNESS
-
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """The timeout by which a share of the operations of a kind would complete, and its effect.
+class Reading:
+    """The timeout by which a share of the operations of a kind would complete.
 
-    A row of the table of timeouts; `survival.timeouts` and `survival.changes` explain the columns.
+    A row of the table of timeouts; `survival.timeouts` explains the columns.
     """
 
     purgatory: str
@@ -20,41 +18,52 @@ class Advice:
     # None for the whole kind.
     key: str | None
     operations: int
+    waited_in_all_us: int
     followed_us: int
     known_share: float
+    settled_us: int | None
     share: float
     timeout_us: int | None
     timeout_low_us: int | None
     timeout_high_us: int | None
     naive_us: int | None
-    more_completed: float | None
-    waited_less_us: float | None
 
     @property
-    def stratum(self) -> str:
-        of_kind = f"{self.kind} in {self.purgatory}"
-        return of_kind if self.key is None else f"{of_kind} on {self.key}"
+    def stratum(self) -> tuple[str, str, str | None]:
+        return self.purgatory, self.kind, self.key
 
     @property
     def timeout(self) -> str:
         """The timeout, or the longest wait if the timeout is longer than that."""
         return f"> {duration(self.followed_us)}" if self.timeout_us is None else duration(self.timeout_us)
 
-    def sentence(self) -> str:
-        """Explain the effect of this timeout in one sentence."""
-        share = f"{100 * self.share:g} %"
-        if self.timeout_us is None or self.more_completed is None or self.waited_less_us is None:
-            # Rounded down: 99.996 % are not all.
-            known = floor(10_000 * (self.known_share + EXACTNESS)) / 100
-            return (
-                f"The timeout by which {share} of {self.stratum} complete is not identifiable beyond "
-                f"{duration(self.followed_us)}, the longest wait recorded: {known:g} % complete within it."
-            )
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a timeout would have done; `survival.effects` explains it."""
+
+    completes: float
+    completes_low: float
+    completes_high: float
+    more_completed: float | None
+    more_completed_low: float | None
+    more_completed_high: float | None
+    waited_less_us: float | None
+
+    def sentence(self, operations: int) -> str:
+        """Say it of so many operations. It goes on after "With a timeout of so much,"."""
+        within = f"{percent(self.completes_low)} to {percent(self.completes_high)}"
+        said = f"{percent(self.completes)} would complete ({within})"
+        if self.more_completed is None or self.waited_less_us is None:
+            return f"{said}."
         return (
-            f"With a timeout of {duration(self.timeout_us)}, {share} of {self.stratum} complete: "
-            f"of these {self.operations:,} operations {_more(self.more_completed)} would have completed, "
-            f"and all together would have waited {_less(self.waited_less_us)}."
+            f"{said}: of these {operations:,} operations {more(self.more_completed)}{self._interval()}. "
+            f"All together would have waited {less(self.waited_less_us)}."
         )
+
+    def _interval(self) -> str:
+        low, high = (round(each or 0.0) for each in (self.more_completed_low, self.more_completed_high))
+        return "" if low == high else f" ({low:+,} to {high:+,})"
 
 
 def duration(microseconds: float) -> str:
@@ -67,10 +76,18 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.0f} µs"
 
 
-def _more(operations: float) -> str:
+def percent(share: float) -> str:
+    """A share in percent, rounded down to hundredths: 99.996 % are not all."""
+    # The share has an error of up to 1e-9.
+    return f"{floor(10_000 * (share + 1e-9)) / 100:g} %"
+
+
+def more(operations: float) -> str:
+    """How many more operations, or fewer."""
     number = round(operations)
     return f"{abs(number):,} {'more' if number > 0 else 'fewer'}" if number else "as many"
 
 
-def _less(microseconds: float) -> str:
+def less(microseconds: float) -> str:
+    """How much less time, or more."""
     return f"{duration(abs(microseconds))} {'less' if microseconds >= 0 else 'more'}"

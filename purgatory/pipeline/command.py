@@ -27,7 +27,10 @@ _NEEDED: Final = ("pyspark", "pyarrow")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0, or 1 if it failed. Exits with 2 if the usage is wrong."""
+    """Run one command. Returns the exit status: the command's own, or 1 if it failed.
+
+    Exits with 2 if the usage is wrong.
+    """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         return _fail(f"{' and '.join(missing)} not installed; install purgatory's extra `spark`")
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             progress=sys.stderr.isatty(),
             settings={"spark.driver.memory": options.memory, **dict(options.conf)},
         ) as spark:
-            options.job.run(spark, options)
+            status: int | None = options.job.run(spark, options)
     except PipelineError as error:
         return _fail(str(error))
     except (PySparkException, Py4JJavaError) as error:
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; run the command again to continue", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return status or 0
 
 
 def parser() -> argparse.ArgumentParser:

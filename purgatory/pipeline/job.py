@@ -24,5 +24,5 @@ class Job(Protocol):
 
     def add_arguments(self, parser: argparse.ArgumentParser, /) -> None: ...
 
-    def run(self, spark: SparkSession, options: argparse.Namespace, /) -> None:
-        """Run the command. Raises PipelineError if that is impossible."""
+    def run(self, spark: SparkSession, options: argparse.Namespace, /) -> int | None:
+        """Run the command. Returns its exit status, None for 0. Raises PipelineError if it cannot run."""

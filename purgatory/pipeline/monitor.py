@@ -1,4 +1,4 @@
-"""Turns windows and gaps of a journal into lines of output, with warnings when more operations expire."""
+"""Turns windows and gaps of a journal into messages, with warnings when more operations expire."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from purgatory.pipeline.advice import duration
 from purgatory.pipeline.control_chart import SHIFT_RUN, Assessment, ControlChart
+from purgatory.pipeline.message import (
+    INCOMPLETE,
+    LATE,
+    RECOVERED,
+    REFUSED,
+    SHIFTED,
+    WARNING,
+    WINDOW,
+    Message,
+    instant,
+)
+from purgatory.pipeline.terminal import printable
 
 HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"
@@ -41,7 +53,27 @@ class Window:
 
     @property
     def stratum(self) -> str:
-        return f"{_printable(self.kind)} in {_printable(self.purgatory)}"
+        return f"{printable(self.kind)} in {printable(self.purgatory)}"
+
+    def values(self) -> dict[str, Any]:
+        """The window for programs."""
+        return {
+            "from": instant(self.start),
+            "to": instant(self.end),
+            "purgatory": self.purgatory,
+            "kind": self.kind,
+            "operations": self.operations,
+            "expired": self.expired,
+        }
+
+    def measures(self) -> dict[str, Any]:
+        """What else was measured, for programs."""
+        return {
+            "wait_p50_us": self.wait_p50_us,
+            "wait_p99_us": self.wait_p99_us,
+            "lateness_p99_us": self.lateness_p99_us,
+            "tries_per_operation": self.tries_per_operation,
+        }
 
     def __str__(self) -> str:
         lateness = "" if self.lateness_p99_us is None else duration(self.lateness_p99_us)
@@ -62,10 +94,18 @@ class Gap:
     lost_operations: int
     lost_checks: int
 
-    def __str__(self) -> str:
-        return (
-            f"INCOMPLETE {_printable(self.node)} lost {self.lost_operations:,} operations and "
-            f"{self.lost_checks:,} checks from {_clock(self.began)} to {_clock(self.ended)}"
+    def message(self) -> Message:
+        return Message(
+            INCOMPLETE,
+            f"INCOMPLETE {printable(self.node)} lost {self.lost_operations:,} operations and "
+            f"{self.lost_checks:,} checks from {_clock(self.began)} to {_clock(self.ended)}",
+            {
+                "from": instant(self.began),
+                "to": instant(self.ended),
+                "node": self.node,
+                "lost_operations": self.lost_operations,
+                "lost_checks": self.lost_checks,
+            },
         )
 
 
@@ -73,8 +113,8 @@ class Monitor:
     """Receives windows while they fill up, and reports each once, in order, when it is closed.
 
     A window is closed when an operation is seen that ended `lateness_us` after the window. Operations that
-    come for a closed window are dropped; one line reports that they came too late. When a window is closed,
-    the `ControlChart` of its kind assesses the share of expired operations.
+    come for a closed window are dropped, and counted. When a window is closed, the `ControlChart` of its kind
+    assesses the share of expired operations.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -82,6 +122,8 @@ class Monitor:
         self._open: dict[tuple[int, str, str], Window] = {}
         # All windows that end at or before this instant are closed.
         self._closed_until = 0
+        # Operations that were read, those of them that were counted in a window, and those reported as late.
+        self._read = self._counted = self._late = 0
         self._gaps: deque[Gap] = deque(maxlen=_MAX_GAPS)
         self._charts: defaultdict[tuple[str, str], ControlChart] = defaultdict(ControlChart)
         # The strata whose last window was outside the control limits.
@@ -92,13 +134,14 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor: {len(self._open)} windows open, {len(self._charts)} strata>"
 
-    def update(self, windows: Sequence[Window]) -> Iterator[str]:
+    def update(self, windows: Sequence[Window]) -> Iterator[Message]:
         """Accept the current state of windows, and report those that are closed by it."""
-        if any(window.end <= self._closed_until for window in windows):
-            yield from self.report_late()
         for window in windows:
             if window.end > self._closed_until:
-                self._open[window.start, window.purgatory, window.kind] = window
+                name = (window.start, window.purgatory, window.kind)
+                before = self._open.get(name)
+                self._counted += window.operations - (before.operations if before else 0)
+                self._open[name] = window
         latest = max((window.latest for window in windows), default=0)
         self._closed_until = max(self._closed_until, latest - self._lateness)
         for name, window in sorted(self._open.items()):
@@ -107,34 +150,46 @@ class Monitor:
                 yield from self._close(window)
         self._reported_open.intersection_update(self._open.values())
 
-    def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[str]:
+    def record_read(self, operations: int) -> Iterator[Message]:
+        """Count operations that were read, and report those that are in no window: they came too late.
+
+        Call it after the `update` with their windows. It may come after further updates, too; then some are
+        reported by the next call.
+        """
+        self._read += operations
+        late = self._read - self._counted - self._late
+        if late > 0:
+            self._late += late
+            yield Message(
+                LATE,
+                f"LATE {_operations(late)} that ended before {_clock(self._closed_until)} came after their "
+                "windows were closed, and are not counted; use a longer --lateness to wait for them",
+                {"operations": late, "closed_until": instant(self._closed_until)},
+            )
+
+    def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[Message]:
         """Report gaps. Open windows that they overlap are marked as incomplete."""
         self._gaps.extend(gaps)
-        return map(str, gaps)
+        return (gap.message() for gap in gaps)
 
-    def report_rejected(self, files: int, rows: int, example: str) -> Iterator[str]:
+    def report_rejected(self, files: int, rows: int, example: str) -> Iterator[Message]:
         """Report files that cannot be read and rows that cannot be right, with one reason."""
-        yield (
-            f"REFUSED {files:,} unreadable files and {rows:,} rows, such as: {_printable(example)}; "
-            "purgatory-pipeline compact lists all reasons"
+        yield Message(
+            REFUSED,
+            f"REFUSED {files:,} unreadable files and {rows:,} rows, such as: {printable(example)}; "
+            "purgatory-pipeline compact lists all reasons",
+            {"files": files, "rows": rows, "example": example},
         )
 
-    def report_late(self) -> Iterator[str]:
-        """Report that operations came too late."""
-        yield (
-            f"LATE operations that ended before {_clock(self._closed_until)} came after their windows were "
-            "closed, and are not counted; use a longer --lateness to wait for them"
-        )
-
-    def open_windows(self) -> Iterator[str]:
+    def open_windows(self) -> Iterator[Message]:
         """Report the open windows that have changed since they were last reported."""
         for _, window in sorted(self._open.items()):
             if window not in self._reported_open:
                 self._reported_open.add(window)
-                yield f"{window}, so far{self._incomplete(window)}"
+                yield self._message(window, ", so far", closed=False)
 
-    def _close(self, window: Window) -> Iterator[str]:
-        yield f"{window}{self._incomplete(window)}"
+    def _close(self, window: Window) -> Iterator[Message]:
+        yield self._message(window, "", closed=True)
         stratum = (window.purgatory, window.kind)
         assessment = self._charts[stratum].assess(window.expired, window.operations)
         if assessment is None:
@@ -145,17 +200,32 @@ class Monitor:
         )
         if assessment.shifted:
             self._outside.discard(stratum)
-            yield f"SHIFTED {ratio}; {SHIFT_RUN} windows were outside the limits, and are the new baseline"
+            text = f"SHIFTED {ratio}; {SHIFT_RUN} windows were outside the limits, and are the new baseline"
+            yield Message(SHIFTED, text, window.values())
         elif assessment.outside and stratum not in self._outside:
             self._outside.add(stratum)
-            yield f"WARNING {ratio}, outside the control limits, {_limits(assessment)}"
+            text = f"WARNING {ratio}, outside the control limits, {_limits(assessment)}"
+            yield Message(WARNING, text, window.values() | _limit_values(assessment))
         elif not assessment.outside and stratum in self._outside:
             self._outside.remove(stratum)
-            yield f"RECOVERED {ratio}, inside the control limits again, {_limits(assessment)}"
+            text = f"RECOVERED {ratio}, inside the control limits again, {_limits(assessment)}"
+            yield Message(RECOVERED, text, window.values() | _limit_values(assessment))
 
-    def _incomplete(self, window: Window) -> str:
-        overlaps = any(gap.began < window.end and gap.ended >= window.start for gap in self._gaps)
-        return " (incomplete)" if overlaps else ""
+    def _message(self, window: Window, note: str, *, closed: bool) -> Message:
+        incomplete = any(gap.began < window.end and gap.ended >= window.start for gap in self._gaps)
+        state = {"closed": closed, "incomplete": incomplete}
+        text = f"{window}{note}{' (incomplete)' if incomplete else ''}"
+        return Message(WINDOW, text, window.values() | window.measures() | state)
+
+
+def _limit_values(assessment: Assessment) -> dict[str, Any]:
+    """The control limits, and the ratio of the baseline, for programs."""
+    low, high = assessment.limits
+    return {"fewest": low, "most": high, "usual_share": assessment.center}
+
+
+def _operations(number: int) -> str:
+    return f"{number:,} operation{'' if number == 1 else 's'}"
 
 
 def _limits(assessment: Assessment) -> str:
@@ -169,8 +239,3 @@ def _percent(part: int, whole: int) -> str:
 
 def _clock(microseconds: int) -> str:
     return f"{datetime.fromtimestamp(microseconds // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _printable(name: str) -> str:
-    """The name without line breaks and control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from purgatory.pipeline import monitor
+from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR
 from purgatory.pipeline.control_chart import MAX_BASELINE, MIN_BASELINE, SHIFT_RUN
+from purgatory.pipeline.jobs.watch import LACKING, WARNED
+from purgatory.pipeline.message import SHIFTED
 from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
 from purgatory.pipeline.recommendation import Recommendation, ReplayedSetting
 from tests.docs.programs import DOCS
@@ -80,7 +83,7 @@ def test_a_window_and_a_warning_look_as_the_page_shows_them() -> None:
     ]
     later = replace(window, start=start + 5_000_000, end=start + 10_000_000, latest=start + 9_000_000)
 
-    lines = list(Monitor(0).update([*usual, window, later]))
+    lines = list(map(str, Monitor(0).update([*usual, window, later])))
 
     assert quoted in lines
     [printed] = [line for line in lines if line.startswith("WARNING")]
@@ -91,11 +94,35 @@ def test_a_window_and_a_warning_look_as_the_page_shows_them() -> None:
 
 def test_an_incomplete_window_is_marked_as_the_page_says() -> None:
     watching = Monitor(0)
-    [line] = watching.record_gaps([Gap("node", 0, 1_000_000, 3, 4)])
+    [message] = watching.record_gaps([Gap("node", 0, 1_000_000, 3, 4)])
 
-    assert line.startswith("INCOMPLETE")
+    assert str(message).startswith("INCOMPLETE")
     assert "`(incomplete)`" in WATCH
     assert "`so far`" in WATCH
+
+
+def test_the_objects_of_watch_have_the_values_that_the_page_lists() -> None:
+    watching = Monitor(0)
+    window = Window(0, 10, "fetch", "Fetch", 100, 50, 1.0, 1.0, None, 1.0, 9)
+    usual = [replace(window, start=at, end=at + 10, expired=0) for at in range(10, 200, 10)]
+    messages = [
+        *watching.update([*usual, replace(window, start=300, end=310, latest=309)]),
+        *watching.update([replace(usual[0], start=400, end=410, latest=500)]),
+        *watching.record_read(9_999),
+        *watching.record_gaps([Gap("node", 0, 1_000_000, 3, 4)]),
+        *watching.report_rejected(1, 2, "example"),
+    ]
+    rows = re.findall(r"^\| `(\w+)` \| (`.*`) \|$", WATCH, flags=re.MULTILINE)
+    listed = {event: set(re.findall(r"`(\w+)`", names)) for event, names in rows}
+
+    assert {message.event for message in messages} == listed.keys() - {SHIFTED}
+    assert [listed[message.event] ^ message.values.keys() for message in messages] == [set()] * len(messages)
+
+
+def test_the_exit_statuses_of_watch_are_those_of_the_page() -> None:
+    statuses = {int(status) for status in re.findall(r"^\| (\d+) \|", WATCH, flags=re.MULTILINE)}
+
+    assert statuses == {0, FAILED, USAGE_ERROR, WARNED, LACKING, INTERRUPTED}
 
 
 def test_the_sizes_of_the_baseline_are_those_of_the_control_chart() -> None:

@@ -143,6 +143,13 @@ def test_errors_are_printed_in_words(
     assert capsys.readouterr().err == message
 
 
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.usefixtures("sessions")
+def test_a_command_may_have_an_exit_status_of_its_own(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate, "run", lambda spark, options: status)
+    assert main(["generate", "x"]) == status
+
+
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["purgatory-pipeline", "fly"])
     with pytest.raises(SystemExit) as ended:

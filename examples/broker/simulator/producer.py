@@ -37,6 +37,7 @@ class Producer:
         self,
         producer_id: int,
         workload: Workload,
+        params: ProduceParams,
         topic_partitions: Sequence[TopicPartition],
         broker: ReplicaManager,
         delivery: DeliveryCheck,
@@ -47,7 +48,7 @@ class Producer:
         self.errors: Counter[ErrorCode] = Counter()
         self._producer_id = producer_id
         self._workload = workload
-        self._params = ProduceParams(required_acks=workload.acks)
+        self._params = params
         self._broker = broker
         self._delivery = delivery
         self._waits = waits

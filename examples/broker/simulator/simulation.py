@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -11,8 +11,9 @@ import anyio
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.follower import Follower
+from examples.broker.replication.follower import Follower, Leader
 from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
@@ -33,11 +34,19 @@ DRAIN_SECONDS: Final = 30.0
 class Simulation:
     """One run over an open broker. ``clock`` measures the waits and the producers' schedule.
 
-    The default clock is not the loop's, since uvloop's has a resolution of one millisecond.
+    The default clock is not the loop's, since uvloop's has a resolution of one millisecond. ``leader`` gives
+    the broker as the follower with an id reaches it; by default it does so without a delay. The producers
+    have the ``produce_timeouts``, in seconds, in turn.
     """
 
     def __init__(
-        self, workload: Workload, broker: ReplicaManager, clock: Callable[[], float] = time.monotonic
+        self,
+        workload: Workload,
+        broker: ReplicaManager,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        leader: Callable[[int], Leader] | None = None,
+        produce_timeouts: Sequence[float] = (ProduceParams().timeout,),
     ) -> None:
         self.workload = workload
         self._broker = broker
@@ -56,9 +65,19 @@ class Simulation:
         for replica_id in range(LEADER_ID + 1, LEADER_ID + workload.replicas):
             replicas = HostedPartitions(replica_id)
             replicas.apply(image, keys, now=0)
-            self._followers.append(Follower(broker, replicas, keys))
+            reached = broker if leader is None else leader(replica_id)
+            self._followers.append(Follower(reached, replicas, keys))
         self._producers = [
-            Producer(index, workload, keys, broker, self._delivery, self._produce_waits, clock)
+            Producer(
+                index,
+                workload,
+                ProduceParams(workload.acks, produce_timeouts[index % len(produce_timeouts)]),
+                keys,
+                broker,
+                self._delivery,
+                self._produce_waits,
+                clock,
+            )
             for index in range(workload.producers)
         ]
         self._consumers = [

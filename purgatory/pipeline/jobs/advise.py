@@ -1,43 +1,60 @@
-"""The command `advise`: computes the timeouts by which shares of the operations would complete."""
+"""The command `advise`: a verdict on each timeout, and what other timeouts would do."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from dataclasses import replace as replaced
+from itertools import groupby
+from textwrap import fill
+from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from purgatory.pipeline.advice import Advice
+from purgatory.pipeline.advice import Effect, Reading
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.evidence import Evidence
 from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.terminal import printable
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
+from purgatory.pipeline.transforms.present_timeouts import present_timeouts
 from purgatory.pipeline.transforms.strata import flattened, with_strata, with_stratum
+from purgatory.pipeline.verdict import GOAL, Verdict, alike, compared, decide
 
 NAME: Final = "advise"
-SUMMARY: Final = "Compute the timeouts by which most operations would complete, and their effect."
+SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      advice for each kind, and for the ten hottest keys of each purgatory
+      a verdict on each kind, and on the ten hottest keys of each purgatory
   %(prog)s build/dataset --hot-keys 50
-      advice for fifty keys
+      verdicts on fifty keys
 """
 
-SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
-# The share whose sentences are also printed.
-PRINTED_SHARE: Final = 0.99
+SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
+# A mixture of timeouts is described by so many of them.
+_NAMED_TIMEOUTS: Final = 3
 
 # The tables that it writes, in this order.
 CURVES: Final = "curves"
 TIMEOUTS: Final = "timeouts"
-SENTENCES: Final = "sentences"
+EFFECTS: Final = "effects"
+VERDICTS: Final = "verdicts"
 
-# A kind comes before its keys, because null sorts first.
-_ORDER: Final = ("purgatory", "kind", "key", "share")
-_SENTENCES: Final = "purgatory string, kind string, key string, share double, sentence string"
+_STRATUM: Final = ("purgatory", "kind", "key")
+_TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
+_VERDICT: Final = (
+    "purgatory string, kind string, key string, operations long, verdict string, present_us long, "
+    "with_present double, present string, completes double, completes_low double, completes_high double, "
+    "p99_us long, p99_low_us long, p99_high_us long, times_p99 double, timeout_us long, advice string, "
+    "reason string, as_kind boolean"
+)
+
+# The purgatory, the kind, and the key if it is not the whole kind.
+Stratum = tuple[str, str, str | None]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,8 +64,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=whole_number(0),
         default=10,
         metavar="N",
-        help="the number of keys in each purgatory, those with the most operations, that get advice like the "
-        "kinds (default: %(default)s)",
+        help="the number of keys in each purgatory, those with the most operations, that get verdicts as the "
+        "kinds do (default: %(default)s)",
     )
 
 
@@ -59,38 +76,86 @@ def run(spark: SparkSession, options: Namespace) -> None:
         raise PipelineError(
             f"{dataset.root}: no operations are compacted here; compact a journal that has some"
         )
-    keys = (
-        hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'").select("purgatory", "key")
-    )
-    delete(spark, dataset.advice(SENTENCES))
-    ends = survival.ends(with_strata(operations, keys))
+    hottest = hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'")
+    # Few rows, which are read twice.
+    stratified = with_strata(operations, hottest.select("purgatory", "key").cache())
+    delete(spark, dataset.advice(VERDICTS))
     # A curve has a row for each distinct wait, too many for one task to write. Spark replaces the old table
     # when the new one is complete.
-    flattened(survival.curves(ends)).write.mode("overwrite").parquet(dataset.advice(CURVES))
-
+    flattened(survival.curves(survival.ends(stratified))).write.mode("overwrite").parquet(
+        dataset.advice(CURVES)
+    )
     curves = with_stratum(spark.read.parquet(dataset.advice(CURVES)))
-    timeouts = flattened(survival.changes(curves, survival.timeouts(curves, SHARES)))
-    replace(dataset.advice(TIMEOUTS), timeouts, order_by=_ORDER)
 
-    rows = spark.read.parquet(dataset.advice(TIMEOUTS)).orderBy(*_ORDER).collect()
-    advice = [Advice(**row.asDict()) for row in rows]
-    sentences = [(each.purgatory, each.kind, each.key, each.share, each.sentence()) for each in advice]
-    replace(dataset.advice(SENTENCES), spark.createDataFrame(sentences, _SENTENCES), order_by=_ORDER)
+    timeouts = flattened(survival.timeouts(curves, SHARES))
+    replace(dataset.advice(TIMEOUTS), timeouts, order_by=(*_STRATUM, "share"))
+    readings = [Reading(**row) for row in _rows(spark, dataset.advice(TIMEOUTS), "share")]
 
-    for line in _table(advice):
+    mixtures = _mixtures(present_timeouts(stratified, up_to=_NAMED_TIMEOUTS))
+    cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
+    effects = flattened(survival.effects(curves, with_stratum(_timeouts(spark, readings, cases))))
+    replace(dataset.advice(EFFECTS), effects, order_by=(*_STRATUM, "timeout_us"))
+    found = _effects(_rows(spark, dataset.advice(EFFECTS), "timeout_us"))
+    verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
+    rows = spark.createDataFrame([tuple(asdict(each).values()) for each in verdicts], _VERDICT)
+    replace(dataset.advice(VERDICTS), rows, order_by=_STRATUM)
+
+    for line in (*_spoken(verdicts), "", *_table(readings)):
         print(line)
-    for each in advice:
-        if each.share == PRINTED_SHARE:
-            print(f"\n{each.sentence()}")
 
 
-def _table(advice: Sequence[Advice]) -> Iterable[str]:
-    header = ["", "operations", *(f"{100 * share:g} %" for share in SHARES)]
+def _rows(spark: SparkSession, path: str, last: str) -> list[dict[str, Any]]:
+    """The rows of a table. A kind comes before its keys, because null sorts first."""
+    return [row.asDict() for row in spark.read.parquet(path).orderBy(*_STRATUM, last).collect()]
+
+
+def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, int]]]:
+    """The most frequent timeouts of each stratum, with the number of operations that have them."""
+    mixtures: dict[Stratum, list[tuple[int | None, int]]] = {}
+    for row in flattened(presents).orderBy("rank").collect():
+        mixtures.setdefault((row.purgatory, row.kind, row.key), []).append((row.timeout_us, row.operations))
+    return mixtures
+
+
+def _timeouts(spark: SparkSession, readings: Sequence[Reading], cases: Sequence[Evidence]) -> DataFrame:
+    """The timeouts that the effect is asked of: those of the shares, and those that a verdict needs."""
+    of_shares = {(*each.stratum, each.timeout_us) for each in readings if each.timeout_us is not None}
+    of_verdicts = {(*each.p99.stratum, timeout) for each in cases for timeout in each.candidates}
+    return spark.createDataFrame(list(of_shares | of_verdicts), _TIMEOUT)
+
+
+def _effects(rows: Iterable[dict[str, Any]]) -> Mapping[Stratum, Mapping[int, Effect]]:
+    """The effect of each timeout of each stratum."""
+    effects: dict[Stratum, dict[int, Effect]] = {}
+    for row in rows:
+        stratum, timeout = (row.pop("purgatory"), row.pop("kind"), row.pop("key")), row.pop("timeout_us")
+        effects.setdefault(stratum, {})[timeout] = Effect(**row)
+    return effects
+
+
+def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:
+    """The verdict on each kind, then those on its keys that behave differently."""
+    for number, (_, of_kind) in enumerate(groupby(verdicts, key=lambda each: (each.purgatory, each.kind))):
+        if number:
+            yield ""
+        kind, *keys = of_kind
+        for each in (kind, *(key for key in keys if not key.as_kind)):
+            yield f"{printable(each.stratum)}: {each.advice}"
+            yield _indented(each.reason)
+        yield from map(_indented, alike(keys))
+
+
+def _indented(text: str) -> str:
+    return fill(printable(text), 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _table(readings: Sequence[Reading]) -> Iterable[str]:
+    header = ["would complete by", "operations", *(f"{100 * share:g} %" for share in SHARES)]
     rows = [header]
-    for first in range(0, len(advice), len(SHARES)):
-        of_stratum = advice[first : first + len(SHARES)]
-        stratum = of_stratum[0]
-        rows.append([stratum.stratum, f"{stratum.operations:,}", *(each.timeout for each in of_stratum)])
+    for (_, kind, key), of_stratum in groupby(readings, key=lambda each: each.stratum):
+        first, *others = of_stratum
+        name = f"{kind} in {first.purgatory}" + ("" if key is None else f" on {key}")
+        rows.append([printable(name), f"{first.operations:,}", *(each.timeout for each in (first, *others))])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])

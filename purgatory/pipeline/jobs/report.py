@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from purgatory.pipeline.report.steps import (
     pending_in_steps,
 )
 from purgatory.pipeline.schemas import COMMITS
+from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
@@ -36,8 +38,6 @@ EXAMPLES: Final = """\
   %(prog)s build/dataset build/report
       then open build/report/index.html
 """
-
-_MINUTE_US: Final = 60_000_000
 
 # The tables of each command. They count only if all exist; see `tables.delete`.
 _SUMMARY: Final = (
@@ -47,7 +47,7 @@ _SUMMARY: Final = (
     table_names.GAPS,
     table_names.HOTTEST_KEYS,
 )
-_ADVICE: Final = (table_names.CURVES, table_names.TIMEOUTS, table_names.SENTENCES)
+_ADVICE: Final = (table_names.CURVES, table_names.TIMEOUTS, table_names.EFFECTS, table_names.VERDICTS)
 _REPLAY: Final = (table_names.SETTINGS, table_names.RECOMMENDATIONS)
 
 # The order of the rows of each table. A null key, which stands for the whole kind, comes first.
@@ -61,7 +61,8 @@ _ORDERS: Final = {
     table_names.HOTTEST_KEYS: ("purgatory", "by", "rank"),
     table_names.CURVES: ("purgatory", "kind", "waited_us"),
     table_names.TIMEOUTS: ("purgatory", "kind", "key", "share"),
-    table_names.SENTENCES: ("purgatory", "kind", "key", "share"),
+    table_names.EFFECTS: ("purgatory", "kind", "key", "timeout_us"),
+    table_names.VERDICTS: ("purgatory", "kind", "key"),
     table_names.SETTINGS: ("purgatory", "tick_us", "wheel_size"),
     table_names.RECOMMENDATIONS: ("purgatory",),
 }
@@ -136,14 +137,16 @@ def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
     minutes, pending, fan_out = (
         summary[name] for name in (table_names.MINUTES, table_names.PENDING, table_names.FAN_OUT)
     )
-    instants = minutes.select("minute").union(pending.select("minute")).union(fan_out.select("minute"))
-    first, last = (F.unix_micros(each("minute")) for each in (F.min, F.max))
-    ((between,),) = instants.agg(((last - first) / _MINUTE_US).cast("long")).collect()
-    step = minutes_per_step(1 + (between or 0))
+    covered = reduce(DataFrame.union, (each.select("since", "until") for each in (minutes, pending, fan_out)))
+    coverage = Coverage.of(
+        covered.select(F.unix_micros("since").alias("first_us"), F.unix_micros("until").alias("last_us"))
+    )
+    between = (coverage.until_us - 1) // MINUTE_US - coverage.since_us // MINUTE_US
+    step = minutes_per_step(1 + between)
     return summary | {
-        table_names.MINUTES: minutes_in_steps(minutes, step),
-        table_names.PENDING: pending_in_steps(pending, step),
-        table_names.FAN_OUT: fan_out_in_steps(fan_out, step),
+        table_names.MINUTES: minutes_in_steps(minutes, step, coverage),
+        table_names.PENDING: pending_in_steps(pending, step, coverage),
+        table_names.FAN_OUT: fan_out_in_steps(fan_out, step, coverage),
         table_names.GAPS: gaps_in_steps(summary[table_names.GAPS], step),
     }
 

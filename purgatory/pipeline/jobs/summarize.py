@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.transforms.coverage import Coverage
 from purgatory.pipeline.transforms.fan_out import fan_out
 from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 from purgatory.pipeline.transforms.minutes import minutes
-from purgatory.pipeline.transforms.pending import pending, pending_by_minute
+from purgatory.pipeline.transforms.pending import changes, pending
 
 NAME: Final = "summarize"
 SUMMARY: Final = (
@@ -52,17 +53,28 @@ def run(spark: SparkSession, options: Namespace) -> None:
     gaps = spark.read.parquet(dataset.summary(GAPS))
 
     operations = dataset.read_operations(spark)
+    # Few rows, which are read more than once.
+    of_operations, of_checks = changes(operations).cache(), fan_out(dataset.read_checks(spark)).cache()
+    coverage = Coverage.of(of_operations, of_checks)
+    by_minute = {
+        MINUTES: minutes(operations),
+        PENDING: pending(of_operations, coverage),
+        FAN_OUT: of_checks.drop("first_us", "last_us"),
+    }
+    marked = {name: mark_gaps(coverage.mark(frame), gaps) for name, frame in by_minute.items()}
     by_kind = ("minute", "purgatory", "kind")
     tables = {
-        MINUTES: (mark_gaps(minutes(operations), gaps), by_kind),
-        PENDING: (mark_gaps(pending_by_minute(pending(operations)), gaps), by_kind),
+        MINUTES: (marked[MINUTES], by_kind),
+        PENDING: (marked[PENDING], by_kind),
         HOTTEST_KEYS: (hottest_keys(operations, up_to=options.hottest), ("purgatory", "by", "rank")),
-        FAN_OUT: (mark_gaps(fan_out(dataset.read_checks(spark)), gaps), ("minute", "purgatory")),
+        FAN_OUT: (marked[FAN_OUT], ("minute", "purgatory")),
     }
     for name, (frame, order_by) in tables.items():
         path = dataset.summary(name)
         rows = replace(path, frame, order_by=order_by)
         print(f"{path}: {rows:,} rows")
+    for frame in (of_operations, of_checks):
+        frame.unpersist()
 
     since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
     ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()

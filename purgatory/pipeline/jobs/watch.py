@@ -25,6 +25,7 @@ from pyspark.sql.types import TimestampType
 
 from purgatory.pipeline import files
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
 from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.instants import ended
@@ -39,7 +40,15 @@ EXAMPLES: Final = """\
       until Ctrl-C
   %(prog)s '/journals/*' --window 1min --lateness 65s --since 1d
       many nodes, whose writers have max_seconds=60, beginning with the last day
+  %(prog)s build/journal --once --since 365d
+      for CI: the exit status is 3 after a warning, and 4 if rows are missing
+  %(prog)s build/journal --until-warning --json
+      for alerts: objects for programs, until the first warning, with the exit status 3
 """
+
+# The exit status after a warning, and if there was none, but the figures lack operations.
+WARNED: Final = 3
+LACKING: Final = 4
 
 # The columns of Spark's own source of whole files.
 _FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
@@ -53,12 +62,12 @@ _UNITS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
 # The name of the query's observed metrics.
-_REFUSED: Final = "refused"
+_READ: Final = "read"
 # The most by which clocks may differ.
 _CLOCK_SKEW: Final = "interval 1 minute"
 
-# Makes the lines to print, in the thread that prints them. None: a query ended.
-Event = Callable[[], Iterable[str]] | None
+# Makes the messages to print, in the thread that prints them. None: a query ended.
+Event = Callable[[], Iterable[Message]] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once", action="store_true", help="end when all existing segments have been reported"
     )
+    parser.add_argument("--until-warning", action="store_true", help="end after the first warning")
+    parser.add_argument("--json", action="store_true", help="print one JSON object in each line")
 
 
 def milliseconds(text: str) -> int:
@@ -99,7 +110,8 @@ def milliseconds(text: str) -> int:
     return value
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def run(spark: SparkSession, options: argparse.Namespace) -> int:
+    """Print messages until the end. Returns 0, WARNED or LACKING."""
     journal = options.journal.rstrip("/")
     for table in (OPERATIONS_TABLE, GAPS_TABLE):
         if not files.exists(spark, f"{journal}/{table.name}"):
@@ -107,20 +119,32 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
                 f"{journal}: not a journal, it has no directory {table.name!r}; a JournalWriter makes one"
             )
     monitor = Monitor(options.lateness * 1000)
-    print(HEADER, flush=True)
+    happened: set[str] = set()
+
+    def show(message: Message) -> None:
+        happened.add(message.event)
+        print(message.as_json() if options.json else message, flush=True)
+
+    if not options.json:
+        print(HEADER, flush=True)
     try:
-        with closing(watch(spark, journal, options, monitor)) as lines:
-            for line in lines:
-                print(line, flush=True)
+        with closing(watch(spark, journal, options, monitor)) as messages:
+            for message in messages:
+                show(message)
+                if options.until_warning and message.event == WARNING:
+                    break
     finally:
-        for line in monitor.open_windows():
-            print(line, flush=True)
+        for message in monitor.open_windows():
+            show(message)
+    if WARNING in happened:
+        return WARNED
+    return LACKING if happened & {INCOMPLETE, REFUSED, LATE} else 0
 
 
 def watch(
     spark: SparkSession, journal: str, options: argparse.Namespace, monitor: Monitor
-) -> Generator[str, None, None]:
-    """Yield lines about the journal as it grows, until the generator is closed.
+) -> Generator[Message, None, None]:
+    """Yield messages about the journal as it grows, until the generator is closed.
 
     Raises StreamingQueryException if Spark fails.
     """
@@ -146,8 +170,11 @@ def watch(
     with _listening(session, _Listener(monitor, events)):
         queries: list[StreamingQuery] = []
         try:
-            for frame, handle in ((counted, update), (missing, record_gaps)):
-                writer = frame.writeStream.foreachBatch(handle).outputMode("update")
+            for name, frame, handle in (
+                (OPERATIONS_TABLE.name, counted, update),
+                (GAPS_TABLE.name, missing, record_gaps),
+            ):
+                writer = frame.writeStream.queryName(name).foreachBatch(handle).outputMode("update")
                 if options.once:
                     writer.trigger(availableNow=True)
                 else:
@@ -184,11 +211,13 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        refused = event.progress.observedMetrics[_REFUSED]
-        if refused["example"] is not None:
-            self._events.put(partial(self._monitor.report_rejected, **refused.asDict()))
-        if any(state.numRowsDroppedByWatermark for state in event.progress.stateOperators):
-            self._events.put(self._monitor.report_late)
+        read = event.progress.observedMetrics[_READ].asDict()
+        valid = read.pop("valid")
+        if read["example"] is not None:
+            self._events.put(partial(self._monitor.report_rejected, **read))
+        # Spark's own count of late rows is after an aggregation: it counts groups of rows.
+        if event.progress.name == OPERATIONS_TABLE.name:
+            self._events.put(partial(self._monitor.record_read, valid))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._events.put(None)
@@ -204,7 +233,7 @@ def _listening(session: SparkSession, listener: StreamingQueryListener) -> Itera
 
 
 def _valid(session: SparkSession, journal: str, table: Table, since: datetime, end: Column) -> DataFrame:
-    """The valid rows of a table as a stream. Refused rows are observed metrics."""
+    """The valid rows of a table as a stream. How many are valid or refused are observed metrics."""
     segments = (
         session.readStream.format("binaryFile")
         .schema(_FILE)
@@ -223,7 +252,8 @@ def _valid(session: SparkSession, journal: str, table: Table, since: datetime, e
     in_file = F.col("position").isNotNull()
     refused = F.col("reason").isNotNull()
     return rows.observe(
-        _REFUSED,
+        _READ,
+        F.count_if(in_file & ~refused).alias("valid"),
         F.count_if(refused & ~in_file).alias("files"),
         F.count_if(refused & in_file).alias("rows"),
         F.min(F.when(refused, F.concat("reason", F.lit(" ("), "source", F.lit(")")))).alias("example"),

@@ -64,10 +64,10 @@ class Findings:
 
     @property
     def step(self) -> timedelta | None:
-        """The length of a step of time."""
-        return next(
-            (row["until"] - row["since"] for name in (MINUTES, PENDING, FAN_OUT) for row in self[name]), None
-        )
+        """The length of a step of time, in whole minutes. The first and the last step may be shorter."""
+        lengths = [row["until"] - row["since"] for name in (MINUTES, PENDING, FAN_OUT) for row in self[name]]
+        minute = timedelta(minutes=1)
+        return -(-max(lengths) // minute) * minute if lengths else None
 
     @property
     def series(self) -> list[str]:

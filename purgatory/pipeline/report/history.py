@@ -44,7 +44,8 @@ def history(findings: Findings) -> Section:
         hues = colours(findings.series)
         parts = [
             markup.paragraph(
-                f"Each step is {length(step)}; a quantile is the highest of any minute in the step. "
+                f"Each step is {length(step)}, the first and the last one as far as the journal covers it; a "
+                "quantile is the highest of any minute in the step. "
                 + selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
             ),
             *_ended(findings, timeline, hues),
@@ -104,7 +105,7 @@ def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list
                 [row for row in findings[MINUTES] if series(row) == name],
                 timeline,
                 colours=_OUTCOME_COLOURS,
-                height=lambda row, outcome: row[outcome] * 60 / (row["until"] - row["since"]).total_seconds(),
+                height=lambda row, outcome: row[outcome] / _minutes(row),
                 title="a minute",
             ),
             legend_entries,
@@ -194,6 +195,12 @@ def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[
             legend(hues, (), timeline),
         )
     ]
+
+
+def _minutes(row: Row) -> float:
+    """The length of a step in minutes, at least a second: a rate over less would say nothing."""
+    length: timedelta = row["until"] - row["since"]
+    return max(length, timedelta(seconds=1)) / timedelta(minutes=1)
 
 
 def _totals(rows: Sequence[Row]) -> list[Row]:

@@ -52,6 +52,15 @@ def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:
     )
 
 
+def box(subject: str, title: str, texts: Iterable[str], look: str) -> str:
+    """A box about a subject: a title and some paragraphs. Its look is a class of the style sheet."""
+    return (
+        f'<div class="box {look}"><h3>{escape(subject)}: <strong>{escape(title)}</strong></h3>\n'
+        + "\n".join(map(paragraph, texts))
+        + "\n</div>"
+    )
+
+
 def collapsed(summary: str, content: str) -> str:
     """Content that the reader has to open."""
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"

@@ -19,6 +19,7 @@ from purgatory.pipeline.report.hot_keys import hot_keys
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.report.trade_off import wheel
+from purgatory.pipeline.report.verdicts import verdicts
 from purgatory.pipeline.report.waiting import advice, waits
 
 _HERE: Final = Path(__file__).parent
@@ -32,7 +33,7 @@ _LIBRARIES: Final = """\
 
 def sections(findings: Findings) -> list[Section]:
     """The sections of the page, in order."""
-    parts = (overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
+    parts = (verdicts, overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
     return [part(findings) for part in parts]
 
 

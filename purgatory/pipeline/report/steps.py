@@ -1,6 +1,7 @@
 """Summaries by steps of time. The longer the time, the longer the steps, so that a chart can show them all.
 
-A step has a beginning (``since``) and an end (``until``). Steps are whole minutes, aligned to 1970.
+A step has a beginning (``since``) and an end (``until``). Steps are whole minutes, aligned to 1970. The first
+and the last one are shorter if the journal covers a part of them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
+from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
 
 # About as many as fit on a screen.
 MAX_STEPS: Final = 500
 
 _ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
-_MINUTE_US: Final = 60_000_000
 _SERIES: Final = ("purgatory", "kind")
 _STEP: Final = ("since", "until")
 
@@ -28,7 +29,7 @@ def minutes_per_step(minutes: int) -> int:
     return next((each for each in _ROUND if each >= least), -(-least // day) * day)
 
 
-def minutes_in_steps(minutes: DataFrame, step: int) -> DataFrame:
+def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataFrame:
     """The table of `transforms.minutes` by steps of `step` minutes.
 
     Counts are added up. A quantile is the highest of the minutes in the step: quantiles cannot be merged.
@@ -36,7 +37,7 @@ def minutes_in_steps(minutes: DataFrame, step: int) -> DataFrame:
     operations = F.col("operations")
     highest = [name for name in minutes.columns if name.startswith(("wait_", "lateness_"))]
     return (
-        _stepped(minutes, step)
+        _stepped(minutes, step, coverage)
         .groupBy(*_STEP, *_SERIES)
         .agg(
             *(F.sum(name).alias(name) for name in ("operations", *OUTCOMES)),
@@ -48,10 +49,10 @@ def minutes_in_steps(minutes: DataFrame, step: int) -> DataFrame:
     )
 
 
-def fan_out_in_steps(fan_out: DataFrame, step: int) -> DataFrame:
+def fan_out_in_steps(fan_out: DataFrame, step: int, coverage: Coverage) -> DataFrame:
     """The table of `transforms.fan_out` by steps, in the same way."""
     return (
-        _stepped(fan_out, step)
+        _stepped(fan_out, step, coverage)
         .groupBy(*_STEP, "purgatory")
         .agg(
             *(F.sum(name).alias(name) for name in ("checks", "tried", "completed")),
@@ -61,38 +62,35 @@ def fan_out_in_steps(fan_out: DataFrame, step: int) -> DataFrame:
 
 
 def gaps_in_steps(gaps: DataFrame, step: int) -> DataFrame:
-    """The steps with incomplete minutes, and the number of these."""
-    return _stepped(gaps, step).groupBy(*_STEP).agg(F.count("*").alias("incomplete_minutes"))
+    """The steps with incomplete minutes, and the number of these. Steps are whole."""
+    step_us = step * MINUTE_US
+    start = _start_us(F.unix_micros("minute"), step_us)
+    return gaps.groupBy(*_named(start, start + step_us)).agg(F.count("*").alias("incomplete_minutes"))
 
 
-def pending_in_steps(pending: DataFrame, step: int) -> DataFrame:
+def pending_in_steps(pending: DataFrame, step: int, coverage: Coverage) -> DataFrame:
     """How many operations were pending in each step: at most (``pending_max``), and on average over time
     (``pending_mean``).
 
     Includes the steps without a change, which have no row in the table by minutes.
     """
-    minute_us = F.unix_micros("minute")
-    until_us = minute_us + _MINUTE_US
-    following = F.lead(minute_us).over(Window.partitionBy(*_SERIES).orderBy("minute"))
-    changing = _interval(minute_us, until_us, F.col("pending_max"), F.col("pending_mean"))
+    since_us, until_us = F.unix_micros("since"), F.unix_micros("until")
+    following = F.lead(since_us).over(Window.partitionBy(*_SERIES).orderBy("minute"))
+    changing = _interval(since_us, until_us, F.col("pending_max"), F.col("pending_mean"))
     quiet = _interval(until_us, F.coalesce(following, until_us), F.col("pending_last"), F.col("pending_last"))
     intervals = (
         pending.withColumn("intervals", F.array(changing, quiet))
         .select(*_SERIES, F.inline("intervals"))
         .where("from_us < to_us")
     )
-    step_us = step * _MINUTE_US
+    step_us = step * MINUTE_US
     start = _start_us(F.col("from_us"), step_us)
     touched = F.sequence(start, _start_us(F.col("to_us") - 1, step_us), F.lit(step_us))
     share = F.least("to_us", F.col("start_us") + step_us) - F.greatest("from_us", "start_us")
     return (
         intervals.withColumn("start_us", F.explode(touched))
         .withColumn("share", share)
-        .groupBy(
-            F.timestamp_micros("start_us").alias("since"),
-            F.timestamp_micros(F.col("start_us") + step_us).alias("until"),
-            *_SERIES,
-        )
+        .groupBy(*_covered(F.col("start_us"), step_us, coverage), *_SERIES)
         .agg(
             F.max("most").alias("pending_max"),
             (F.sum(F.col("mean") * F.col("share")) / F.sum("share")).alias("pending_mean"),
@@ -100,12 +98,20 @@ def pending_in_steps(pending: DataFrame, step: int) -> DataFrame:
     )
 
 
-def _stepped(by_minute: DataFrame, step: int) -> DataFrame:
-    step_us = step * _MINUTE_US
+def _stepped(by_minute: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+    step_us = step * MINUTE_US
     start = _start_us(F.unix_micros("minute"), step_us)
-    return by_minute.withColumn("since", F.timestamp_micros(start)).withColumn(
-        "until", F.timestamp_micros(start + step_us)
-    )
+    others = (name for name in by_minute.columns if name not in _STEP)
+    return by_minute.select(*_covered(start, step_us, coverage), *others)
+
+
+def _covered(start_us: Column, step_us: int, coverage: Coverage) -> list[Column]:
+    """The part of a step that the journal covers."""
+    return _named(*coverage.part(start_us, start_us + step_us))
+
+
+def _named(since_us: Column, until_us: Column) -> list[Column]:
+    return [F.timestamp_micros(at).alias(name) for at, name in zip((since_us, until_us), _STEP, strict=True)]
 
 
 def _start_us(instant_us: Column, step_us: int) -> Column:

@@ -1,21 +1,18 @@
-"""The curves of waits, and the timeouts by which a share of the operations would complete."""
+"""The curves of waits, the timeouts by which shares of operations complete, and what timeouts would do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
 
-from purgatory.pipeline.advice import duration
+from purgatory.pipeline.advice import duration, percent
 from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.effects import effects
 from purgatory.pipeline.report.figure import GREY, MAX_SERIES, Figure, LegendEntry, colours, selection_note
 from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import CURVES, SENTENCES, TIMEOUTS
-from purgatory.pipeline.report.waits import curves, interval, percent, timeout, timeouts
-
-# The sentences of this share are always visible; the reader has to open the others.
-PRINTED_SHARE: Final = 0.99
+from purgatory.pipeline.report.table_names import CURVES, TIMEOUTS, VERDICTS
+from purgatory.pipeline.report.waits import curves, interval, timeout, timeouts
 
 
 def waits(findings: Findings) -> Section:
@@ -64,8 +61,8 @@ def waits(findings: Findings) -> Section:
 
 
 def advice(findings: Findings) -> Section:
-    """The section with the timeouts by which shares would complete, and the effect of these timeouts."""
-    name, title = "timeouts", "Which timeout"
+    """The section with the timeouts by which shares would complete, and what these timeouts would do."""
+    name, title = "timeouts", "What other timeouts would do"
     rows = findings[TIMEOUTS]
     if TIMEOUTS not in findings:
         return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
@@ -79,30 +76,29 @@ def advice(findings: Findings) -> Section:
         (of for of in strata if of[0]["key"] is not None),
         key=lambda of: (of[0]["purgatory"], of[0]["kind"]),
     )
-    sentences = {_of(row): row["sentence"] for row in findings[SENTENCES]}
-    spoken = [row for of in of_kinds for row in of if row["share"] == PRINTED_SHARE]
-    others = [row for of in (*of_kinds, *of_keys) for row in of if row not in spoken]
     return Section(
         name,
         title,
         [
-            markup.bullets(sentences[_of(row)] for row in spoken),
             Figure(
                 "timeouts-chart",
                 "Timeouts by which a share would complete",
                 "The naive percentile is that of completed operations; it ignores censored ones.",
-                timeouts(rows, findings.series[:MAX_SERIES], hues),
+                timeouts(rows, findings[VERDICTS], findings.series[:MAX_SERIES], hues),
                 [
                     *(LegendEntry(f"{share} complete", hue) for share, hue in hues.items()),
                     LegendEntry("95 % interval", GREY, "bar"),
                     LegendEntry("not identifiable beyond this", GREY, "arrow"),
                     LegendEntry("naive percentile", GREY, "diamond"),
+                    LegendEntry("present timeout", GREY, "tick"),
                 ],
             ),
             _table("Kinds", of_kinds),
-            markup.collapsed("Hot keys", _table("Kinds on the hottest keys", of_keys)),
+            effects("Kinds", findings, [of[0] for of in of_kinds]),
             markup.collapsed(
-                "The effect of each timeout", markup.bullets(sentences[_of(row)] for row in others)
+                "Hot keys",
+                _table("Kinds on the hottest keys", of_keys)
+                + effects("Kinds on the hottest keys", findings, [of[0] for of in of_keys]),
             ),
         ],
     )
@@ -133,7 +129,3 @@ def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:
 
 def _share(number: int, title: str) -> markup.Column:
     return markup.Column(title, lambda of: timeout(of[number]), lambda of: interval(of[number]))
-
-
-def _of(row: Row) -> tuple[Any, ...]:
-    return row["purgatory"], row["kind"], row["key"], row["share"]

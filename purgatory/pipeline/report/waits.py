@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration
+from purgatory.pipeline.advice import duration, percent
 from purgatory.pipeline.report.figure import (
+    GREY,
     colour,
     duration_axis,
     log_scale,
@@ -81,18 +82,20 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     )
 
 
-def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, str]) -> dict[str, Any]:
+def timeouts(
+    rows: Sequence[Row], verdicts: Sequence[Row], names: Sequence[str], colours: Mapping[str, str]
+) -> dict[str, Any]:
     """The timeouts by which shares of each kind complete, with confidence intervals and naive percentiles.
 
-    `rows` come from `survival.timeouts`, `names` are the titles of the kinds, and `colours` has a colour for
-    each share in percent.
+    `rows` come from `survival.timeouts`, `verdicts` have the present timeouts, `names` are the titles of the
+    kinds, and `colours` has a colour for each share in percent.
     """
     of_kinds = [row for row in rows if row["key"] is None and series(row) in names]
     of_kinds.sort(key=lambda row: (names.index(series(row)), row["share"]))
     points = [
         {
             "series": series(row),
-            "label": f"{row['kind']}\nin {row['purgatory']}",
+            "label": _label(row),
             "share": percent(row["share"]),
             "timeout": row["timeout_us"],
             "followed": row["followed_us"] if row["timeout_us"] is None else None,
@@ -106,12 +109,17 @@ def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, st
         }
         for row in of_kinds
     ]
+    present = [
+        {"series": series(row), "label": _label(row), "at": row["present_us"], "text": row["present"]}
+        for row in verdicts
+        if row["key"] is None and series(row) in names and row["present_us"]
+    ]
     values = [
         max(1, point[name])
         for point in points
         for name in ("timeout", "followed", "low", "high", "naive")
         if point[name] is not None
-    ]
+    ] + [each["at"] for each in present]
     scale, axis = log_scale(values), duration_axis("timeout, log scale", log_ticks(values))
 
     def at(field: str) -> alt.X:
@@ -124,18 +132,28 @@ def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, st
         alt.Tooltip("interval:N", title="95 % interval"),
         alt.Tooltip("naive_text:N", title="naive percentile"),
     ]
+    y = alt.Y(
+        "label:N",
+        # In the order of the data.
+        sort=None,
+        axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
+    )
     every = alt.Chart(alt.NamedData("timeouts")).encode(
-        y=alt.Y(
-            "label:N",
-            # In the order of the data.
-            sort=None,
-            axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
-        ),
+        y=y,
         yOffset=alt.YOffset("share:N", sort=list(colours)),
         color=colour("share", colours),
         tooltip=tooltip,
     )
     known, unknown = "isValid(datum.timeout)", "isValid(datum.followed)"
+    ticks = (
+        alt.Chart(alt.NamedData("present"))
+        .mark_tick(color=GREY, thickness=2)
+        .encode(
+            x=at("at"),
+            y=y,
+            tooltip=[alt.Tooltip("series:N", title="of"), alt.Tooltip("text:N", title="present timeout")],
+        )
+    )
     chart = alt.layer(
         every.transform_filter(known).mark_rule(strokeWidth=3, opacity=0.5).encode(x=at("low"), x2="high:Q"),
         every.transform_filter("isValid(datum.naive)")
@@ -145,12 +163,11 @@ def timeouts(rows: Sequence[Row], names: Sequence[str], colours: Mapping[str, st
         every.transform_filter(unknown)
         .mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
         .encode(x=at("followed")),
+        # Vega warns of layers without data.
+        *([ticks] if present else []),
     )
-    return specification(chart, {"timeouts": points}, height=40 + 90 * len({p["series"] for p in points}))
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:g} %"
+    datasets = {"timeouts": points, "present": present}
+    return specification(chart, datasets, height=40 + 90 * len({point["series"] for point in points}))
 
 
 def timeout(row: Row) -> str:
@@ -165,6 +182,10 @@ def interval(row: Row) -> str:
         return ""
     until = f"> {duration(row['followed_us'])}" if high is None else duration(high)
     return f"{duration(low)} to {until}"
+
+
+def _label(row: Row) -> str:
+    return f"{row['kind']}\nin {row['purgatory']}"
 
 
 def _step(row: Row, *, of: int) -> dict[str, Any]:

@@ -4,46 +4,65 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.instants import ended, minute_of
+from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
 from purgatory.pipeline.transforms.running_sum import running_sum
 
 _SERIES: Final = ("purgatory", "kind")
-_MINUTE_US: Final = 60_000_000
 
 
-def pending(operations: DataFrame) -> DataFrame:
-    """One row for each purgatory, kind and millisecond ``at`` which the number of pending operations changed.
+def changes(operations: DataFrame) -> DataFrame:
+    """How the number of pending operations changed in each minute, exact to the microsecond.
 
-    ``change`` is the difference, and ``pending`` the number from then on. It is never negative, and zero at
-    the end. Operations that begin and end in the same millisecond are not counted. So a day has at most 86.4
-    million rows, whatever the number of operations.
+    One row for each purgatory, kind and minute in which an operation began or ended: the instants of the
+    first change, ``first_us``, and the last, ``last_us``; the ``net`` change; ``most``, the highest sum of
+    changes since the minute began; and ``area_us``, the sum of changes, each times the rest of the minute.
+
+    One task sorts the changes of a kind in a minute.
     """
-    one_more = F.struct(F.col("started").alias("at"), F.lit(1).alias("change"))
-    one_less = F.struct(ended().alias("at"), F.lit(-1).alias("change"))
-    changes = (
-        operations.select(*_SERIES, F.inline(F.array(one_more, one_less)))
-        .groupBy(*_SERIES, F.date_trunc("millisecond", "at").alias("at"))
-        .agg(F.sum("change").alias("change"))
-        .where("change != 0")
+    began_us = F.unix_micros("started")
+    one_more = F.struct(began_us.alias("at_us"), F.lit(1).alias("change"))
+    one_less = F.struct((began_us + F.col("waited_us")).alias("at_us"), F.lit(-1).alias("change"))
+    at, change = F.col("at_us"), F.col("change")
+    each = operations.select(*_SERIES, F.inline(F.array(one_more, one_less))).withColumn(
+        "minute_us", at - F.pmod(at, F.lit(MINUTE_US))
     )
-    summed = running_sum(changes, order_by=["at"], value_columns=["change"], within=_SERIES)
-    return summed.withColumnRenamed("change_running", "pending")
+    # The sum includes all changes at the same instant.
+    up_to_then = F.sum(change).over(Window.partitionBy(*_SERIES, "minute_us").orderBy("at_us"))
+    return (
+        each.withColumn("sum", up_to_then)
+        .groupBy(*_SERIES, "minute_us")
+        .agg(
+            F.min(at).alias("first_us"),
+            F.max(at).alias("last_us"),
+            F.sum(change).alias("net"),
+            F.max("sum").alias("most"),
+            F.sum(change * (F.col("minute_us") + MINUTE_US - at)).alias("area_us"),
+        )
+    )
 
 
-def pending_by_minute(pending: DataFrame) -> DataFrame:
-    """One row for each minute in which the number of pending operations changed.
+def pending(changes: DataFrame, coverage: Coverage) -> DataFrame:
+    """One row for each minute in which an operation began or ended.
 
-    Columns: the maximum ``pending_max``; the average over the time of the minute ``pending_mean``; and the
-    number at its end ``pending_last``. In a minute without a row the number is constant.
+    Columns: the maximum ``pending_max``; the average ``pending_mean`` over the time of the minute that the
+    journal covers, which is the time that operations were pending in it, divided by that time; and the number
+    at its end ``pending_last``. In a minute without a row the number is constant.
     """
-    minute = minute_of(F.col("at"))
-    left_us = F.lit(_MINUTE_US) - (F.unix_micros("at") - F.unix_micros(minute))
-    until_then = F.col("pending") - F.col("change")
-    return pending.groupBy(minute.alias("minute"), *_SERIES).agg(
-        F.max(F.greatest("pending", F.when(F.col("at") > minute, until_then))).alias("pending_max"),
-        (F.min_by(until_then, "at") + F.sum(F.col("change") * left_us) / _MINUTE_US).alias("pending_mean"),
-        F.max_by("pending", "at").alias("pending_last"),
+    summed = running_sum(changes, order_by=["minute_us"], value_columns=["net"], within=_SERIES)
+    minute, before = F.col("minute_us"), F.col("net_running") - F.col("net")
+    return summed.select(
+        F.timestamp_micros(minute).alias("minute"),
+        *_SERIES,
+        _highest(before).alias("pending_max"),
+        ((before * MINUTE_US + F.col("area_us")) / coverage.of_minute(minute)).alias("pending_mean"),
+        F.col("net_running").alias("pending_last"),
     )
+
+
+def _highest(before: Column) -> Column:
+    """The number before the first change counts if the minute did not begin with this change."""
+    at_first = F.when(F.col("first_us") > F.col("minute_us"), before)
+    return F.greatest(before + F.col("most"), at_first)

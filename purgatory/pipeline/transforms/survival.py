@@ -27,6 +27,12 @@ from purgatory.pipeline.transforms.running_sum import running_sum
 # curve is this close to it.
 EXACTNESS: Final = 1e-9
 
+# The bounds of a 95 % interval are this many standard errors from the estimate.
+_Z: Final = NormalDist().inv_cdf(0.975)
+
+# When all but this share of the operations that complete have completed, the curve has settled.
+UNSETTLED: Final = 0.001
+
 
 def ends(operations: DataFrame) -> DataFrame:
     """Count the operations of each stratum by their wait.
@@ -42,7 +48,7 @@ def ends(operations: DataFrame) -> DataFrame:
     )
 
 
-def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
+def curves(ends: DataFrame) -> DataFrame:
     """Estimate the share that would have waited longer, for each stratum and each wait that occurred.
 
     ``at_risk``
@@ -50,16 +56,18 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
     ``survival``
         the share that would not have completed by this wait
     ``survival_low``, ``survival_high``
-        its confidence interval, by Greenwood's variance on the scale of log(-log(survival)). This interval is
-        the reported one, because it stays between 0 and 1 and holds for small samples
+        its 95 % confidence interval, by Greenwood's variance on the scale of log(-log(survival)). This
+        interval is the reported one, because it stays between 0 and 1 and holds for small samples
     ``plain_low``, ``plain_high``
         the interval of survival plus or minus a number of standard errors, clipped to 0 and 1
+    ``log_variance``
+        the variance of its logarithm, by Greenwood's formula
     ``mean_wait_us``
         the average wait of an operation if this wait were its timeout: the area under the curve
     ``completed_running``
         the number of operations that completed by this wait
 
-    Where the curve is zero, Greenwood's formula is undefined, and the bounds are null.
+    Where the curve is zero, Greenwood's formula is undefined, and the bounds and the variance are null.
 
     The product of the estimate is computed as a sum of logarithms, so that no stratum has to fit one task.
     """
@@ -84,7 +92,7 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
         # The area under a falling staircase, added up by its steps. So no row needs the row before it.
         .withColumn("step", F.col("waited_us") * F.col("before") * F.col("completed") / F.col("at_risk"))
     )
-    deviations = F.lit(NormalDist().inv_cdf((1 + confidence) / 2)) * F.sqrt("variance_running")
+    deviations = F.lit(_Z) * F.sqrt("variance_running")
     margin = F.col("survival") * deviations
     power = F.exp(-deviations / F.col("log_running"))
     return _running(estimated, "step").select(
@@ -100,6 +108,7 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
         _bound(F.pow("survival", 1 / power)).alias("survival_high"),
         _bound(F.greatest(F.col("survival") - margin, F.lit(0.0))).alias("plain_low"),
         _bound(F.least(F.col("survival") + margin, F.lit(1.0))).alias("plain_high"),
+        F.when(F.col("survival") > 0, F.col("variance_running")).alias("log_variance"),
         (F.col("step_running") + F.col("waited_us") * F.col("survival")).alias("mean_wait_us"),
     )
 
@@ -107,8 +116,13 @@ def curves(ends: DataFrame, *, confidence: float = 0.95) -> DataFrame:
 def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
     """Find the timeouts by which the given shares would complete, on each curve.
 
-    ``operations``, ``followed_us``, ``known_share``
-        the number of operations, the longest wait, and the share that completes within it
+    ``operations``, ``waited_in_all_us``, ``followed_us``, ``known_share``
+        the number of operations, their waits added up, the longest wait, and the share that completes within
+        it
+    ``settled_us``
+        the wait by which the curve has settled: with a confidence of 97.5 %, at most UNSETTLED of the
+        operations that complete within the longest wait complete later. Null if too few have completed to
+        tell; it takes 3,921
     ``timeout_us``, ``timeout_low_us``, ``timeout_high_us``
         the timeout and its confidence interval, in microseconds. Null if the curve ends before it reaches the
         share: the timeout is not identifiable beyond ``followed_us``
@@ -118,11 +132,13 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
     """
     strata = curves.groupBy("stratum").agg(
         F.sum("ended").alias("operations"),
+        F.sum(F.col("ended") * F.col("waited_us")).alias("waited_in_all_us"),
         F.max("waited_us").alias("followed_us"),
         (1 - F.min("survival")).alias("known_share"),
         F.sum("completed").alias("completions"),
     )
     low = F.coalesce("survival_low", "survival")
+    settled = F.col("known_share") * (1 - _unsettled(F.col("completions")))
     readings = [
         F.struct(
             F.lit(share).alias("share"),
@@ -137,60 +153,103 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
         for share in shares
     ]
     read = (
-        curves.join(F.broadcast(strata.select("stratum", "completions")), "stratum")
+        curves.join(F.broadcast(strata.select("stratum", "completions", "known_share")), "stratum")
         .groupBy("stratum")
-        .agg(F.array(*readings).alias("readings"))
-        .select("stratum", F.inline("readings"))
+        .agg(
+            _first(1 - F.col("survival") >= settled - EXACTNESS).alias("settled_us"),
+            F.array(*readings).alias("readings"),
+        )
+        .select("stratum", "settled_us", F.inline("readings"))
     )
     return strata.drop("completions").join(read, "stratum")
 
 
-def changes(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
-    """Add to each timeout the effect that it would have had.
+def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
+    """Find out what each of the given timeouts would do. `timeouts` has ``stratum`` and ``timeout_us``.
 
-    ``more_completed``
-        how many more operations would have completed; negative if fewer
+    ``completes``, ``completes_low``, ``completes_high``
+        the share that completes within the timeout, and its 95 % confidence interval. Where nobody waited
+        for so long, the upper bound is 1
+    ``more_completed``, ``more_completed_low``, ``more_completed_high``
+        how many more of the recorded operations would have completed, and the 95 % confidence interval of
+        this number; negative if fewer
     ``waited_less_us``
         by how many microseconds less all operations together would have waited; negative if more
 
     Operations that waited for longer than the timeout would have ended at the timeout; that is known.
     Operations that expired earlier would have continued. The curve says how many of them would have completed
-    by the timeout, and when, because the timeout lies on the curve. All others stay as they were.
-    Both columns are null without a timeout: nothing is extrapolated.
+    by the timeout, and when. The interval says how well it knows that. All others stay as they were. Nothing
+    is extrapolated: if some operations would have continued beyond the longest wait, the effect is null.
     """
     wait, timeout = F.col("waited_us"), F.col("timeout_us")
+    reached = wait <= timeout
     # Expired operations were at risk, so the curve is above zero there.
     reopened = (wait < timeout) & (F.col("expired") > 0)
     per_survivor = F.col("expired") / F.col("survival")
-    changed = (
-        curves.join(F.broadcast(timeouts.select("stratum", "share", "timeout_us")), "stratum")
-        .groupBy("stratum", "share")
+    # Waits are unique within a curve, so the greatest of these is that of the longest wait.
+    last = F.struct("waited_us", "at_risk", "survival", "survival_low", "mean_wait_us", "log_variance")
+    bounded = F.struct("waited_us", "survival_high")
+    found = (
+        curves.join(F.broadcast(timeouts.distinct()), "stratum")
+        .groupBy("stratum", "timeout_us")
         .agg(
-            _sum_where(wait == timeout, F.col("survival")).alias("survival"),
-            _sum_where(wait == timeout, F.col("mean_wait_us")).alias("mean_wait_us"),
-            _sum_where(wait > timeout, F.col("completed")).alias("cut_off"),
-            _sum_where(wait > timeout, F.col("ended") * (wait - timeout)).alias("spared_us"),
+            F.max(F.when(reached, last)).alias("last"),
+            # The curve falls, so a bound holds for all longer waits.
+            F.max(F.when(reached & F.col("survival_high").isNotNull(), bounded)).alias("bounded"),
+            F.max(wait).alias("followed_us"),
+            _sum_where(~reached, F.col("completed")).alias("cut_off"),
+            _sum_where(~reached, F.col("ended") * (wait - timeout)).alias("spared_us"),
             _sum_where(reopened, F.col("expired")).alias("reopened"),
             _sum_where(reopened, per_survivor).alias("survivors"),
             _sum_where(reopened, per_survivor * F.col("mean_wait_us")).alias("survivors_waited_us"),
+            F.min(F.when(reopened, F.col("log_variance"))).alias("first_variance"),
         )
-        .select(
-            "stratum",
-            "share",
-            (F.col("reopened") - F.col("survival") * F.col("survivors") - F.col("cut_off")).alias(
-                "more_completed"
-            ),
-            (
-                F.col("spared_us") - F.col("mean_wait_us") * F.col("survivors") + F.col("survivors_waited_us")
-            ).alias("waited_less_us"),
+        .withColumn("survival", F.coalesce("last.survival", F.lit(1.0)))
+        # Where the curve is zero, all that were left have completed at once. If each of n does so with a
+        # probability below the n-th root of 2.5 %, that is as unlikely as to be above an upper bound.
+        .withColumn(
+            "of_zero", F.when(F.col("survival") == 0, 1 - F.pow(F.lit(0.025), 1 / F.col("last.at_risk")))
+        )
+        .withColumn("highest", F.coalesce(F.least("bounded.survival_high", "of_zero"), F.lit(1.0)))
+        .withColumn(
+            "mean_wait_us",
+            F.coalesce("last.mean_wait_us", F.lit(0.0))
+            + (timeout - F.coalesce("last.waited_us", F.lit(0))) * F.col("survival"),
         )
     )
-    known = timeout.isNotNull()
-    return (
-        timeouts.join(changed, ["stratum", "share"])
-        .withColumn("more_completed", F.when(known, F.col("more_completed")))
-        .withColumn("waited_less_us", F.when(known, F.col("waited_less_us")))
+    followed = timeout <= F.col("followed_us")
+    lowest = F.when(followed, F.coalesce("last.survival_low", "survival")).otherwise(0.0)
+    # Of those that would have continued, so many would still not have completed. The curve is least certain
+    # between this timeout and the wait of those that expired first, so their interval is taken for all.
+    left = F.col("survival") * F.col("survivors")
+    factor = F.exp(_Z * F.sqrt(F.col("last.log_variance") - F.col("first_variance")))
+    most_left = F.coalesce(left * factor, F.col("highest") * F.col("survivors"))
+    known = followed | (F.col("reopened") == 0)
+    changes = {
+        "more_completed": F.col("reopened") - left - F.col("cut_off"),
+        "more_completed_low": F.col("reopened") - F.least(most_left, "reopened") - F.col("cut_off"),
+        "more_completed_high": F.col("reopened") - F.coalesce(left / factor, left) - F.col("cut_off"),
+        "waited_less_us": F.col("spared_us")
+        - F.col("mean_wait_us") * F.col("survivors")
+        + F.col("survivors_waited_us"),
+    }
+    return found.select(
+        "stratum",
+        "timeout_us",
+        (1 - F.col("survival")).alias("completes"),
+        (1 - F.col("highest")).alias("completes_low"),
+        (1 - lowest).alias("completes_high"),
+        *(F.when(known, change).alias(name) for name, change in changes.items()),
     )
+
+
+def _unsettled(completions: Column) -> Column:
+    """The share of these completions that may come late, so that it is UNSETTLED at most. Null if none may.
+
+    A number k from a Poisson distribution has the upper bound (sqrt(k + 1) + z / 2) squared, to within 7 %.
+    """
+    most = F.pow(F.sqrt(completions * UNSETTLED) - _Z / 2, 2) - 1
+    return F.when(completions * UNSETTLED >= (1 + _Z / 2) ** 2, most / completions)
 
 
 def _running(frame: DataFrame, *columns: str) -> DataFrame:

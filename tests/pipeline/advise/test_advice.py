@@ -1,4 +1,4 @@
-"""The sentences and durations of the advice."""
+"""The words for readings of a curve, effects of a timeout, and durations."""
 
 from __future__ import annotations
 
@@ -6,61 +6,56 @@ from dataclasses import replace
 
 import pytest
 
-from purgatory.pipeline.advice import Advice, duration
+from purgatory.pipeline.advice import Effect, duration, percent
+from tests.pipeline.advise.test_verdict import P99
 
-KNOWN = Advice(
-    purgatory="fetch",
-    kind="DelayedFetch",
-    key=None,
-    operations=20_000,
-    followed_us=5_000_000,
-    known_share=0.9999,
-    share=0.999,
-    timeout_us=1_210_000,
-    timeout_low_us=1_100_000,
-    timeout_high_us=1_300_000,
-    naive_us=400_000,
+EFFECT = Effect(
+    completes=0.999,
+    completes_low=0.998,
+    completes_high=0.9995,
     more_completed=1203.4,
+    more_completed_low=1180.6,
+    more_completed_high=1220.0,
     waited_less_us=-312e6,
 )
-UNKNOWN = replace(KNOWN, timeout_us=None, more_completed=None, waited_less_us=None)
 
 
-def test_a_sentence_explains_the_effect_of_the_timeout() -> None:
-    assert KNOWN.sentence() == (
-        "With a timeout of 1.21 s, 99.9 % of DelayedFetch in fetch complete: of these 20,000 operations "
-        "1,203 more would have completed, and all together would have waited 5.20 min more."
+def test_a_sentence_explains_the_effect_of_a_timeout() -> None:
+    assert EFFECT.sentence(20_000) == (
+        "99.9 % would complete (99.8 % to 99.95 %): of these 20,000 operations 1,203 more (+1,181 to +1,220)"
+        ". All together would have waited 5.20 min more."
     )
 
 
-def test_fewer_completions_and_shorter_waits_are_explained() -> None:
-    sentence = replace(KNOWN, more_completed=-3.0, waited_less_us=30_000.0).sentence()
-    assert "3 fewer would have completed, and all together would have waited 30.0 ms less." in sentence
+def test_fewer_completions_and_shorter_waits_are_known_without_an_interval() -> None:
+    fewer = Effect(0.9, 0.8, 0.95, -3.0, -3.0, -3.0, 30_000.0)
+
+    assert "9 operations 3 fewer. All together would have waited 30.0 ms less." in fewer.sentence(9)
 
 
 def test_a_change_of_less_than_half_an_operation_is_no_change() -> None:
-    assert "as many would have completed" in replace(KNOWN, more_completed=-0.4).sentence()
+    none = replace(EFFECT, more_completed=-0.4, more_completed_low=-0.4, more_completed_high=-0.4)
+
+    assert "of these 9 operations as many." in none.sentence(9)
 
 
-def test_a_sentence_names_the_key() -> None:
-    assert "99.9 % of DelayedFetch in fetch on orders-7 complete" in replace(KNOWN, key="orders-7").sentence()
+def test_an_effect_that_is_not_known_is_not_said() -> None:
+    unknown = replace(EFFECT, more_completed=None, waited_less_us=None)
 
-
-def test_a_sentence_says_when_the_timeout_is_not_identifiable() -> None:
-    assert replace(UNKNOWN, share=0.99, known_share=0.8391).sentence() == (
-        "The timeout by which 99 % of DelayedFetch in fetch complete is not identifiable beyond 5.00 s, "
-        "the longest wait recorded: 83.91 % complete within it."
-    )
-
-
-@pytest.mark.parametrize(("known", "printed"), [(0.99899, "99.89 %"), (0.29, "29 %"), (0.0, "0 %")])
-def test_the_known_share_is_rounded_down(known: float, printed: str) -> None:
-    assert f": {printed} complete within it" in replace(UNKNOWN, known_share=known).sentence()
+    assert unknown.sentence(9) == "99.9 % would complete (99.8 % to 99.95 %)."
 
 
 def test_an_unidentifiable_timeout_is_printed_as_longer_than_the_longest_wait() -> None:
-    assert KNOWN.timeout == "1.21 s"
-    assert UNKNOWN.timeout == "> 5.00 s"
+    assert P99.timeout == "40.0 ms"
+    assert replace(P99, timeout_us=None).timeout == "> 2.00 s"
+
+
+@pytest.mark.parametrize(
+    ("share", "printed"),
+    [(0.99899, "99.89 %"), (0.29, "29 %"), (0.0, "0 %"), (0.99996, "99.99 %"), (1.0, "100 %")],
+)
+def test_shares_are_rounded_down(share: float, printed: str) -> None:
+    assert percent(share) == printed
 
 
 @pytest.mark.parametrize(

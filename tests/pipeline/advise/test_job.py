@@ -19,6 +19,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import COMMITS, OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.verdict import UNKNOWN
 from tests.pipeline.journals import operation
 
 
@@ -29,6 +30,7 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, s
         operation(
             number,
             keys=[key],
+            timeout_us=5_000,
             waited_us=1_000 * wait,
             lateness_us=0 if outcome == EXPIRED else None,
             outcome=outcome,
@@ -46,7 +48,12 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, s
 
 
 def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
-    tables = {advise.CURVES: "waited_us", advise.TIMEOUTS: "share", advise.SENTENCES: "share"}
+    tables = {
+        advise.CURVES: "waited_us",
+        advise.TIMEOUTS: "share",
+        advise.EFFECTS: "timeout_us",
+        advise.VERDICTS: "key",
+    }
     return {
         name: spark.read.parquet(dataset.advice(name)).orderBy("purgatory", "kind", "key", last).collect()
         for name, last in tables.items()
@@ -85,7 +92,7 @@ def test_a_second_run_gives_the_same_tables_even_after_an_interruption(
             advise.run(spark, run.options)
     # The table that is written last is missing.
     left = sorted(path.name for path in Path(run.options.dataset.root, "advice").iterdir())
-    assert left == ["curves", "timeouts"]
+    assert left == ["curves", "effects", "timeouts"]
 
     advise.run(spark, run.options)
     assert advised(spark, run.options.dataset) == run.tables
@@ -102,14 +109,47 @@ def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
         *((None, wait) for wait in (1_000, 2_000, 4_000, 5_000)),
         *(("hot", wait) for wait in (1_000, 2_000, 5_000)),
     ]
-    assert len(first["sentences"]) == len(first["timeouts"])
-    lines = run.output.splitlines()
-    assert lines[0].split() == ["operations", "50", "%", "90", "%", "95", "%", "99", "%", "99.9", "%"]
-    assert lines[1].startswith("Fetch in fetch                  4  2.00 ms  > 5.00 ms")
-    assert lines[2].startswith("Fetch in fetch on hot           3  2.00 ms  > 5.00 ms")
-    printed = [row.sentence for row in first["sentences"] if row.share == 0.99]
-    assert [line for line in lines[3:] if line] == printed
-    assert "not identifiable beyond 5.00 ms" in printed[0]
+    # The timeout by which half completes, and the present one.
+    assert [(row.key, row.timeout_us, row.more_completed) for row in first["effects"]] == [
+        (key, *effect)
+        for key, less in ((None, -1.0), ("hot", 0.0))
+        for effect in ((2_000, less), (5_000, 0.0))
+    ]
+    assert [(row.key, row.verdict, row.present_us, row.as_kind) for row in first["verdicts"]] == [
+        (None, UNKNOWN, 5_000, False),
+        ("hot", UNKNOWN, 5_000, True),
+    ]
+
+
+def test_it_prints_the_verdicts_before_the_timeouts(run: Run) -> None:
+    of_kind, of_key = run.tables["verdicts"]
+    verdicts, timeouts = run.output.split("\n\n")
+    title, *reason, alike = verdicts.splitlines()
+    assert title == "Fetch in fetch: cannot be told yet"
+    assert " ".join(line.strip() for line in reason) == of_kind.reason
+    assert alike == "  1 key behaves as its kind does: hot."
+    assert of_key.reason not in run.output
+    header, kind, key = timeouts.splitlines()
+    columns = "operations 50 % 90 % 95 % 99 % 99.9 %"
+    assert header.split() == ["would", "complete", "by", *columns.split()]
+    assert kind.startswith("Fetch in fetch                  4  2.00 ms  > 5.00 ms")
+    assert key.startswith("Fetch in fetch on hot           3  2.00 ms  > 5.00 ms")
+
+
+def test_keys_that_behave_differently_have_a_verdict_of_their_own(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast = [("fast", 1, "completed")] * 500
+    # A terminal would obey the name of the other key.
+    dataset = compacted(spark, tmp_path, [*fast, *[("slow\x1b[2J", 5, "expired")] * 40])
+    advise.run(spark, Namespace(dataset=dataset, hot_keys=2))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines if line.startswith("Fetch") and ": " in line] == [
+        "Fetch in fetch",
+        "Fetch in fetch on fast",
+        "Fetch in fetch on slow\ufffd[2J",
+    ]
 
 
 def test_an_empty_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

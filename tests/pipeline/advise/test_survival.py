@@ -174,6 +174,33 @@ def test_a_timeout_is_the_first_wait_by_which_the_share_completes(curves: DataFr
             assert row.naive_us == (completed[rank - 1] if completed else None)
 
 
+def test_a_curve_has_settled_when_at_most_a_thousandth_of_the_completions_may_come_later(
+    spark: SparkSession,
+) -> None:
+    # Most complete at once, twenty complete later, one after the other; some never do.
+    late = [(wait, 1, 1) for wait in range(2, 22)]
+    counted = {
+        "known": [(1, 19_980, 19_980), *late],
+        "in vain": [(1, 19_980, 19_980), *late, (900, 5_000, 0)],
+        "enough": [(1, 3_921, 3_921)],
+        "too few": [(1, 3_920, 3_920)],
+    }
+    rows = [(name, *each, 0) for name, each_wait in counted.items() for each in each_wait]
+    ends = spark.createDataFrame(
+        rows, "stratum string, waited_us long, ended long, completed long, expired long"
+    )
+    found = {row.stratum: row for row in survival.timeouts(survival.curves(ends), (0.5,)).collect()}
+
+    # If eleven come later, at most twenty do, with a confidence of 97.5 %: those that come after 10.
+    assert {name: row.settled_us for name, row in found.items()} == {
+        "known": 10,
+        "in vain": 10,
+        "enough": 1,
+        "too few": None,
+    }
+    assert found["in vain"].waited_in_all_us == 19_980 + sum(range(2, 22)) + 900 * 5_000
+
+
 def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
     """The product of the textbook, in fractions."""
     left = Fraction(1)

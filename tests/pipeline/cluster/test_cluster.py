@@ -54,7 +54,7 @@ ON_A_CLUSTER: Final = {
 TABLES: Final = {
     "generate": ("journal/operations", "journal/checks"),
     "compact": ("dataset/operations", "dataset/checks"),
-    "advise": tuple(f"dataset/advice/{name}" for name in ("curves", "timeouts", "sentences")),
+    "advise": tuple(f"dataset/advice/{name}" for name in ("curves", "timeouts", "effects", "verdicts")),
     "replay": tuple(f"dataset/replay/{name}" for name in ("settings", "recommendations")),
     "summarize": tuple(
         f"dataset/summary/{name}" for name in ("minutes", "pending", "hottest_keys", "fan_out")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from purgatory.pipeline.advice import Advice
 from purgatory.pipeline.report import table_names
 from purgatory.pipeline.report.findings import Findings, kinds
+from purgatory.pipeline.verdict import KEEP, LENGTHEN, Verdict
 
 Row = dict[str, Any]
 
@@ -72,22 +73,56 @@ def curve(
 
 def timeouts(kind: Row = FETCH, key: str | None = None, operations: int = 8) -> list[Row]:
     """Timeouts for three shares: 50 % is known, 90 % has an open interval, 99 % is unknown."""
-    whole = {"operations": operations, "followed_us": 4_000, "known_share": 0.9}
+    whole = {"operations": operations, "waited_in_all_us": 9_000, "followed_us": 4_000, "known_share": 0.9}
     rows = []
-    for share, timeout, low, high, naive, more in (
-        (0.5, 1_000, 900, 1_100, 800, -3.0),
-        (0.9, 3_000, 2_500, None, 2_000, 1.0),
-        (0.99, None, None, None, None, None),
+    for share, timeout, low, high, naive in (
+        (0.5, 1_000, 900, 1_100, 800),
+        (0.9, 3_000, 2_500, None, 2_000),
+        (0.99, None, None, None, None),
     ):
         of_share = {"share": share, "timeout_us": timeout, "timeout_low_us": low, "timeout_high_us": high}
-        changes = {"naive_us": naive, "more_completed": more, "waited_less_us": more and 5_000.0}
-        rows.append(kind | {"key": key, **whole, **of_share, **changes})
+        rows.append(kind | {"key": key, **whole, "settled_us": None, **of_share, "naive_us": naive})
     return rows
 
 
-def sentences(rows: Sequence[Row]) -> list[Row]:
-    names = ("purgatory", "kind", "key", "share")
-    return [{name: row[name] for name in names} | {"sentence": Advice(**row).sentence()} for row in rows]
+def effects(kind: Row = FETCH, key: str | None = None) -> list[Row]:
+    """The effects of the present timeout, of a longer one, and of one that is too long to tell."""
+    rows = []
+    for timeout, completes, more, low, high in (
+        (1_000, 0.5, -3.0, -3.0, -3.0),
+        (2_000, 0.75, 1.0, 0.4, 1.6),
+        (5_000, 0.9, None, None, None),
+    ):
+        share = {"completes": completes, "completes_low": completes - 0.1, "completes_high": completes + 0.1}
+        changes = {"more_completed": more, "more_completed_low": low, "more_completed_high": high}
+        rows.append(
+            kind | {"key": key, "timeout_us": timeout, **share, **changes, "waited_less_us": more and 5_000.0}
+        )
+    return rows
+
+
+def verdict(kind: Row = FETCH, key: str | None = None, operations: int = 8, **changed: Any) -> Row:
+    """To lengthen from 1 ms to 2 ms."""
+    row = Verdict(
+        **kind,
+        key=key,
+        operations=operations,
+        verdict=LENGTHEN,
+        present_us=1_000,
+        with_present=0.9,
+        present="1.00 ms (90 %), 2.00 ms (10 %)",
+        completes=0.5,
+        completes_low=0.4,
+        completes_high=0.6,
+        p99_us=None,
+        p99_low_us=1_500,
+        p99_high_us=None,
+        times_p99=None,
+        timeout_us=2_000,
+        advice="lengthen from 1.00 ms to 2.00 ms",
+        reason=f"Only half of {operations} complete.",
+    )
+    return asdict(row) | changed
 
 
 def hot_keys() -> list[Row]:
@@ -145,9 +180,19 @@ def summary(*rows: Row, **changed: list[Row]) -> dict[str, Sequence[Row]]:
     return whole | {table_names.KINDS: kinds(whole[table_names.MINUTES], whole[table_names.PENDING])}
 
 
-def advice(*rows: Row, curves: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
+def advice(*rows: Row, curves: Sequence[Row] = (), verdicts: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
     """The tables that `advise` leaves."""
-    return {table_names.CURVES: curves, table_names.TIMEOUTS: rows, table_names.SENTENCES: sentences(rows)}
+    strata = list(dict.fromkeys((row["purgatory"], row["kind"], row["key"]) for row in rows))
+    return {
+        table_names.CURVES: curves,
+        table_names.TIMEOUTS: rows,
+        table_names.EFFECTS: [
+            row
+            for purgatory, kind, key in strata
+            for row in effects({"purgatory": purgatory, "kind": kind}, key)
+        ],
+        table_names.VERDICTS: verdicts,
+    }
 
 
 def findings(**tables: Sequence[Row]) -> Findings:
@@ -174,7 +219,11 @@ def everything() -> Findings:
             fan_out=[checks(0), checks(1, "produce"), checks(2)],
             gaps=incomplete,
         ),
-        **advice(*rows, curves=[*curve(), *curve(PRODUCE, unit_us=200, reaches_zero=True)]),
+        **advice(
+            *rows,
+            curves=[*curve(), *curve(PRODUCE, unit_us=200, reaches_zero=True)],
+            verdicts=[verdict(), verdict(key=HOSTILE), verdict(PRODUCE, verdict=KEEP, operations=4)],
+        ),
         settings=settings(),
         recommendations=[recommendation()],
         nodes=nodes("a", HOSTILE, lost=7),

@@ -67,6 +67,15 @@ def test_the_span_includes_pending_operations_and_checks() -> None:
     assert found.step == MINUTE
 
 
+def test_the_first_and_the_last_step_may_be_shorter() -> None:
+    first = minute(0) | {"since": NOON + 0.7 * MINUTE}
+    found = findings(**summary(first, minute(1), pending=[], fan_out=[]))
+
+    assert found.span == (NOON + 0.7 * MINUTE, NOON + 2 * MINUTE)
+    assert found.step == MINUTE
+    assert findings(**summary(first, pending=[], fan_out=[])).step == MINUTE
+
+
 def test_without_rows_there_is_no_span() -> None:
     found = findings(**summary())
 

@@ -25,13 +25,16 @@ from tests.pipeline.report.sample_findings import (
     Row,
     checks,
     curve,
+    effects,
     hot_keys,
     minute,
     recommendation,
-    sentences,
     settings,
     timeouts,
+    verdict,
 )
+
+_OF_PENDING = ("minute", "since", "until", "purgatory", "kind")
 
 
 def write(path: str, rows: Sequence[Row], schema: pa.Schema | None = None) -> None:
@@ -50,7 +53,7 @@ def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
 
 
 def at_minute(row: Row) -> Row:
-    return {"minute": row["since"]} | {name: row[name] for name in row if name not in ("since", "until")}
+    return {"minute": row["since"], "partial": False} | row
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,7 +76,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     of_pending = {"pending_max": 3, "pending_mean": 1.5, "pending_last": 2}
     write(
         dataset.summary("pending"),
-        [{name: row[name] for name in ("minute", "purgatory", "kind")} | of_pending for row in minutes],
+        [{name: row[name] for name in _OF_PENDING} | of_pending for row in minutes],
     )
     write(dataset.summary("fan_out"), [at_minute(checks(0))])
     write(dataset.summary("gaps"), [{"minute": NOON, "nodes": ["a"]}])
@@ -81,7 +84,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     schema = pa.Table.from_pylist([curve()[0] | {"key": "k"}]).schema
     write(dataset.advice("curves"), [*curve(), *curve(key="k")], schema)
     write(dataset.advice("timeouts"), [*timeouts(key="k"), *timeouts()])
-    write(dataset.advice("sentences"), sentences([*timeouts(key="k"), *timeouts()]))
+    write(dataset.advice("effects"), [*effects(key="k"), *effects()])
+    write(dataset.advice("verdicts"), [verdict(key="k"), verdict()])
     write(dataset.replay("settings"), settings())
     write(dataset.replay("recommendations"), [recommendation()])
     return dataset
@@ -104,7 +108,7 @@ def test_it_writes_a_page_and_its_tables(
     assert f"The report is in {tmp_path}/new/report/index.html" in capsys.readouterr().out
     # 1,201 minutes are drawn in steps of 5.
     assert [row["since"] for row in tables["minutes"]] == [NOON, NOON + 1_200 * MINUTE]
-    assert {row["until"] - row["since"] for row in tables["minutes"]} == {5 * MINUTE}
+    assert [row["until"] - row["since"] for row in tables["minutes"]] == [5 * MINUTE, MINUTE]
     assert len(tables["pending"]) == 241
     assert [row["incomplete_minutes"] for row in tables["gaps"]] == [1]
     assert [row["operations"] for row in tables["kinds"]] == [8]
@@ -117,6 +121,8 @@ def test_it_writes_a_page_and_its_tables(
     # Only curves of kinds, and timeouts of kinds before those of keys.
     assert [row["waited_us"] for row in tables["curves"]] == [0, 1_000, 2_000, 4_000]
     assert [row["key"] for row in tables["timeouts"]] == [None] * 3 + ["k"] * 3
+    assert [row["timeout_us"] for row in tables["effects"]] == [1_000, 2_000, 5_000] * 2
+    assert [row["key"] for row in tables["verdicts"]] == [None, "k"]
     assert len(tables["settings"]) == 3
     for name, rows in tables.items():
         assert f'href="tables/{name}.json"' in page

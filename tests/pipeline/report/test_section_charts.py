@@ -14,6 +14,8 @@ from purgatory.pipeline.report.trade_off import wheel
 from purgatory.pipeline.report.waiting import waits
 from tests.pipeline.report.sample_findings import (
     HOSTILE,
+    MINUTE,
+    NOON,
     advice,
     checks,
     curve,
@@ -23,7 +25,6 @@ from tests.pipeline.report.sample_findings import (
     minute,
     recommendation,
     settings,
-    step,
     summary,
 )
 from tests.pipeline.report.section_text import names, words
@@ -33,6 +34,7 @@ def test_every_finding_has_its_chart() -> None:
     charts = {section.name: names(section) for section in sections(everything())}
 
     assert charts == {
+        "verdicts": [],
         "overview": [],
         "waits": ["survival", "survival-tail"],
         "timeouts": ["timeouts-chart"],
@@ -67,13 +69,21 @@ def test_without_late_operations_there_is_no_chart_of_lateness() -> None:
     assert "late" not in names(section)
 
 
-def test_counts_are_per_minute_for_any_length_of_step() -> None:
-    row = minute(0) | step(0, minutes=5)
+@pytest.mark.parametrize(
+    ("length", "heights"),
+    [
+        (5 * MINUTE, [0.4, 0.2, 0.2]),
+        # A part of the first or the last minute.
+        (MINUTE / 4, [8, 4, 4]),
+        # Less than a second counts as one.
+        (0 * MINUTE, [120, 60, 60]),
+    ],
+)
+def test_counts_are_per_minute_for_any_length_of_step(length: timedelta, heights: list[float]) -> None:
+    row = minute(0) | {"until": NOON + length}
     (figure,) = (each for each in history(findings(**summary(row))).figures if each.name == "ended-0")
 
-    assert [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]] == pytest.approx(
-        [0.4, 0.2, 0.2]
-    )
+    assert [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]] == pytest.approx(heights)
 
 
 @pytest.mark.parametrize(

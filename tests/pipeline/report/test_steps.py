@@ -17,12 +17,15 @@ from purgatory.pipeline.report.steps import (
     minutes_per_step,
     pending_in_steps,
 )
+from purgatory.pipeline.transforms.coverage import Coverage
 from tests.pipeline.report.sample_findings import FETCH, MINUTE, NOON, minute
 
 PENDING = (
-    "minute timestamp, purgatory string, kind string, pending_max long, pending_mean double, "
-    "pending_last long"
+    "minute timestamp, since timestamp, until timestamp, purgatory string, kind string, pending_max long, "
+    "pending_mean double, pending_last long"
 )
+NOON_US = round(NOON.timestamp()) * 1_000_000
+ALL = Coverage(0, 2 * NOON_US)
 
 
 def at(number: int) -> datetime:
@@ -56,7 +59,7 @@ def test_counts_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSessio
         "wait_p999_us double, lateness_p99_us double, tries_per_operation double",
     ).withColumnRenamed("since", "minute")
 
-    first, second = minutes_in_steps(frame, 5).orderBy("since").toArrow().to_pylist()
+    first, second = minutes_in_steps(frame, 5, ALL).orderBy("since").toArrow().to_pylist()
 
     assert first == FETCH | {
         "since": at(0),
@@ -83,7 +86,7 @@ def test_checks_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSessio
         "tried_p99 double, tried_max long",
     )
 
-    (row,) = fan_out_in_steps(frame, 2).collect()
+    (row,) = fan_out_in_steps(frame, 2, ALL).collect()
 
     assert tuple(row)[2:] == ("fetch", 4, 6, 1, 2.0, 9.0, 9)
 
@@ -105,12 +108,12 @@ def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSessi
         numbers = sorted(changing.sample(range(300), 25))
         for number, following in zip(numbers, [*numbers[1:], numbers[-1] + 1], strict=True):
             most, mean, level = changing.randint(last, 9), changing.random() * 9, changing.randint(0, 5)
-            rows.append((at(number), "fetch", kind, most, mean, level))
+            rows.append((at(number), at(number), at(number + 1), "fetch", kind, most, mean, level))
             for each in range(number, following):
                 of_minute = (most, mean) if each == number else (level, float(level))
                 expected.setdefault((kind, at(each // step * step)), []).append(of_minute)
             last = level
-    found = pending_in_steps(spark.createDataFrame(rows, PENDING), step).toArrow().to_pylist()
+    found = pending_in_steps(spark.createDataFrame(rows, PENDING), step, ALL).toArrow().to_pylist()
 
     assert {(row["kind"], row["since"]): row["pending_max"] for row in found} == {
         key: max(most for most, _ in minutes) for key, minutes in expected.items()
@@ -119,3 +122,28 @@ def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSessi
         means = [mean for _, mean in expected[row["kind"], row["since"]]]
         assert row["pending_mean"] == pytest.approx(sum(means) / len(means), abs=1e-9)
         assert row["until"] - row["since"] == timedelta(minutes=step)
+
+
+def test_the_first_and_the_last_step_end_with_the_coverage(spark: SparkSession) -> None:
+    since, until = NOON + 0.5 * MINUTE, NOON + 6.25 * MINUTE
+    # Four on average for half a minute, two for five minutes without a change, one for a quarter.
+    rows = [
+        (at(0), since, at(1), "fetch", "Fetch", 5, 4.0, 2),
+        (at(6), at(6), until, "fetch", "Fetch", 2, 1.0, 0),
+    ]
+    coverage = Coverage(NOON_US + 30_000_000, NOON_US + 375_000_000)
+    frame = spark.createDataFrame(rows, PENDING)
+    found = pending_in_steps(frame, 5, coverage).orderBy("since").toArrow().to_pylist()
+
+    assert [(row["since"], row["until"]) for row in found] == [(since, at(5)), (at(5), until)]
+    assert [row["pending_mean"] for row in found] == [
+        pytest.approx((4 * 0.5 + 2 * 4) / 4.5),
+        pytest.approx((2 * 1 + 1 * 0.25) / 1.25),
+    ]
+    checks = spark.createDataFrame(
+        [(at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2)],
+        "minute timestamp, purgatory string, checks long, tried long, completed long, tried_p50 double, "
+        "tried_p99 double, tried_max long",
+    )
+    (row,) = fan_out_in_steps(checks, 5, coverage).toArrow().to_pylist()
+    assert (row["since"], row["until"]) == (since, at(5))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from purgatory.pipeline.report import waits
-from tests.pipeline.report.sample_findings import FETCH, PRODUCE, curve, timeouts
+from tests.pipeline.report.sample_findings import FETCH, PRODUCE, curve, timeouts, verdict
 
 COLOURS = {"Fetch in fetch": "#111111", "Produce in produce": "#222222"}
 
@@ -72,7 +72,9 @@ def test_keys_and_kinds_without_a_colour_are_not_drawn() -> None:
 
 def test_timeouts_are_in_the_order_of_the_kinds() -> None:
     rows = [*timeouts(), *timeouts(key="k"), *timeouts(PRODUCE)]
-    points = waits.timeouts(rows, ["Produce in produce", "Fetch in fetch"], {"50 %": "#111111"})["datasets"]
+    points = waits.timeouts(rows, [], ["Produce in produce", "Fetch in fetch"], {"50 %": "#111111"})[
+        "datasets"
+    ]
 
     assert [(point["series"], point["share"]) for point in points["timeouts"]] == [
         (name, share)
@@ -82,7 +84,7 @@ def test_timeouts_are_in_the_order_of_the_kinds() -> None:
 
 
 def test_an_unidentifiable_timeout_is_not_drawn_as_a_timeout() -> None:
-    spec = waits.timeouts(timeouts(), ["Fetch in fetch"], {})
+    spec = waits.timeouts(timeouts(), [], ["Fetch in fetch"], {})
     known, open_above, unknown = spec["datasets"]["timeouts"]
 
     assert (known["timeout"], known["followed"], known["high"]) == (1_000, None, 1_100)
@@ -91,7 +93,7 @@ def test_an_unidentifiable_timeout_is_not_drawn_as_a_timeout() -> None:
 
 
 def test_a_known_timeout_is_a_dot_and_an_unknown_one_an_arrow() -> None:
-    layers = waits.timeouts(timeouts(), ["Fetch in fetch"], {})["layer"]
+    layers = waits.timeouts(timeouts(), [], ["Fetch in fetch"], {})["layer"]
 
     assert [
         (layer["mark"]["type"], layer["encoding"]["x"]["field"], layer["transform"][0]["filter"])
@@ -102,6 +104,22 @@ def test_a_known_timeout_is_a_dot_and_an_unknown_one_an_arrow() -> None:
         ("point", "timeout", "isValid(datum.timeout)"),
         ("point", "followed", "isValid(datum.followed)"),
     ]
+
+
+def test_the_present_timeout_of_a_kind_is_a_tick() -> None:
+    verdicts = [
+        verdict(),
+        verdict(key="k"),
+        verdict(PRODUCE, present_us=None),
+        verdict({"purgatory": "p", "kind": "K"}),
+    ]
+    names = ["Fetch in fetch", "Produce in produce"]
+    spec = waits.timeouts(timeouts(), verdicts, names, {})
+
+    assert [(tick["series"], tick["at"]) for tick in spec["datasets"]["present"]] == [
+        ("Fetch in fetch", 1_000)
+    ]
+    assert spec["layer"][-1]["mark"]["type"] == "tick"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,10 @@ def test_it_writes_the_summaries_and_reports_gaps(
     found = summaries(spark, dataset)
 
     assert [row["incomplete"] for row in found["minutes"]] == [True, True, False]
+    # The journal begins at noon, and ends a second after 12:05.
+    assert [row["partial"] for row in found["minutes"]] == [False, False, True]
+    assert [(row["until"] - row["since"]).total_seconds() for row in found["pending"]] == [60, 60, 1]
+    assert [row["partial"] for row in found["fan_out"]] == [False, False]
     assert [(row["pending_last"], row["incomplete"]) for row in found["pending"]] == [
         (1, True),
         (0, True),

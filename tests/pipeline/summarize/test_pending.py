@@ -3,33 +3,77 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
-from purgatory.pipeline.transforms.pending import pending, pending_by_minute
+from purgatory.pipeline.transforms.coverage import Coverage
+from purgatory.pipeline.transforms.pending import changes, pending
 
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
 
 
 def wait(started: float, ended: float, **others: object) -> dict[str, object]:
     return {"started": started, "waited_us": round((ended - started) * SECOND), **others}
 
 
-def test_operations_are_pending_from_their_start_to_their_end(operations: Any, collected: Any) -> None:
-    frame = pending(operations(wait(0, 4), wait(1, 3), wait(1, 4), wait(4, 5)))
+def by_minute(operations: DataFrame) -> DataFrame:
+    """In the time from the first start to the last end."""
+    changed = changes(operations)
+    return pending(changed, Coverage.of(changed))
 
-    assert [(row["at"], row["change"], row["pending"]) for row in collected(frame)] == [
-        (0.0, 1, 1),
-        (1.0, 2, 3),
-        (3.0, -1, 2),
-        (4.0, -1, 1),
-        (5.0, -1, 0),
-    ]
+
+def found(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"]) for row in rows]
+
+
+def test_each_minute_has_its_maximum_average_and_last_number(operations: Any, collected: Any) -> None:
+    # Two until second 30 of the first minute, one of them until second 45 of the second minute.
+    frame = by_minute(operations(wait(0, 105), wait(0, 30)))
+
+    # The journal ends with that.
+    assert found(collected(frame)) == [(0.0, 2, 1.5, 1), (60.0, 1, 1.0, 0)]
+
+
+def test_a_minute_without_a_change_has_no_row_and_the_number_is_carried_over(
+    operations: Any, collected: Any
+) -> None:
+    frame = by_minute(operations(wait(0, 270), wait(30, 240), wait(0, 300)))
+
+    assert found(collected(frame)) == [(0.0, 3, 2.5, 3), (240.0, 2, 1.5, 1), (300.0, 0, 0.0, 0)]
+
+
+def test_operations_that_end_when_a_minute_begins_are_in_the_minute_before(
+    operations: Any, collected: Any
+) -> None:
+    frame = by_minute(operations(*[wait(0, 60)] * 5, wait(59, 61)))
+
+    assert [row[:2] for row in found(collected(frame))] == [(0.0, 6), (60.0, 1)]
+
+
+def test_operations_shorter_than_a_millisecond_are_pending_for_their_time(
+    operations: Any, collected: Any
+) -> None:
+    # A thousand of half a millisecond, one after the other, and two more at the same time.
+    short = [wait(number / 1_000, number / 1_000 + 0.0005) for number in range(1_000)]
+    frame = by_minute(operations(*short, wait(0.0001, 0.0004), wait(0.0002, 0.0003), wait(0, 1)))
+
+    assert found(collected(frame)) == [(0.0, 4, pytest.approx(0.5 + 0.0003 + 0.0001 + 1), 0)]
+
+
+def test_an_operation_that_ends_as_another_begins_is_not_pending_with_it(
+    operations: Any, collected: Any
+) -> None:
+    frame = by_minute(operations(wait(0, 1), wait(1, 2), wait(2, 2)))
+
+    assert found(collected(frame)) == [(0.0, 1, 1.0, 0)]
 
 
 def test_purgatories_and_kinds_are_counted_separately(operations: Any, collected: Any) -> None:
-    frame = pending(
+    frame = by_minute(
         operations(
             wait(0, 2, node="a"),
             wait(0, 2, node="b"),
@@ -38,75 +82,59 @@ def test_purgatories_and_kinds_are_counted_separately(operations: Any, collected
         )
     )
 
-    assert [(row["purgatory"], row["kind"], row["at"], row["pending"]) for row in collected(frame)] == [
-        ("fetch", "Fetch", 0.0, 2),
-        ("fetch", "Fetch", 2.0, 0),
-        ("fetch", "Other", 1.0, 1),
-        ("fetch", "Other", 3.0, 0),
-        ("produce", "Fetch", 1.0, 1),
-        ("produce", "Fetch", 4.0, 0),
+    assert [
+        (row["purgatory"], row["kind"], row["pending_max"], row["pending_mean"]) for row in collected(frame)
+    ] == [
+        ("fetch", "Fetch", 2, 1.0),
+        ("fetch", "Other", 1, 0.5),
+        ("produce", "Fetch", 1, 0.75),
     ]
 
 
-def test_operations_shorter_than_a_millisecond_are_not_counted(operations: Any, collected: Any) -> None:
-    frame = pending(operations(wait(0.0001, 0.0009), wait(1, 1), wait(2.0005, 2.0015)))
-
-    assert [(row["at"], row["pending"]) for row in collected(frame)] == [
-        (pytest.approx(2.000), 1),
-        (pytest.approx(2.001), 0),
-    ]
-
-
-def test_the_number_is_never_negative_and_zero_at_the_end(operations: Any, collected: Any) -> None:
+def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, collected: Any) -> None:
     # Each kind is a separate case. One job runs forty of them, because a job takes Spark a second.
     chance = random.Random(3)
-    waits = [
+    waits: list[dict[str, Any]] = [
         {
             "kind": f"Kind{case}",
             # Some kinds have few instants, so that many events coincide.
-            "started": chance.randrange(1 + case) / 4,
-            "waited_us": chance.randrange(1 + case) * SECOND // 4,
+            "started": chance.randrange(1 + case) * 7,
+            "waited_us": chance.randrange(1 + case) * 7 * SECOND + chance.randrange(2) * (case % 3) * 500,
         }
         for case in range(40)
         for _ in range(chance.randrange(1, 20))
     ]
+    rows = collected(by_minute(operations(*waits)))
 
-    last: dict[str, tuple[float, int]] = {}
-    for row in collected(pending(operations(*waits))):
-        assert row["pending"] >= 0
-        last[row["kind"]] = max(last.get(row["kind"], (-1, 0)), (row["at"], row["pending"]))
-
-    assert len(last) > 30
-    assert {pending for _, pending in last.values()} == {0}
-
-
-def test_each_minute_has_its_maximum_average_and_last_number(operations: Any, collected: Any) -> None:
-    # Two until second 30 of the first minute, one of them until second 45 of the second minute.
-    frame = pending_by_minute(pending(operations(wait(0, 105), wait(0, 30))))
-
-    assert [
-        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"])
-        for row in collected(frame)
-    ] == [(0.0, 2, pytest.approx(1.5), 1), (60.0, 1, pytest.approx(0.75), 0)]
-
-
-def test_a_minute_without_a_change_has_no_row_and_the_number_is_carried_over(
-    operations: Any, collected: Any
-) -> None:
-    frame = pending_by_minute(pending(operations(wait(0, 270), wait(30, 240))))
-
-    assert [
-        (row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"])
-        for row in collected(frame)
-    ] == [(0.0, 2, pytest.approx(1.5), 2), (240.0, 1, pytest.approx(0.5), 0)]
+    spans = [(each["started"] * SECOND, each["started"] * SECOND + each["waited_us"]) for each in waits]
+    covered = min(began for began, _ in spans), max(ended for _, ended in spans)
+    expected = {
+        (kind, minute): modelled(
+            [span for span, of in zip(spans, waits, strict=True) if of["kind"] == kind], minute, covered
+        )
+        for kind in {str(each["kind"]) for each in waits}
+        for minute in {
+            instant // MINUTE
+            for span, of in zip(spans, waits, strict=True)
+            if of["kind"] == kind
+            for instant in span
+        }
+    }
+    assert len(expected) > 100
+    assert {(row["kind"], row["minute"] // 60): row["pending_last"] for row in rows} == {
+        key: last for key, (_, _, last) in expected.items()
+    }
+    for row in rows:
+        most, mean, _ = expected[row["kind"], row["minute"] // 60]
+        assert row["pending_max"] == most
+        assert row["pending_mean"] == pytest.approx(mean, abs=1e-12)
 
 
-def test_operations_that_end_when_a_minute_begins_are_in_the_minute_before(
-    operations: Any, collected: Any
-) -> None:
-    frame = pending_by_minute(pending(operations(*[wait(0, 60)] * 5, wait(59, 61))))
-
-    assert [(row["minute"], row["pending_max"], row["pending_last"]) for row in collected(frame)] == [
-        (0.0, 6, 6),
-        (60.0, 1, 0),
-    ]
+def modelled(spans: list[tuple[int, int]], minute: int, covered: tuple[int, int]) -> tuple[int, float, int]:
+    """The most at any instant, the sum of overlaps by the covered part of the minute, and the last number."""
+    begin, end = minute * MINUTE, (minute + 1) * MINUTE
+    instants = {begin, *(each for span in spans for each in span if begin <= each < end)}
+    numbers = {at: sum(began <= at < ended for began, ended in spans) for at in instants}
+    overlap = sum(max(0, min(ended, end) - max(began, begin)) for began, ended in spans)
+    part = max(1, min(end, covered[1]) - max(begin, covered[0]))
+    return max(numbers.values()), overlap / part, numbers[max(instants)]

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, SCHEMAS
+from purgatory.pipeline import files
 from purgatory.pipeline.command import INTERRUPTED
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
+from purgatory.pipeline.message import Message
 from purgatory.pipeline.monitor import HEADER, Monitor, Window
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
 from tests.pipeline.settings import SETTINGS
+
+NO_SPARK: Final = cast(SparkSession, None)
 
 # An hour ago, so that no row is in the future.
 BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
@@ -53,6 +58,17 @@ def journal(tmp_path: Path) -> Path:
     for table in SCHEMAS:
         (tmp_path / "journal" / table).mkdir(parents=True)
     return tmp_path / "journal"
+
+
+@pytest.fixture
+def watching(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
+    """Says which messages there are. Nothing is read, and Spark is not needed."""
+    monkeypatch.setattr(files, "exists", lambda spark, path: True)
+
+    def say(events: list[str]) -> None:
+        monkeypatch.setattr(watch, "watch", lambda *arguments: (message(event) for event in events))
+
+    return say
 
 
 @pytest.fixture
@@ -86,8 +102,9 @@ def test_existing_segments_are_reported_with_their_faults(
     hours_ago = time.time() - 7200
     os.utime(old, (hours_ago, hours_ago))
 
-    watch.run(spark, options(journal, "--once", "--since", "1.5h", "--lateness", "500ms"))
+    status = watch.run(spark, options(journal, "--once", "--since", "1.5h", "--lateness", "500ms"))
 
+    assert status == watch.WARNED
     header, *lines = capsys.readouterr().out.splitlines()
     assert header == HEADER
     windows = [line for line in lines if line[0] == "2"]
@@ -128,14 +145,56 @@ def test_open_windows_are_reported_at_the_end(
 
     def update(
         spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor
-    ) -> Iterator[str]:
+    ) -> Iterator[Message]:
         yield from monitor.update([window])
 
     monkeypatch.setattr(watch, "watch", update)
-    watch.run(spark, options(journal))
+    assert watch.run(spark, options(journal)) == 0
     _, line = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{at(0)}           7 ")
     assert line.endswith("Fetch in fetch, so far")
+
+
+def message(event: str) -> Message:
+    return Message(event, f"what is {event}", {"number": 1})
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        (["window"], 0),
+        (["window", "warning", "recovered", "late"], watch.WARNED),
+        (["shifted", "recovered"], 0),
+        (["incomplete"], watch.LACKING),
+        (["refused"], watch.LACKING),
+        (["late", "window"], watch.LACKING),
+    ],
+    ids=str,
+)
+def test_the_exit_status_says_what_has_happened(
+    events: list[str], status: int, journal: Path, watching: Callable[[list[str]], None]
+) -> None:
+    watching(events)
+    assert watch.run(NO_SPARK, options(journal)) == status
+
+
+def test_it_can_end_with_the_first_warning(
+    journal: Path, watching: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    watching(["window", "warning", "window"])
+    assert watch.run(NO_SPARK, options(journal, "--until-warning")) == watch.WARNED
+    assert capsys.readouterr().out.splitlines()[1:] == ["what is window", "what is warning"]
+
+
+def test_with_json_each_line_is_an_object(
+    journal: Path, watching: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    watching(["window", "late"])
+    watch.run(NO_SPARK, options(journal, "--json"))
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"event": "window", "number": 1},
+        {"event": "late", "number": 1},
+    ]
 
 
 def test_it_follows_a_journal_segment_by_segment(
@@ -143,7 +202,7 @@ def test_it_follows_a_journal_segment_by_segment(
 ) -> None:
     asked = options(journal, "--every", "100ms", "--lateness", "300ms", "--window", "1s")
     with closing(watch.watch(spark, str(journal), asked, Monitor(300_000))) as lines:
-        closed = (line for line in lines if "so far" not in line)
+        closed = (line for line in map(str, lines) if "so far" not in line)
         add_segment(journal, "1", ended(0, count=2))
         add_segment(journal, "2", ended(2))
         assert next(closed).startswith(f"{at(0)}           2 ")
@@ -152,12 +211,12 @@ def test_it_follows_a_journal_segment_by_segment(
         assert next(closed).startswith(f"{at(2)}           5 ")
         (journal / "operations" / "5.parquet").write_bytes(b"broken")
         assert next(closed).startswith("REFUSED 1 unreadable files")
-        add_segment(journal, "6", ended(1))
-        assert next(closed).startswith(f"LATE operations that ended before {at(9)}")
+        add_segment(journal, "6", [*ended(1, count=3), *ended(5, kind="Other")])
+        assert next(closed).startswith(f"LATE 4 operations that ended before {at(9)}")
         add_segment(journal, "7", ended(12))
         assert next(closed).startswith(f"{at(10)}           1 ")
         # The next line is the open window.
-        assert next(lines).startswith(f"{at(12)}           1 ")
+        assert str(next(lines)).startswith(f"{at(12)}           1 ")
 
         # Spark's state has no closed windows.
         (streams,) = (session.streams for session in sessions)

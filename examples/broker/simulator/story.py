@@ -1,0 +1,96 @@
+"""Five minutes in which a replica slows down and produces expire, recorded in a journal within seconds.
+
+The simulation runs in virtual time: the loop's clock jumps to the next timer, so nothing waits in real time.
+The operations, the checks and the timing wheel are real. The times that followers' fetches take are made up.
+The same seed tells the same story.
+
+    python -m examples.broker.simulator.story build/journal
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.simulator.link import Link
+from examples.broker.simulator.report import Report
+from examples.broker.simulator.simulation import LEADER_ID, Simulation
+from examples.broker.simulator.workload import Workload
+from purgatory.journal import JournalWriter
+from purgatory.testing import VirtualTimeLoop
+
+WORKLOAD: Final = Workload(rate=200, batch=10, record_size=10, duration=300.0)
+# Seconds. Three of the four producers have a timeout that is too short. The fourth has a longer one, which
+# shows how long the others would have to wait.
+PRODUCE_TIMEOUTS: Final = (0.1, 0.1, 0.1, 2.0)
+# Seconds that a follower's fetch takes: the median of a log-normal distribution with this sigma.
+USUAL: Final = 0.004
+SLOW: Final = 0.06
+SIGMA: Final = 0.5
+SLOW_REPLICA: Final = 2
+# The part of the story in which that replica is slow.
+SLOW_FROM: Final = 0.4
+SLOW_UNTIL: Final = 0.7
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Tell the story, and say what happened. Returns the exit status: 1 if records were lost."""
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.broker.simulator.story",
+        description="Record five minutes of produces and fetches, in virtual time. A replica slows down.",
+    )
+    parser.add_argument("journal", type=Path, metavar="DIR", help="the directory of the journal")
+    directory: Path = parser.parse_args(arguments).journal
+    began = time.monotonic()
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        report = runner.run(tell(WORKLOAD, directory))
+    took = time.monotonic() - began
+    produce = report.drained.produce
+    slow = [WORKLOAD.duration / 60 * part for part in (SLOW_FROM, SLOW_UNTIL)]
+    print(
+        f"{WORKLOAD.duration / 60:g} minutes of virtual time have passed in {took:.0f} s. Replica "
+        f"{SLOW_REPLICA} was slow from minute {slow[0]:g} to minute {slow[1]:g}: {produce.expired:,} of "
+        f"{produce.completed + produce.expired:,} produces expired.\nThe journal is in {directory}"
+    )
+    if report.failure is not None:
+        print(f"delivery is wrong: {report.failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def tell(workload: Workload, directory: Path) -> Report:
+    """Run the story with this workload, on a loop with virtual time, and record it."""
+    loop = asyncio.get_running_loop()
+    async with (
+        JournalWriter(directory) as journal,
+        ReplicaManager.running(LEADER_ID, observers=[journal]) as broker,
+    ):
+        began = loop.time()
+
+        def link(replica_id: int) -> Link:
+            return Link(broker, _delays(replica_id, workload, lambda: loop.time() - began))
+
+        simulation = Simulation(workload, broker, loop.time, leader=link, produce_timeouts=PRODUCE_TIMEOUTS)
+        return await simulation.run()
+
+
+def _delays(replica_id: int, workload: Workload, elapsed: Callable[[], float]) -> Callable[[], float]:
+    """The seconds that each fetch of a replica takes."""
+    draw = random.Random(f"{workload.seed}/{replica_id}")
+
+    def delay() -> float:
+        is_slow = SLOW_FROM <= elapsed() / workload.duration < SLOW_UNTIL and replica_id == SLOW_REPLICA
+        return (SLOW if is_slow else USUAL) * draw.lognormvariate(0, SIGMA)
+
+    return delay
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What the journal says about the timeout of a kind of operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory.pipeline.advice import Effect, Reading, duration, percent
+
+# A shorter timeout is so many times as long as operations need: they must not expire when they become slower.
+HEADROOM: Final = 2
+
+# A timeout, None if there is none, and the number of operations that have it.
+Mixture = Sequence[tuple[int | None, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the journal says about a kind, or about a kind on one key.
+
+    `p99` is the reading of its curve for 99 %. `mixture` has its most frequent timeouts, the first one first.
+    `effects` has the effects of `candidates`.
+    """
+
+    p99: Reading
+    mixture: Mixture
+    effects: Mapping[int, Effect]
+
+    @property
+    def present_us(self) -> int | None:
+        """The most frequent timeout; None if operations never expire, and 0 only if they never wait."""
+        return next((timeout for timeout, _ in self.mixture if timeout != 0), self.mixture[0][0])
+
+    @property
+    def with_present(self) -> float:
+        """The share of the operations that have that timeout."""
+        return dict(self.mixture)[self.present_us] / self.p99.operations
+
+    @property
+    def now(self) -> Effect:
+        """The effect of the present timeout; of the longest wait if there is no timeout."""
+        return self.effects[self._until]
+
+    @property
+    def shorter_us(self) -> int | None:
+        """The timeout to shorten to, if that is worth it. None if unknown, or above half the present one."""
+        if self.p99.settled_us is None:
+            return None
+        shorter = HEADROOM * self.p99.settled_us
+        return shorter if self.present_us is None or 2 * shorter <= self.present_us else None
+
+    @property
+    def longer_us(self) -> int | None:
+        """The timeout to lengthen to, if the present one is too short; None if it is unknown."""
+        longer = self.p99.timeout_high_us
+        return None if longer is None or longer <= self._until else longer
+
+    @property
+    def candidates(self) -> list[int]:
+        """The timeouts whose effects a verdict needs."""
+        timeouts = {self._until, self.shorter_us, self.longer_us}
+        return sorted(timeout for timeout in timeouts if timeout is not None)
+
+    @property
+    def times_p99(self) -> float | None:
+        """The present timeout is so many times the wait by which 99 % complete; None without one of both."""
+        if self.present_us is None or not self.p99.timeout_us:
+            return None
+        return self.present_us / self.p99.timeout_us
+
+    def within(self) -> str:
+        """Say which share completes within the present timeout, and how far it lies above p99."""
+        now, reading = self.now, self.p99
+        interval = f"{percent(now.completes_low)} to {percent(now.completes_high)}"
+        limit = duration(self._until) + ("" if self.present_us is not None else ", the longest wait")
+        far = (
+            "" if self.times_p99 is None else f", which is {self.times_p99:.3g} times p99, {reading.timeout}"
+        )
+        return f"{percent(now.completes)} complete within {limit} ({interval}){far}"
+
+    def timeouts(self) -> str:
+        """The present timeouts; if there are several, each with its share: 500 ms (90 %), 2.00 s (10 %)."""
+        if len(self.mixture) == 1:
+            return named(self.mixture[0][0])
+        shares = [(named(timeout), number / self.p99.operations) for timeout, number in self.mixture]
+        others = self.p99.operations - sum(number for _, number in self.mixture)
+        if others:
+            shares.append(("others", others / self.p99.operations))
+        return ", ".join(f"{name} ({100 * share:.3g} %)" for name, share in shares)
+
+    @property
+    def _until(self) -> int:
+        return self.p99.followed_us if self.present_us is None else self.present_us
+
+
+def named(timeout_us: int | None) -> str:
+    return "no timeout" if timeout_us is None else duration(timeout_us)

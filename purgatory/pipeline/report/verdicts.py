@@ -1,0 +1,87 @@
+"""The verdicts on the present timeouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from purgatory.pipeline.advice import duration, percent
+from purgatory.pipeline.evidence import named
+from purgatory.pipeline.report import markup
+from purgatory.pipeline.report.findings import Findings
+from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.table_names import VERDICTS
+from purgatory.pipeline.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike
+
+# Those that ask for a change come first.
+_ORDER: Final = (LENGTHEN, SHORTEN, UNKNOWN, KEEP)
+_LOOKS: Final = {LENGTHEN: "change", SHORTEN: "change", UNKNOWN: "unknown", KEEP: "keep"}
+
+
+def verdicts(findings: Findings) -> Section:
+    """The section with one verdict for each kind, and for each key that behaves differently from its kind."""
+    name, title = "verdicts", "Which timeouts to change"
+    if VERDICTS not in findings:
+        hint = markup.run_hint("There is no verdict yet.", "advise", findings.dataset)
+        return Section(name, title, [hint])
+    every = [Verdict(**row) for row in findings[VERDICTS]]
+    kinds = sorted(
+        (each for each in every if each.key is None),
+        key=lambda each: (_ORDER.index(each.verdict), -each.operations),
+    )
+    told = [each for kind in kinds for each in (kind, *_different(kind, every))]
+    return Section(
+        name,
+        title,
+        [
+            *(_box(each, every) for each in told),
+            markup.table(
+                "The present timeouts, and what completes within them. Small: 95 % intervals.", _COLUMNS, told
+            ),
+        ],
+    )
+
+
+def _box(verdict: Verdict, every: Sequence[Verdict]) -> str:
+    keys = alike(_keys(verdict, every)) if verdict.key is None else ()
+    return markup.box(verdict.stratum, verdict.advice, [verdict.reason, *keys], _LOOKS[verdict.verdict])
+
+
+def _different(kind: Verdict, every: Sequence[Verdict]) -> Iterator[Verdict]:
+    return (key for key in _keys(kind, every) if not key.as_kind)
+
+
+def _keys(kind: Verdict, every: Sequence[Verdict]) -> list[Verdict]:
+    of_kind = (each for each in every if (each.purgatory, each.kind) == (kind.purgatory, kind.kind))
+    return [each for each in of_kind if each.key is not None]
+
+
+def _frequent(verdict: Verdict) -> str:
+    """All frequent timeouts, if there are several."""
+    return verdict.present if verdict.with_present < 1 else ""
+
+
+def _completes(verdict: Verdict) -> str:
+    return f"{percent(verdict.completes_low)} to {percent(verdict.completes_high)}"
+
+
+def _p99_interval(verdict: Verdict) -> str:
+    """The interval of p99, which may be open."""
+    if verdict.p99_low_us is None:
+        return ""
+    high = "…" if verdict.p99_high_us is None else duration(verdict.p99_high_us)
+    return f"{duration(verdict.p99_low_us)} to {high}"
+
+
+_COLUMNS: Final = (
+    markup.Column("of", lambda each: each.stratum, lambda each: each.advice, number=False),
+    markup.Column("operations", lambda each: f"{each.operations:,}"),
+    markup.Column("timeout", lambda each: named(each.present_us), _frequent),
+    markup.Column("complete within it", lambda each: percent(each.completes), _completes),
+    markup.Column(
+        "p99",
+        lambda each: "not known" if each.p99_us is None else duration(each.p99_us),
+        _p99_interval,
+    ),
+    markup.Column("timeout / p99", lambda each: "" if each.times_p99 is None else f"{each.times_p99:,.3g}"),
+)

@@ -1,0 +1,216 @@
+"""Whether to keep, shorten or lengthen a timeout: the decision, and the sentences that give its reasons.
+
+The first of these rules that applies decides. Bounds are those of 95 % confidence intervals.
+
+1. Operations do not wait at all, or have no usual timeout: it *cannot be told*.
+2. The curve has settled within a quarter of the timeout (`survival.timeouts` says when), and with twice the
+   time in which it settles, all operations together would wait for at least a tenth less: *shorten* to that.
+3. There is no timeout; or at least 99 % complete within it, also at the lower bound; or the curve has settled
+   within half of it, so that operations that expire would not complete soon: *keep*.
+4. Fewer than 99 % complete within the timeout, also at the upper bound. If the timeout by which 99 % complete
+   has an upper bound, *lengthen* to that. Else it *cannot be told*: the present timeout cuts the waits off.
+5. Else it *cannot be told*: 99 % lies in the interval.
+
+To choose a timeout by the share of operations that may expire without need, with a margin, is the advice of
+M. Brooker, Timeouts, retries and backoff with jitter, Amazon Builders' Library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final
+
+from purgatory.pipeline.advice import duration, percent
+from purgatory.pipeline.evidence import HEADROOM, Evidence, named
+
+KEEP: Final = "keep"
+SHORTEN: Final = "shorten"
+LENGTHEN: Final = "lengthen"
+UNKNOWN: Final = "cannot be told yet"
+
+# The share that should complete within a timeout.
+GOAL: Final = 0.99
+# A timeout is usual if this share of the operations has it.
+USUAL: Final = 0.1
+# A shorter timeout is at most half of the present one, and saves this share of all waiting.
+WORTHWHILE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on the timeout of a kind, or of a kind on one key. A row of the table of verdicts.
+
+    Timeouts are in microseconds. Shares are between 0 and 1.
+    """
+
+    purgatory: str
+    kind: str
+    # None for the whole kind.
+    key: str | None
+    operations: int
+    verdict: str
+    # The most frequent timeout, null if operations never expire; the share that has it; and all the frequent
+    # timeouts, in words.
+    present_us: int | None
+    with_present: float
+    present: str
+    # The share that completes within the present timeout.
+    completes: float
+    completes_low: float
+    completes_high: float
+    p99_us: int | None
+    p99_low_us: int | None
+    p99_high_us: int | None
+    # How many times p99 the present timeout is.
+    times_p99: float | None
+    # The timeout to change to. Its effect is in the table of effects.
+    timeout_us: int | None
+    # The verdict and its reason, in words.
+    advice: str
+    reason: str
+    # Whether this is a key that behaves as its kind does.
+    as_kind: bool = False
+
+    @property
+    def stratum(self) -> str:
+        of_kind = f"{self.kind} in {self.purgatory}"
+        return of_kind if self.key is None else f"{of_kind} on {self.key}"
+
+
+def decide(evidence: Evidence) -> Verdict:
+    """Apply the rules. Takes some microseconds."""
+    verdict, timeout_us, reason = _decision(evidence)
+    p99, now = evidence.p99, evidence.now
+    present = named(evidence.present_us)
+    if timeout_us is not None:
+        advice = f"{verdict} from {present} to {duration(timeout_us)}"
+        reason = (
+            f"{reason} With {duration(timeout_us)}, {evidence.effects[timeout_us].sentence(p99.operations)}"
+        )
+    else:
+        advice = f"{verdict} {present}" if verdict == KEEP else verdict
+    return Verdict(
+        purgatory=p99.purgatory,
+        kind=p99.kind,
+        key=p99.key,
+        operations=p99.operations,
+        verdict=verdict,
+        present_us=evidence.present_us,
+        with_present=evidence.with_present,
+        present=evidence.timeouts(),
+        completes=now.completes,
+        completes_low=now.completes_low,
+        completes_high=now.completes_high,
+        p99_us=p99.timeout_us,
+        p99_low_us=p99.timeout_low_us,
+        p99_high_us=p99.timeout_high_us,
+        times_p99=evidence.times_p99,
+        timeout_us=timeout_us,
+        advice=advice,
+        reason=reason,
+    )
+
+
+def compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Mark the verdicts on keys that behave as their kind does.
+
+    Such a key has the timeout of its kind and the same verdict: to keep it, or to change it to a timeout that
+    is at most twice or half the other. A key whose own verdict cannot be told behaves as its kind does if the
+    intervals of what completes within the timeout overlap.
+    """
+    of_kinds = {(each.purgatory, each.kind): each for each in verdicts if each.key is None}
+    return [
+        each
+        if each.key is None
+        else replace(each, as_kind=_is_alike(each, of_kinds[each.purgatory, each.kind]))
+        for each in verdicts
+    ]
+
+
+def alike(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Say in one sentence which keys behave as their kind does; nothing if none does.
+
+    `verdicts` are those of one kind.
+    """
+    keys = [each.key for each in verdicts if each.as_kind and each.key is not None]
+    if keys:
+        behave = (
+            "1 key behaves as its kind does"
+            if len(keys) == 1
+            else f"{len(keys)} keys behave as their kind does"
+        )
+        yield f"{behave}: {', '.join(keys)}."
+
+
+def _decision(evidence: Evidence) -> tuple[str, int | None, str]:
+    """The verdict, the timeout to change to, and the reason."""
+    p99, now, settled, shorter = evidence.p99, evidence.now, evidence.p99.settled_us, evidence.shorter_us
+    present = inf if evidence.present_us is None else evidence.present_us
+    if present == 0:
+        return UNKNOWN, None, "Its timeout is 0: operations are tried once, and do not wait."
+    if evidence.with_present < USUAL:
+        share = percent(evidence.with_present)
+        return (
+            UNKNOWN,
+            None,
+            f"It has no usual timeout: only {share} of the operations have the most frequent one, "
+            f"{named(evidence.present_us)}.",
+        )
+    if settled is not None and shorter is not None:
+        saved = evidence.effects[shorter].waited_less_us
+        if saved is not None and saved >= WORTHWHILE * p99.waited_in_all_us:
+            most = f"all but one in a thousand of them within {duration(settled)}"
+            return SHORTEN, shorter, f"{evidence.within()}, and {most}."
+    if evidence.present_us is None:
+        return KEEP, None, f"{evidence.within()}. No timeout cuts a wait off, and none would save much."
+    if now.completes_low >= GOAL:
+        return KEEP, None, f"{evidence.within()}. {_why_not_shorter(evidence)}"
+    if settled is not None and 2 * settled <= present:
+        others = f"Those that expire would not complete soon: the curve has settled by {duration(settled)}."
+        return KEEP, None, f"{evidence.within()}. {others} {_why_not_shorter(evidence)}"
+    if now.completes_high >= GOAL:
+        few = f"{p99.operations:,} operations are too few, or too many of them were withdrawn."
+        return UNKNOWN, None, f"{evidence.within()}: that may be {percent(GOAL)}, or less; {few}"
+    if evidence.longer_us is not None:
+        return LENGTHEN, evidence.longer_us, f"Only {evidence.within()}; {percent(GOAL)} should."
+    return UNKNOWN, None, _cut_off(evidence)
+
+
+def _why_not_shorter(evidence: Evidence) -> str:
+    settled = evidence.p99.settled_us
+    if settled is None:
+        return "Too few have completed to tell whether a shorter one would do."
+    if evidence.shorter_us is None:
+        return f"A much shorter one would be too short: some operations need {duration(settled)}."
+    return f"A shorter one would save less than {percent(WORTHWHILE)} of the time waited."
+
+
+def _cut_off(evidence: Evidence) -> str:
+    p99, present = evidence.p99, evidence.present_us or 0
+    if p99.timeout_us is None:
+        unknown = (
+            "How long the others would take, the journal does not show: the longest wait is "
+            f"{duration(p99.followed_us)}"
+        )
+    else:
+        unknown = (
+            "Too few operations waited for longer to be sure how long the others take; it may be "
+            f"{duration(p99.timeout_us)}"
+        )
+    longer = duration(HEADROOM * max(present, p99.timeout_us or 0))
+    return (
+        f"Only {evidence.within()}; {percent(GOAL)} should. {unknown}. Give some operations, at random, a "
+        f"longer timeout, such as {longer}."
+    )
+
+
+def _is_alike(key: Verdict, kind: Verdict) -> bool:
+    if key.present_us != kind.present_us:
+        return False
+    if key.verdict == UNKNOWN:
+        return key.completes_low <= kind.completes_high and kind.completes_low <= key.completes_high
+    if key.timeout_us is None or kind.timeout_us is None:
+        return key.verdict == kind.verdict
+    return key.verdict == kind.verdict and kind.timeout_us <= 2 * key.timeout_us <= 4 * kind.timeout_us

@@ -1,0 +1,198 @@
+"""The effect of another timeout, computed by hand and against a known distribution."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from statistics import NormalDist
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from purgatory.pipeline.transforms import survival
+
+Wait = tuple[str, int, str]
+Waits = Callable[[Iterable[Wait]], DataFrame]
+
+
+def advised(
+    operations: DataFrame, *shares: float, others: Sequence[tuple[str, int]] = ()
+) -> dict[tuple[str, float], Row]:
+    """The readings with the effects of their timeouts; under other timeouts only these effects."""
+    # A checkpoint, as the job makes one; else the curves would be computed twice.
+    curves = survival.curves(survival.ends(operations)).localCheckpoint()
+    readings = survival.timeouts(curves, shares).localCheckpoint()
+    given = curves.sparkSession.createDataFrame([*others], "stratum string, timeout_us long")
+    known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
+    effects = survival.effects(curves, known.union(given)).localCheckpoint()
+    read = readings.join(effects, ["stratum", "timeout_us"], "left").collect()
+    return {(row.stratum, row.share): row for row in read} | {
+        (row.stratum, row.timeout_us): row for row in effects.collect()
+    }
+
+
+@pytest.fixture(scope="module")
+def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
+    cut_short = [("cut short", wait, "completed") for wait in (1, 2, 3, 8, 9)]
+    left = [("left", 2, "cancelled"), ("left", 2, "failed"), ("left", 4, "completed")]
+    gone_on = [("gone on", 2, "expired"), *(("gone on", wait, "completed") for wait in (4, 4, 6))]
+    unknown = [("unknown", 1, "completed"), ("unknown", 3, "expired")]
+    closed = spark.createDataFrame(
+        [("closed", 2, "expired", None), ("closed", 4, "completed", None)],
+        "stratum string, waited_us long, outcome string, lateness_us long",
+    )
+    at_once = [("at once", 2, "completed")] * 3
+    operations = waits([*cut_short, *left, *gone_on, *unknown, *at_once]).unionByName(closed)
+    # Twice the same does no harm.
+    others = [("cut short", 5), ("cut short", 20), ("cut short", 0), ("gone on", 5), ("unknown", 4)]
+    return advised(operations, 0.5, 0.9, others=others * 2)
+
+
+def change(row: Row) -> tuple[int | None, float | None, float | None]:
+    return row.timeout_us, row.more_completed, row.waited_less_us
+
+
+def interval(row: Row) -> tuple[float, float]:
+    return row.more_completed_low, row.more_completed_high
+
+
+def test_a_shorter_timeout_ends_longer_waits(worked: dict[tuple[str, float], Row]) -> None:
+    assert change(worked["cut short", 0.5]) == (3, -2, 5 + 6)
+    assert change(worked["cut short", 0.9]) == (9, 0, 0)
+
+
+def test_with_a_longer_timeout_expired_operations_continue_like_those_that_waited_as_long(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    # With 4, two of the three that wait beyond 2 complete. So the expired one completes with a probability of
+    # two thirds, and waits for 2 more in any case. The one that completed at 6 would not, and waits 2 less.
+    assert change(worked["gone on", 0.5]) == pytest.approx((4, 2 / 3 - 1, 0))
+    # With 6 it completes: with a probability of two thirds after 2 more, else after 4 more.
+    assert change(worked["gone on", 0.9]) == pytest.approx((6, 1, -(2 * 2 / 3 + 4 / 3)))
+
+
+def test_a_timeout_between_two_waits_counts_up_to_the_first(worked: dict[tuple[str, float], Row]) -> None:
+    assert change(worked["cut short", 5]) == (5, -2, 3 + 4)
+    assert worked["cut short", 5].completes == pytest.approx(0.6)
+    # The expired one waits for 2 more with a probability of two thirds, else for 3 more.
+    assert change(worked["gone on", 5]) == pytest.approx((5, 2 / 3 - 1, 1 - 2 * 2 / 3 - 3 / 3))
+
+
+def test_what_a_shorter_timeout_cuts_off_is_known_without_an_interval(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    assert interval(worked["cut short", 0.5]) == (-2, -2)
+
+
+def test_the_interval_of_a_longer_timeout_is_that_of_the_share_that_would_not_complete(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    # Of three at risk two complete, so the logarithm of a third has the variance 2 / (3 * 1).
+    factor = math.exp(NormalDist().inv_cdf(0.975) * math.sqrt(2 / 3))
+    # No more than the one that expired can be left.
+    assert interval(worked["gone on", 0.5]) == pytest.approx((1 - 1 - 1, 1 - 1 / 3 / factor - 1))
+    # Where all have completed, the bound is the last one before.
+    bound = 1 - worked["gone on", 0.5].completes_low
+    assert interval(worked["gone on", 0.9]) == pytest.approx((1 - bound, 1))
+
+
+def test_the_share_that_completes_has_the_interval_of_the_curve(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    row = worked["unknown", 0.5]
+    # One of two: the standard error of log(-log(1/2)) is sqrt(1/2) / log(2).
+    power = math.exp(NormalDist().inv_cdf(0.975) * math.sqrt(0.5) / math.log(2))
+    low, high = 1 - 0.5 ** (1 / power), 1 - 0.5**power
+    assert (row.completes, row.completes_low, row.completes_high) == pytest.approx((0.5, low, high))
+
+
+def test_if_all_complete_at_once_the_bound_is_that_of_their_number(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    row = worked["at once", 0.5]
+    assert (row.completes, row.completes_low, row.completes_high) == (1, pytest.approx(0.025 ** (1 / 3)), 1)
+
+
+def test_a_timeout_that_nobody_waited_for_may_complete_all(worked: dict[tuple[str, float], Row]) -> None:
+    beyond = worked["unknown", 4]
+    assert (beyond.completes, beyond.completes_high) == (pytest.approx(0.5), 1)
+    assert change(beyond) == (4, None, None)
+    # Here nobody would have waited for longer.
+    assert change(worked["cut short", 20]) == (20, 0, 0)
+
+
+def test_a_timeout_shorter_than_all_waits_completes_none(worked: dict[tuple[str, float], Row]) -> None:
+    row = worked["cut short", 0]
+    assert (row.completes, row.completes_low, row.completes_high) == (0, 0, 0)
+    assert change(row) == (0, -5, 1 + 2 + 3 + 8 + 9)
+
+
+@pytest.mark.parametrize("stratum", ["left", "closed"])
+def test_a_longer_timeout_changes_only_operations_that_their_timeout_ended(
+    worked: dict[tuple[str, float], Row], stratum: str
+) -> None:
+    assert change(worked[stratum, 0.9]) == (4, 0, 0)
+
+
+def test_a_timeout_beyond_the_longest_wait_has_no_effect(
+    worked: dict[tuple[str, float], Row],
+) -> None:
+    assert change(worked["unknown", 0.5]) == (1, 0, 2)
+    assert change(worked["unknown", 0.9]) == (None, None, None)
+    assert worked["unknown", 0.9].known_share == pytest.approx(0.5)
+
+
+def test_the_estimate_recovers_the_distribution_of_censored_waits(
+    waits: Waits,
+) -> None:
+    """Log-normal waits, censored at 250 ms, at 4 s, or by a cancellation."""
+    median, sigma, number = 200_000, 1.0, 6_000
+    draw = random.Random(11)
+    truth = [
+        (
+            int(draw.lognormvariate(math.log(median), sigma)),
+            draw.choice([250_000, 4_000_000]),
+            int(draw.expovariate(1 / 2_000_000)),
+        )
+        for _ in range(number)
+    ]
+    recorded = []
+    for completion, timeout, cancellation in truth:
+        wait = min(completion, timeout, cancellation)
+        outcome = "completed" if wait == completion else "expired" if wait == timeout else "cancelled"
+        recorded.append(("a", wait, outcome))
+
+    law = NormalDist(math.log(median), sigma)
+
+    def lasts(wait: float) -> float:
+        return 1 - law.cdf(math.log(wait))
+
+    rows = advised(waits(recorded), 0.5, 0.9, 0.95)
+    for share in (0.5, 0.9, 0.95):
+        row = rows["a", share]
+        right = math.exp(law.inv_cdf(share))
+        assert row.timeout_low_us <= right <= row.timeout_high_us
+        assert row.timeout_us == pytest.approx(right, rel=0.06)
+        assert row.naive_us < 0.75 * right
+
+        # Cancelled operations stay cancelled, unless this timeout comes first.
+        seen = [
+            (completion, min(cancellation, row.timeout_us) if cancellation < timeout else row.timeout_us)
+            for completion, timeout, cancellation in truth
+        ]
+        completed = sum(completion <= end for completion, end in seen)
+        waited = sum(map(min, seen))
+        more = completed - sum(outcome == "completed" for _, _, outcome in recorded)
+        less = sum(wait for _, wait, _ in recorded) - waited
+        assert row.more_completed == pytest.approx(more, rel=0.06)
+        assert row.waited_less_us == pytest.approx(less, rel=0.06)
+
+        until = row.timeout_us
+        expected = sum(
+            (outcome == "expired" and wait < until and 1 - lasts(until) / lasts(wait))
+            - (outcome == "completed" and wait > until)
+            for _, wait, outcome in recorded
+        )
+        assert row.more_completed_low <= expected <= row.more_completed_high
+        assert row.completes_low <= law.cdf(math.log(until)) <= row.completes_high
