@@ -1,4 +1,4 @@
-"""Durable delayed messages beside a table of SQLite and a sorted set of Redis.
+"""Durable delayed messages beside SQLite, Redis and NATS.
 
 All are used from one event loop with the same payloads of 100 bytes. Their servers and threads count, in
 processor time and in memory. What polls does so every 10 ms.

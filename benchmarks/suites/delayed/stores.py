@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from benchmarks.suites.delayed.nats import NATS
 from benchmarks.suites.delayed.redis import LaxRedis, Redis
 from benchmarks.suites.delayed.sqlite import SharedSQLite, SQLite
 from benchmarks.suites.delayed.store import DelayStore
@@ -29,4 +30,4 @@ class Purgatory(DelayStore):
 
 # Those that can take a million messages, and all.
 FAST: tuple[type[DelayStore], ...] = (Purgatory, SharedSQLite, Redis, LaxRedis)
-STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, *FAST[1:])
+STORES: tuple[type[DelayStore], ...] = (Purgatory, SQLite, *FAST[1:], NATS)
