@@ -29,7 +29,7 @@ SUITES = {
     "broker": "the example broker beside librdkafka's mock cluster",
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
-    "delayed": "durable delayed messages beside SQLite, Redis and NATS",
+    "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
     "journal": "the cost of a journal, and of metrics",
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",

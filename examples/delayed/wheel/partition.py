@@ -171,6 +171,7 @@ class PartitionWheel:
                 logger.error("partition %d waits for the disk: %s", self.number, error)
                 await anyio.sleep(_AGAIN)
             else:
+                self._forwarder.statistics.read += 1
                 return
 
     async def _clear(self, id: str, offset: int) -> None:
