@@ -55,7 +55,7 @@ examples:
   python -m benchmarks timers --loop uvloop --json timers.json
   python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
   python -m benchmarks load --full --json load.json    17 minutes; Kafka's own test needs npm and Java
-  python -m benchmarks delayed --full --json delayed.json        up to a million messages, in forty minutes
+  python -m benchmarks delayed --full --json delayed.json        up to a million messages, in over an hour
   python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
 """
 
