@@ -38,25 +38,22 @@ def designs(setting: Setting) -> Parts:
         f"{count:,} records, {RATE} per second. Time is compressed: delays from 1 s to 2 h, log-uniform, and "
         f"the levels from 5 s to 2 h are divided by {COMPRESSION}. So in real time, rounding up to a level "
         f"costs {COMPRESSION} times as much, and requeue writes a record back for as much longer. The slots "
-        "of the wheel remain one second. Each record has arrived.",
+        "of the wheel remain one second. Each record has arrived. What is pending is due in an hour or two.",
     )
     yield Table(
         "What the service takes for each record: microseconds of processor time",
-        spreads(service_us="service")
-        + medians(
-            brokers_us="brokers",
-            written="bytes written",
-            service_mib="MiB",
-            brokers_mib="brokers' MiB",
-            disk="B of disk/pending",
-        ),
-        "Processor time of the three instances, and of the brokers, from the first record until all have "
-        "arrived; bytes that the instances have written meanwhile, to files and to Kafka, replicas left out. "
-        "MiB: by how much the processes have grown at most; the brokers keep their logs in memory. B of "
-        "disk: what the files of all instances take at the end, for each record that is still pending.",
+        spreads(service_us="instances") + medians(brokers_us="brokers", written="bytes written"),
+        "From the first record until all have arrived. Bytes are those that the three instances have written "
+        "to their files and to Kafka, without the replicas there.",
+    )
+    yield Table(
+        "What is kept: MiB of memory",
+        spreads(service_mib="instances") + medians(brokers_mib="brokers", disk="B of disk/pending"),
+        "By how much the processes have grown at most; the brokers keep their logs in memory. Of the disk: "
+        "what the files of all instances take at the end, for each record that is still pending.",
     )
     for backlog in (0, count):
-        section = f"{backlog:,} more are due in an hour or two" if backlog else "nothing else is pending"
+        section = f"{backlog:,} more pending" if backlog else "nothing else pending"
         for design in reversed(DESIGNS):
             yield Case(section, design, partial(measure, setting, plan_of(design, count, backlog)))
 
