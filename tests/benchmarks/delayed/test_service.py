@@ -76,11 +76,12 @@ async def test_a_process_that_has_ended_gives_no_figures(tmp_path: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.real_time
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_each_design_gives_figures_with_a_backlog_and_without(
     design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "COMPRESSION", 7_200)
+    monkeypatch.setattr(service, "COMPRESSION", 1_000)
     monkeypatch.setattr(demo, "_MOVED", 0.5)
     setting = Setting(builds=("interpreted",))
     alone = service.measure(setting, plan_of(design, 200, 0))
