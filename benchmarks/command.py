@@ -29,7 +29,7 @@ SUITES = {
     "broker": "the example broker beside librdkafka's mock cluster",
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
-    "delayed": "durable delayed messages beside SQLite and Redis",
+    "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
     "journal": "the cost of a journal, and of metrics",
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",
@@ -55,7 +55,7 @@ examples:
   python -m benchmarks timers --loop uvloop --json timers.json
   python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
   python -m benchmarks load --full --json load.json    17 minutes; Kafka's own test needs npm and Java
-  python -m benchmarks delayed --full --json delayed.json        up to a million messages, in forty minutes
+  python -m benchmarks delayed --full --json delayed.json        up to a million messages, in over an hour
   python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
 """
 

@@ -65,10 +65,11 @@ class Intake:
         now = time.time() * 1000
         if request.due <= now:
             await forwarder.deliver(request)
-            return True
-        level = next((level for level in self._levels if now + level >= request.due), self._levels[-1])
-        headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % math.ceil(now + level))]
-        await forwarder.send(forwarder.topics.level(level), request.key, request.value, headers)
+        else:
+            level = next((level for level in self._levels if now + level >= request.due), self._levels[-1])
+            headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % math.ceil(now + level))]
+            await forwarder.send(forwarder.topics.level(level), request.key, request.value, headers)
+        forwarder.statistics.read += 1
         return True
 
 

@@ -33,12 +33,14 @@ async def requeue(
 
     async def handle(record: Record) -> bool:
         request = Request.parse(record, topics)
-        if request.due <= time.time() * 1000:
+        due = request.due <= time.time() * 1000
+        if due:
             await forwarder.deliver(request)
-            return True
-        headers = request.carried_headers()
-        await forwarder.send(topics.requests, request.key, request.value, headers, record.partition)
-        return False
+        else:
+            headers = request.carried_headers()
+            await forwarder.send(topics.requests, request.key, request.value, headers, record.partition)
+        forwarder.statistics.read += 1
+        return due
 
     batches = Batches(handle, _PAUSE)
     group = topics.group("requeue")

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 class Statistics:
     """Counts since the start. Each may be behind the others while a record is under way.
 
+    `read` counts records of the delay topic, each when it was forwarded, stored or written elsewhere.
     `forwarded`, `rejected` and `cancelled` count records. `sent` and `sent_bytes` count all records that this
     instance has written to Kafka, and the bytes of their keys, values and headers. `disk_bytes` were written
     to files. `partitions` are those that this instance forwards from now.
     """
 
+    read: int = 0
     forwarded: int = 0
     rejected: int = 0
     cancelled: int = 0

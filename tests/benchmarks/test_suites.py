@@ -84,7 +84,8 @@ def test_every_server_gives_figures_for_the_tables(
 @pytest.mark.slow
 @pytest.mark.real_time
 @needs_linux
-@pytest.mark.parametrize("name", benchmarks_of("delayed"))
+# Another file tests the designs, which need brokers.
+@pytest.mark.parametrize("name", [name for name in benchmarks_of("delayed") if name != "delayed-designs"])
 def test_every_store_of_delayed_messages_gives_figures_for_the_tables(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

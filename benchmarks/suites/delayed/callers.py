@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.harness.benchmark import Case, Sample, Setting
 from benchmarks.harness.event_loop import run
-from benchmarks.suites.delayed.stores import DelayStore
+from benchmarks.suites.delayed.store import DelayStore
 
 CALLERS = 64
 PAYLOAD = b"x" * 100

@@ -24,7 +24,7 @@ def rate(setting: Setting) -> Parts:
             tuple(Column(f"{verb}_{metric}", heading, spread=metric == "us") for metric, heading in columns),
             f"{CALLERS} callers, each of which waits until the disk has it. Delays are from 1 s to 2 h, "
             "log-uniform; what becomes due is delivered meanwhile. Then all are cancelled, in random order. "
-            "Redis with everysec does not wait for the disk.",
+            "Redis with everysec does not wait for the disk. NATS syncs each message for itself.",
         )
     yield from cases(setting, STORES, partial(measure_rate, setting))
 

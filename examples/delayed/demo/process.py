@@ -148,6 +148,10 @@ class Brokers:
             yield brokers
             await brokers._child.stop()
 
+    @property
+    def process_id(self) -> int:
+        return self._child.process.pid
+
     async def kill_and_start(self) -> None:
         """Kill the process, and start another one on the same data."""
         self._child.process.kill()

@@ -184,6 +184,7 @@ class PartitionWheel:
             # There is no room for all records that come together. There may be for some of them.
             async with self._retrying:
                 await self._retry(request, position(record))
+        self._forwarder.statistics.read += 1
 
     async def _retry(self, request: Request, id: str) -> None:
         while True:

@@ -38,6 +38,7 @@ async def test_records_reach_their_target_once_with_their_content_and_never_earl
         assert (record.key, record.value, record.headers["index"]) == (index, index, index)
         assert set(record.headers) == {"index", "delayed-id", "delayed-due"}
     assert (statistics.forwarded, statistics.rejected) == (60, 0)
+    assert statistics.read >= 60
 
 
 @each_design
@@ -115,8 +116,8 @@ async def test_a_delay_beyond_the_longest_level_waits_for_it_several_times(setti
         await service.send_all(target, [0.5])
         (record,) = await read(settings, target, 1)
     assert record.at >= record.due >= before * 1000 + 499
-    # To the longest level, back, to a level again, and to the target.
-    assert statistics.sent >= 4
+    # To the longest level, back, to levels again where the machine is fast enough, and to the target.
+    assert statistics.sent >= 3
 
 
 @pytest.mark.parametrize("due", [b"soon", b"9" * 5_000])
