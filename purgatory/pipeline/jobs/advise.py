@@ -12,7 +12,7 @@ from purgatory.pipeline.advice import Advice
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, SENTENCES, TIMEOUTS
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 from purgatory.pipeline.transforms.strata import flattened, with_strata, with_stratum
@@ -29,15 +29,6 @@ EXAMPLES: Final = """\
 SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 # The share whose sentences are also printed.
 PRINTED_SHARE: Final = 0.99
-
-# The tables that it writes, in this order.
-CURVES: Final = "curves"
-TIMEOUTS: Final = "timeouts"
-SENTENCES: Final = "sentences"
-
-# A kind comes before its keys, because null sorts first.
-_ORDER: Final = ("purgatory", "kind", "key", "share")
-_SENTENCES: Final = "purgatory string, kind string, key string, share double, sentence string"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,20 +53,18 @@ def run(spark: SparkSession, options: Namespace) -> None:
     keys = (
         hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'").select("purgatory", "key")
     )
-    delete(spark, dataset.advice(SENTENCES))
+    this_run = dataset.new_run(ADVICE_TABLES)
     ends = survival.ends(with_strata(operations, keys))
-    # A curve has a row for each distinct wait, too many for one task to write. Spark replaces the old table
-    # when the new one is complete.
-    flattened(survival.curves(ends)).write.mode("overwrite").parquet(dataset.advice(CURVES))
+    dataset.replace(CURVES, flattened(survival.curves(ends)), this_run)
 
-    curves = with_stratum(spark.read.parquet(dataset.advice(CURVES)))
+    curves = with_stratum(dataset.read_derived(spark, CURVES))
     timeouts = flattened(survival.changes(curves, survival.timeouts(curves, SHARES)))
-    replace(dataset.advice(TIMEOUTS), timeouts, order_by=_ORDER)
+    dataset.replace(TIMEOUTS, timeouts, this_run)
 
-    rows = spark.read.parquet(dataset.advice(TIMEOUTS)).orderBy(*_ORDER).collect()
+    rows = dataset.read_derived(spark, TIMEOUTS).orderBy(*TIMEOUTS.order_by).collect()
     advice = [Advice(**row.asDict()) for row in rows]
     sentences = [(each.purgatory, each.kind, each.key, each.share, each.sentence()) for each in advice]
-    replace(dataset.advice(SENTENCES), spark.createDataFrame(sentences, _SENTENCES), order_by=_ORDER)
+    dataset.replace(SENTENCES, spark.createDataFrame(sentences, SENTENCES.columns), this_run)
 
     for line in _table(advice):
         print(line)

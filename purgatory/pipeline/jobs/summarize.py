@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
-from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 from purgatory.pipeline.transforms.fan_out import fan_out
 from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
@@ -26,13 +27,6 @@ EXAMPLES: Final = """\
       the hundred hottest keys of each purgatory instead of twenty
 """
 
-# The tables that it writes, in this order.
-GAPS: Final = "gaps"
-MINUTES: Final = "minutes"
-PENDING: Final = "pending"
-HOTTEST_KEYS: Final = "hottest_keys"
-FAN_OUT: Final = "fan_out"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
@@ -46,25 +40,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
-    dataset = options.dataset
-    delete(spark, dataset.summary(FAN_OUT))
-    replace(dataset.summary(GAPS), gap_minutes(dataset.read_gaps(spark)), order_by=("minute",))
-    gaps = spark.read.parquet(dataset.summary(GAPS))
+    dataset: Dataset = options.dataset
+    this_run = dataset.new_run(SUMMARY_TABLES)
+    dataset.replace(GAP_MINUTES, gap_minutes(dataset.read_gaps(spark)), this_run)
+    gaps = dataset.read_derived(spark, GAP_MINUTES)
 
     operations = dataset.read_operations(spark)
-    by_kind = ("minute", "purgatory", "kind")
-    tables = {
-        MINUTES: (mark_gaps(minutes(operations), gaps), by_kind),
-        PENDING: (mark_gaps(pending_by_minute(pending(operations)), gaps), by_kind),
-        HOTTEST_KEYS: (hottest_keys(operations, up_to=options.hottest), ("purgatory", "by", "rank")),
-        FAN_OUT: (mark_gaps(fan_out(dataset.read_checks(spark)), gaps), ("minute", "purgatory")),
+    frames = {
+        MINUTES: mark_gaps(minutes(operations), gaps),
+        PENDING: mark_gaps(pending_by_minute(pending(operations)), gaps),
+        HOTTEST_KEYS: hottest_keys(operations, up_to=options.hottest),
+        FAN_OUT: mark_gaps(fan_out(dataset.read_checks(spark)), gaps),
     }
-    for name, (frame, order_by) in tables.items():
-        path = dataset.summary(name)
-        rows = replace(path, frame, order_by=order_by)
-        print(f"{path}: {rows:,} rows")
+    for table, frame in frames.items():
+        rows = dataset.replace(table, frame, this_run)
+        print(f"{dataset.derived(table).path}: {rows:,} rows")
 
     since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
     ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()
     if incomplete:
-        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {dataset.summary(GAPS)}")
+        path = dataset.derived(GAP_MINUTES).path
+        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {path}")
