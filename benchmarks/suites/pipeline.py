@@ -253,10 +253,16 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def main(dataset: str, tables: str, spill: str, memory: str) -> None:
+    """Summarize a dataset of the pipeline."""
+    operations, checks = (DeltaTable(Path(dataset, name)).file_uris() for name in ("operations", "checks"))
+    summarize(operations, checks, tables, spill, memory)
+
+
+def summarize(operations: Sequence[str], checks: Sequence[str], tables: str, spill: str, memory: str) -> None:
     """Write each table as a Parquet file; what does not fit in memory goes into `spill`."""
     Path(tables).mkdir()
     sql = Path(__file__).with_suffix(".sql").read_text()
-    files = {name: DeltaTable(Path(dataset, name)).file_uris() for name in ("operations", "checks")}
+    files = {"operations": operations, "checks": checks}
     values = {**files, "tables": tables, "spill": spill, "memory": memory}
     with duckdb.connect() as connection:
         connection.execute(sql.format(**values, threads=THREADS, hottest=HOTTEST))
