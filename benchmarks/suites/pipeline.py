@@ -20,6 +20,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from rich.console import Console
 
 from benchmarks.harness import tables
@@ -252,10 +253,17 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def main(dataset: str, tables: str, spill: str, memory: str) -> None:
+    """Summarize a dataset of the pipeline."""
+    operations, checks = (DeltaTable(Path(dataset, name)).file_uris() for name in ("operations", "checks"))
+    summarize(operations, checks, tables, spill, memory)
+
+
+def summarize(operations: Sequence[str], checks: Sequence[str], tables: str, spill: str, memory: str) -> None:
     """Write each table as a Parquet file; what does not fit in memory goes into `spill`."""
     Path(tables).mkdir()
     sql = Path(__file__).with_suffix(".sql").read_text()
-    values = {"dataset": dataset, "tables": tables, "spill": spill, "memory": memory}
+    files = {"operations": operations, "checks": checks}
+    values = {**files, "tables": tables, "spill": spill, "memory": memory}
     with duckdb.connect() as connection:
         connection.execute(sql.format(**values, threads=THREADS, hottest=HOTTEST))
 
@@ -263,7 +271,7 @@ def main(dataset: str, tables: str, spill: str, memory: str) -> None:
 def check(summaries: Path, tables: Path) -> None:
     """Compare the pipeline's tables with DuckDB's. Raises RuntimeError, with rows that differ."""
     for name, identity in TABLES.items():
-        pipeline = pq.read_table(summaries / name).to_pandas()
+        pipeline = DeltaTable(summaries / name).to_pandas()
         if "minute" in identity:
             # To DuckDB minutes are numbers, since 1970.
             pipeline["minute"] = [int(minute.timestamp()) // 60 for minute in pipeline["minute"]]

@@ -1,4 +1,4 @@
--- The pipeline's summaries in SQL: one table for each COPY. pipeline.py fills in the names in braces.
+-- The pipeline's summaries in SQL: one table for each COPY. pipeline.py fills in what is in braces.
 -- Minutes are numbers, since 1970; quantiles are exact, where the pipeline's are binned.
 
 SET threads = {threads};
@@ -9,10 +9,10 @@ SET TimeZone = 'UTC';
 
 CREATE VIEW operations AS
 SELECT *, epoch_us(started) AS started_us, started_us + waited_us AS ended_us
-FROM read_parquet('{dataset}/operations/*/*/*/*.parquet', hive_partitioning = true);
+FROM read_parquet({operations});
 
 CREATE VIEW checks AS
-SELECT * FROM read_parquet('{dataset}/checks/*/*/*.parquet', hive_partitioning = true);
+SELECT * FROM read_parquet({checks});
 
 COPY (
     SELECT

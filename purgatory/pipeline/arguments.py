@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from math import inf
+from typing import Final
 
 from purgatory.pipeline.dataset import Dataset
+
+# s3://, hdfs:// and the like. One letter is a drive of Windows.
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument DATASET, parsed as `options.dataset`."""
     parser.add_argument(
         "dataset",
-        type=Dataset,
+        type=_dataset,
         metavar="DATASET",
-        help="the directory that compact fills: any path that Spark can read and write",
+        help="the directory that compact fills",
     )
+
+
+def path(text: str) -> str:
+    """An argument type: the path of a directory that is, or will be, in a file system of this machine."""
+    local = text.removeprefix("file://")
+    if _ADDRESS.match(local):
+        raise argparse.ArgumentTypeError(
+            f"must be a path in a file system, not {text!r}; mount the object store, or copy what you need "
+            "(docs/object-stores.md)"
+        )
+    return local
+
+
+def _dataset(text: str) -> Dataset:
+    return Dataset(path(text))
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:

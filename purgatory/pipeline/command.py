@@ -23,7 +23,7 @@ _EXAMPLES: Final = """\
       then open build/report/index.html
   %(prog)s COMMAND --help
       has examples of each command"""
-_NEEDED: Final = ("pyspark", "pyarrow")
+_NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         return _fail(f"{' and '.join(missing)} not installed; install purgatory's extra `spark`")
     # Imported here, after the check that they are installed.
+    from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int | None = options.job.run(spark, options)
     except PipelineError as error:
         return _fail(str(error))
-    except (PySparkException, Py4JJavaError) as error:
+    except (DeltaError, PySparkException, Py4JJavaError) as error:
         return _fail(_message(str(error)))
     except (Py4JError, ConnectionRefusedError, ConnectionResetError):
         return _fail(

@@ -1,65 +1,57 @@
-"""Adds batches of segments to one table of a dataset, each exactly once.
-
-Spark's checkpoint numbers the batches. Spark offers a batch again, with the same number and files, until the
-checkpoint says that it is done. Here a batch is committed when it has a row in the table of commits. All its
-files have its number in their path: nobody reads them before the commit, and a second attempt overwrites
-them.
-"""
+"""Reads batches of segments, and adds their rows to one table of a dataset: each row once."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from typing import Final
 
-from pyspark.sql import DataFrame
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline import files
+from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.schemas import COMMITS, QUARANTINE, Table
+from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.tally import Counts, Tally
 from purgatory.pipeline.transforms.duplicates import new_identities, without_duplicates
-from purgatory.pipeline.transforms.segments import decoded
+from purgatory.pipeline.transforms.segments import read
 from purgatory.pipeline.transforms.validation import validated
 
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The counts of a batch; see schemas.COMMITS."""
-
-    files: int = 0
-    unreadable_files: int = 0
-    rows: int = 0
-    kept: int = 0
-    duplicates: int = 0
-    quarantined: int = 0
-
-    def __add__(self, other: Commit) -> Commit:
-        return Commit(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+# In bytes. A task reads segments of about so many together.
+_TASK_SIZE: Final = 32 << 20
 
 
 class Compaction:
-    """Adds batches of segments, and counts their files and rows."""
+    """Adds segments to one table of a dataset, and counts their files and rows."""
 
-    def __init__(self, dataset: Dataset, table: Table) -> None:
+    def __init__(self, spark: SparkSession, dataset: Dataset, table: Table) -> None:
+        self._spark = spark
         self._dataset = dataset
         self._table = table
-        self.added = Commit()
+        self.added = Counts()
         # How many rows and files were refused, by reason.
         self.reasons: Counter[str] = Counter()
-        # The error that `add` raised.
-        self.failure: Exception | None = None
+        # How many files were refused by an earlier run, and have not changed since.
+        self.still_refused = 0
 
     def __repr__(self) -> str:
         return f"<Compaction of {self._table.name} into {self._dataset.root}: {self.added}>"
 
-    def add(self, segments: DataFrame, batch: int) -> None:
-        """Add the rows in `segments` (path, content), unless the batch is committed."""
-        try:
-            self._add(segments, batch)
-        except Exception as error:
-            self.failure = error
-            raise
+    def add(self, found: Sequence[Segment], files_per_batch: int, *, retry: bool = False) -> None:
+        """Add those of the segments that are new, or that could not be read and have changed.
+
+        With `retry`, read all segments again that could not be read. Raises PipelineError if a segment is
+        gone before it is read, or if another process adds segments to the same table.
+        """
+        batches = Batches(self._dataset, self._table)
+        new = self._new(batches, found, retry)
+        for first in range(0, len(new), files_per_batch):
+            self._add(batches, new[first : first + files_per_batch])
 
     def report(self) -> str:
         """The counts in words, and the reasons for refusals."""
@@ -71,106 +63,97 @@ class Compaction:
         if added.unreadable_files:
             lines[0] += f"; {added.unreadable_files} files unreadable"
         lines += [f"  {count} x {reason}" for reason, count in self.reasons.most_common()]
+        if self.still_refused:
+            lines.append(f"  {self.still_refused} files unreadable as before; --retry reads them again")
         return "\n".join(lines)
 
-    def _add(self, segments: DataFrame, batch: int) -> None:
-        spark = segments.sparkSession
-        # Off by default in streams, because it breaks stateful ones. Here it balances the sizes of the files.
-        spark.conf.set("spark.sql.adaptive.enabled", "true")
-        if self._dataset.is_committed(spark, self._table, batch):
-            return
-        rows = validated(decoded(segments, self._table), self._table).persist()
+    def _new(self, batches: Batches, found: Sequence[Segment], retry: bool) -> list[Segment]:
+        before = batches.read_before(found)
+        new = []
+        for segment in found:
+            row = before.get(segment.name)
+            if row is not None and row["reason"] is None:
+                continue
+            changed = row is None or (row["size"], row["modified"]) != (segment.size, segment.modified)
+            if changed or retry:
+                new.append(segment)
+            else:
+                self.still_refused += 1
+        return new
+
+    def _add(self, batches: Batches, segments: Sequence[Segment]) -> None:
+        rows = self._read(segments).persist()
         try:
-            commit, reasons = self._write(rows, batch)
+            tally = Tally(rows)
+            files = self._write(rows, tally, segments, batches.last + 1)
+        except (PySparkException, Py4JJavaError) as error:
+            gone = [each.path for each in segments if not os.path.exists(each.path)]
+            if not gone:
+                raise
+            raise PipelineError(
+                f"{gone[0]}: it was moved or deleted before compact had read it, so none of the "
+                f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
+            ) from error
         finally:
             rows.unpersist()
-        if commit.rows != commit.kept + commit.duplicates + commit.quarantined:
-            raise PipelineError(
-                f"{self._dataset.root}: the rows of batch {batch} of {self._table.name} do not add up, "
-                f"and it was not added: {commit}"
-            )
-        row = spark.range(1).select(
-            *(F.lit(value).alias(name) for name, value in zip(COMMITS.names, astuple(commit), strict=False)),
-            F.lit(self._table.name).alias("table"),
-            F.lit(batch).alias("batch"),
-        )
-        _overwrite(row, self._dataset.commits, "table", "batch")
-        self.added += commit
-        self.reasons += reasons
+        batches.commit(files)
+        self.added += tally.counts
+        self.reasons += tally.reasons
 
-    def _write(self, rows: DataFrame, batch: int) -> tuple[Commit, Counter[str]]:
-        """Write all but the commit. Its counts come from the rows read and from the files written."""
-        dataset, table, spark = self._dataset, self._table, rows.sparkSession
-        tally = (
-            rows.groupBy("date", "reason")
-            .agg(
-                F.count("position").alias("rows"),
-                F.count_if(F.col("position").isNull()).alias("files"),
-                F.coalesce(F.sum("file_rows"), F.lit(0)).alias("file_rows"),
+    def _read(self, segments: Sequence[Segment]) -> DataFrame:
+        """The rows of the segments, each with its date, or with the reason for which it is refused."""
+        context = self._spark.sparkContext
+        tasks = max(context.defaultParallelism, sum(each.size for each in segments) // _TASK_SIZE)
+        paths = context.parallelize([(each.path,) for each in segments], min(tasks, len(segments)))
+        return validated(read(self._spark.createDataFrame(paths, "path string"), self._table), self._table)
+
+    def _write(self, rows: DataFrame, tally: Tally, segments: Sequence[Segment], batch: int) -> BatchFiles:
+        """Write the files of a batch."""
+        dataset, table = self._dataset, self._table
+        unread = [each.path for each in segments if each.path not in tally.rows]
+        if unread:
+            raise PipelineError(
+                f"{unread[0]}: Spark has not read it, and its batch was not added; run compact again"
             )
-            .collect()
-        )
-        valid = rows.where(F.col("position").isNotNull() & F.col("reason").isNull())
-        count = sum(group["rows"] for group in tally if group["reason"] is None)
-        new = count
-        kept = valid
-        dates = {group["date"] for group in tally if group["date"] is not None}
-        if table.identity:
-            known = dataset.committed_batches(spark, table, dates)
-            new = new_identities(valid, known, table.identity).count()
-            # Usually there are no duplicates, and removing them means to sort all rows.
-            if new < count:
-                kept = without_duplicates(valid, known, table.identity)
-        _overwrite(
-            kept.select(*table.compacted.names, F.lit(batch).alias("batch"))
-            .hint("rebalance", *table.partitions)
-            .sortWithinPartitions(*table.partitions, table.instant),
-            dataset.table(table),
-            *table.partitions,
-            "batch",
-        )
-        reasons: Counter[str] = Counter()
-        for group in tally:
-            if group["reason"] is not None:
-                reasons[group["reason"]] += group["rows"] + group["files"]
-        if reasons:
-            _overwrite(
-                rows.where(F.col("reason").isNotNull()).select(
-                    "source",
-                    "position",
-                    "reason",
-                    F.when(
-                        F.col("position").isNotNull(),
-                        F.to_json(F.struct(*table.recorded.names), {"ignoreNullFields": "false"}),
-                    ).alias("row"),
-                    F.lit(table.name).alias("table"),
-                    F.lit(batch).alias("batch"),
-                ),
-                dataset.quarantine,
-                "table",
-                "batch",
-            )
-        refused = f"{dataset.quarantine}/table={table.name}/batch={batch}"
-        commit = Commit(
-            files=sum(group["files"] for group in tally),
-            unreadable_files=sum(group["files"] for group in tally if group["reason"] is not None),
-            rows=sum(group["file_rows"] for group in tally),
-            kept=dataset.all_batches(spark, table, dates).where(F.col("batch") == batch).count(),
-            duplicates=count - new,
-            quarantined=(
-                spark.read.schema(QUARANTINE).parquet(refused).where(F.col("position").isNotNull()).count()
-                if files.exists(spark, refused)
-                else 0
+        kept, new = self._new_rows(rows, tally)
+        files = BatchFiles(
+            rows=dataset.table(table).write(kept) if new else [],
+            quarantine=dataset.quarantine.write(self._refused(rows, batch)) if tally.refused else [],
+            segments=dataset.segments.write_rows(
+                [{**tally.row(segment), "table": table.name, "batch": batch} for segment in segments]
             ),
         )
-        return commit, reasons
+        written, quarantined = (sum(each.rows for each in part) for part in (files.rows, files.quarantine))
+        if (written, quarantined) != (new, tally.refused.total()) or not tally.adds_up:
+            raise PipelineError(
+                f"{dataset.root}: the rows of batch {batch} of {table.name} do not add up, so it was not "
+                f"added; run compact again: {tally.counts}; new {new}, written {written} and {quarantined}"
+            )
+        return files
 
+    def _new_rows(self, rows: DataFrame, tally: Tally) -> tuple[DataFrame, int]:
+        """The valid rows that are no duplicates, and their number. The tally counts them by their files."""
+        table = self._table
+        kept = rows.where(F.col("position").isNotNull() & F.col("reason").isNull())
+        valid = new = tally.valid.total()
+        if table.identity and valid:
+            known = self._dataset.table(table).read(self._spark, tally.dates)
+            new = new_identities(kept, known, table.identity).count()
+            # Usually there are no duplicates, and removing them means to sort all rows.
+            if new < valid:
+                kept = without_duplicates(kept, known, table.identity)
+                counted = kept.groupBy("source").count().collect()
+                tally.kept = Counter({row["source"]: row["count"] for row in counted})
+        by_date = kept.select(*table.compacted.names).hint("rebalance", "date")
+        return by_date.sortWithinPartitions(*table.order_by), new
 
-def _overwrite(frame: DataFrame, path: str, *partitions: str) -> None:
-    """Write the frame. It replaces the partitions that it has rows for."""
-    (
-        frame.write.mode("overwrite")
-        .option("partitionOverwriteMode", "dynamic")
-        .partitionBy(*partitions)
-        .parquet(path)
-    )
+    def _refused(self, rows: DataFrame, batch: int) -> DataFrame:
+        """The rows for the quarantine."""
+        return rows.where(F.col("position").isNotNull() & F.col("reason").isNotNull()).select(
+            "source",
+            "position",
+            "reason",
+            F.to_json(F.struct(*self._table.recorded.names), {"ignoreNullFields": "false"}).alias("row"),
+            F.lit(self._table.name).alias("table"),
+            F.lit(batch).cast("long").alias("batch"),
+        )

@@ -1,73 +1,75 @@
-"""The paths and tables of a dataset."""
+"""The tables of a dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from pathlib import Path
+from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from deltalake import Transaction
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from purgatory.pipeline import files
+from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import (
-    BATCH,
     CHECKS_TABLE,
-    COMMITS,
     GAPS_TABLE,
     OPERATIONS_TABLE,
     QUARANTINE,
+    SEGMENTS,
+    TABLES,
     Table,
 )
+from purgatory.pipeline.tables import DerivedTable
+
+# The application whose transactions are the runs of a command.
+_RUN: Final = "run"
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The directory that `compact` fills and all other commands read: any path that Spark can use.
+    """The directory that `compact` fills and all other commands read. Its tables are Delta tables.
 
-    The read methods leave out batches that a killed `compact` did not commit. They raise PipelineError if
-    nothing has been compacted.
+    The read methods of compacted tables raise PipelineError if nothing has been compacted.
     """
 
     root: str
 
-    @property
-    def operations(self) -> str:
-        return self.table(OPERATIONS_TABLE)
+    def table(self, table: Table) -> StoredTable:
+        """A table of the journal."""
+        return StoredTable(self._at(table.name), table.compacted, dated_by=table.instant)
 
     @property
-    def checks(self) -> str:
-        return self.table(CHECKS_TABLE)
+    def segments(self) -> StoredTable:
+        """The files that were read, with the counts of their rows."""
+        return StoredTable(self._at("segments"), SEGMENTS)
 
     @property
-    def gaps(self) -> str:
-        return self.table(GAPS_TABLE)
+    def quarantine(self) -> StoredTable:
+        """The rows that were refused."""
+        return StoredTable(self._at("quarantine"), QUARANTINE)
 
-    @property
-    def quarantine(self) -> str:
-        return self._at("quarantine")
+    def derived(self, table: DerivedTable) -> StoredTable:
+        """A table that a command makes from the others."""
+        return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns)
 
-    @property
-    def commits(self) -> str:
-        """The batches that are committed, with their counts (schemas.COMMITS)."""
-        return self._at("commits")
+    def check_format(self) -> None:
+        """Raise PipelineError if the directory has a dataset of a version before Delta tables."""
+        if Path(self._at("commits")).is_dir():
+            raise PipelineError(
+                f"{self.root}: an earlier version of purgatory wrote this dataset, and this one cannot read "
+                "it; compact the journal again, into a new directory"
+            )
 
-    def table(self, table: Table) -> str:
-        return self._at(table.name)
-
-    def summary(self, name: str) -> str:
-        return self._at(f"summary/{name}")
-
-    def advice(self, name: str) -> str:
-        return self._at(f"advice/{name}")
-
-    def replay(self, name: str) -> str:
-        return self._at(f"replay/{name}")
-
-    def checkpoint(self, name: str) -> str:
-        return self._at(f"checkpoints/{name}")
+    def check_compacted(self) -> None:
+        """Raise PipelineError if nothing has been compacted, or by a version before Delta tables."""
+        self.check_format()
+        if not any(self.table(table).exists for table in TABLES):
+            raise PipelineError(
+                f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
+            )
 
     def read_operations(self, spark: SparkSession) -> DataFrame:
         """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
@@ -82,62 +84,54 @@ class Dataset:
         return self.read(spark, GAPS_TABLE)
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """The rows of all committed batches of a table."""
-        if not files.exists(spark, self.commits):
-            raise PipelineError(
-                f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
-            )
-        return self.committed_batches(spark, table)
+        """The rows of a table of the journal."""
+        self.check_compacted()
+        return self.table(table).read(spark)
 
     def read_quarantine(self, spark: SparkSession) -> DataFrame:
         """The refused rows, with the columns of schemas.QUARANTINE."""
-        return (
-            _read(spark, self.quarantine, QUARANTINE)
-            .join(
-                F.broadcast(self.read_commits(spark).select("table", "batch")),
-                ["table", "batch"],
-                "left_semi",
-            )
-            .select(*QUARANTINE.names)
-        )
+        self.check_compacted()
+        return self.quarantine.read(spark)
 
-    def read_commits(self, spark: SparkSession, table: Table | None = None) -> DataFrame:
-        """The commits of one table or of all, with the columns of schemas.COMMITS."""
-        return _read(spark, self.commits, COMMITS, None if table is None else [f"table={table.name}"])
+    def read_segments(self, spark: SparkSession) -> DataFrame:
+        """The files, with the columns of schemas.SEGMENTS; of a file that was read again, the last time."""
+        self.check_compacted()
+        latest = Window.partitionBy("table", "name").orderBy(F.desc("batch"))
+        numbered = self.segments.read(spark).withColumn("_attempt", F.row_number().over(latest))
+        return numbered.where("_attempt = 1").drop("_attempt")
 
-    def is_committed(self, spark: SparkSession, table: Table, batch: int) -> bool:
-        """Whether the batch has a commit."""
-        return files.exists(spark, f"{self.commits}/table={table.name}/batch={batch}")
+    def new_run(self, tables: Sequence[DerivedTable]) -> int:
+        """The number of a command's next run, which makes these tables."""
+        return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
 
-    def committed_batches(
-        self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None
-    ) -> DataFrame:
-        """As `read`, but empty if nothing is compacted yet. Of the given dates, or of all."""
-        committed = self.read_commits(spark, table).select("batch")
-        rows = self.all_batches(spark, table, dates)
-        return rows.join(F.broadcast(committed), "batch", "left_semi").select(*table.compacted.names)
+    def replace(self, table: DerivedTable, frame: DataFrame, run: int) -> int:
+        """Make the rows of the frame the table. Returns the number of rows.
 
-    def all_batches(
-        self, spark: SparkSession, table: Table, dates: Iterable[date] | None = None
-    ) -> DataFrame:
-        """All rows with their ``batch``, committed or not. Of the given dates, or of all.
-
-        Does not list the directories of other dates.
+        Readers have the old table until the new one is complete. Raises PipelineError if a later run of the
+        command has replaced it already.
         """
-        parts = None if dates is None else [f"date={date}" for date in dates]
-        return _read(spark, self.table(table), StructType([*table.compacted, BATCH]), parts)
+        stored = self.derived(table)
+        if table.order_by:
+            frame = frame.repartition(1).sortWithinPartitions(*table.order_by)
+        files = stored.write(frame)
+        if stored.transaction(_RUN) >= run:
+            raise PipelineError(
+                f"{stored.path}: another process has made this table meanwhile; run one at a time"
+            )
+        stored.replace(files, Transaction(_RUN, run))
+        return sum(file.rows for file in files)
+
+    def read_derived(self, spark: SparkSession, table: DerivedTable) -> DataFrame:
+        """The rows of a table that a command has made."""
+        return self.derived(table).read(spark)
+
+    def read_run(self, spark: SparkSession, tables: Sequence[DerivedTable]) -> dict[str, DataFrame]:
+        """The tables of a command by name; none if they are not of one run, because it was interrupted."""
+        logs = {table: self.derived(table).log() for table in tables if self.derived(table).exists}
+        runs = {log.transaction_version(_RUN) for log in logs.values()}
+        if len(logs) < len(tables) or len(runs) > 1:
+            return {}
+        return {table.name: self.derived(table).read(spark, log=log) for table, log in logs.items()}
 
     def _at(self, name: str) -> str:
         return f"{self.root.rstrip('/')}/{name}"
-
-
-def _read(
-    spark: SparkSession, path: str, schema: StructType, parts: Iterable[str] | None = None
-) -> DataFrame:
-    """The rows in the directories `parts` of a table, or in all of it. Empty if they do not exist."""
-    paths = [path] if parts is None else [f"{path}/{part}" for part in parts]
-    found = [each for each in paths if files.exists(spark, each)]
-    if not found:
-        # With a limit of 0 Spark knows that the frame is empty before it runs.
-        return spark.createDataFrame([], schema).limit(0)
-    return spark.read.schema(schema).option("basePath", path).parquet(*found)

@@ -1,4 +1,4 @@
-"""The tables of a dataset. `purgatory.journal.schema` explains the columns that come from a journal.
+"""The tables that `compact` fills. `purgatory.journal.schema` explains the columns that come from a journal.
 
 Frames that are read have these columns in this order. Spark takes every column of a file for nullable; that
 the others have no nulls is ensured by `compact`.
@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from purgatory.journal import schema
@@ -30,36 +31,44 @@ COMPACTED_OPERATIONS: Final = StructType([*OPERATIONS, _DATE])
 COMPACTED_CHECKS: Final = StructType([*CHECKS, _DATE])
 COMPACTED_GAPS: Final = StructType([*GAPS, _DATE])
 
-# The number of the batch that a row came with; see `compaction`.
-BATCH: Final = StructField("batch", LongType(), nullable=False)
+# The table of the journal.
 _TABLE: Final = StructField("table", StringType(), nullable=False)
+# The number of the batch; see `batches`.
+_BATCH: Final = StructField("batch", LongType(), nullable=False)
 
+# The rows that were refused.
 QUARANTINE: Final = StructType(
     [
-        # The path of the file, as Spark gives it.
+        # The path of the file.
         StructField("source", StringType(), nullable=False),
-        # The number of the row in the file, from 0; null if the file could not be read.
-        StructField("position", LongType(), nullable=True),
+        # The number of the row in the file, from 0.
+        StructField("position", LongType(), nullable=False),
         StructField("reason", StringType(), nullable=False),
-        # The row as JSON; null if the file could not be read.
-        StructField("row", StringType(), nullable=True),
+        # The row as JSON.
+        StructField("row", StringType(), nullable=False),
         _TABLE,
-        BATCH,
+        _BATCH,
     ]
 )
 
-# The counts of one batch: rows = kept + duplicates + quarantined.
-COMMITS: Final = StructType(
+# A row for each time that a file was read. If it can be read: rows = kept + duplicates + quarantined.
+SEGMENTS: Final = StructType(
     [
-        StructField("files", LongType(), nullable=False),
-        # Those of the files that could not be read. Their rows are unknown, and not counted.
-        StructField("unreadable_files", LongType(), nullable=False),
-        StructField("rows", LongType(), nullable=False),
+        _TABLE,
+        # The name of the file, which is unique: a segment is known by it, wherever its journal was moved.
+        StructField("name", StringType(), nullable=False),
+        # The path, the size in bytes and the time of the last change of the file, before it was read.
+        StructField("source", StringType(), nullable=False),
+        StructField("size", LongType(), nullable=False),
+        StructField("modified", TimestampType(), nullable=False),
+        # Null if the file could not be read.
+        StructField("rows", LongType(), nullable=True),
         StructField("kept", LongType(), nullable=False),
         StructField("duplicates", LongType(), nullable=False),
         StructField("quarantined", LongType(), nullable=False),
-        _TABLE,
-        BATCH,
+        # Why the file could not be read; null if it could.
+        StructField("reason", StringType(), nullable=True),
+        _BATCH,
     ]
 )
 
@@ -74,8 +83,8 @@ class Table:
     compacted: StructType
     # The column that the date is taken from.
     instant: str
-    # The columns whose values are directories, above that of the batch.
-    partitions: tuple[str, ...]
+    # The order of the rows in a file.
+    order_by: tuple[str, ...]
     # The columns that identify a row; empty if rows have no identity.
     identity: tuple[str, ...] = ()
 
@@ -86,10 +95,12 @@ OPERATIONS_TABLE: Final = Table(
     OPERATIONS,
     COMPACTED_OPERATIONS,
     instant="started",
-    partitions=("date", "kind"),
+    order_by=("date", "kind", "started"),
     identity=("date", "node", "purgatory", "operation_id"),
 )
-CHECKS_TABLE: Final = Table(schema.CHECKS, CHECKS, COMPACTED_CHECKS, instant="checked", partitions=("date",))
-GAPS_TABLE: Final = Table(schema.GAPS, GAPS, COMPACTED_GAPS, instant="began", partitions=("date",))
+CHECKS_TABLE: Final = Table(
+    schema.CHECKS, CHECKS, COMPACTED_CHECKS, instant="checked", order_by=("date", "checked")
+)
+GAPS_TABLE: Final = Table(schema.GAPS, GAPS, COMPACTED_GAPS, instant="began", order_by=("date", "began"))
 
 TABLES: Final = (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE)

@@ -1,30 +1,247 @@
-"""Tables that a job replaces each time it runs."""
+"""The tables that `summarize`, `advise` and `replay` make, and their columns.
+
+The docstrings of the transforms explain the columns.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from dataclasses import dataclass
+from typing import Final
 
-from purgatory.pipeline import files
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from purgatory._statistics import OUTCOMES
 
 
-def delete(spark: SparkSession, path: str) -> None:
-    """Delete the table at `path`, if it exists.
+@dataclass(frozen=True, slots=True)
+class DerivedTable:
+    """A table that a command makes from the compacted ones, each time anew."""
 
-    A job begins by deleting the table that it writes last. So if that table exists, all tables of the job are
-    from one run; the tables of an interrupted run are ignored.
-    """
-    files.remove(spark, path)
+    # The directory of the command's tables in the dataset.
+    folder: str
+    name: str
+    columns: StructType
+    # The order of its rows, which are then in one file. Empty: many files, in no order.
+    order_by: tuple[str, ...]
 
 
-def replace(path: str, frame: DataFrame, *, order_by: tuple[str, ...]) -> int:
-    """Write the frame as the table at `path`, in one sorted file. Returns the number of rows.
+def _columns(**types: DataType) -> StructType:
+    return StructType([StructField(name, type) for name, type in types.items()])
 
-    Readers find the old table until the new one is complete, and it remains if writing fails. Between the two
-    there is no table for a moment, because file systems cannot exchange two directories. One task writes the
-    table, so it must be small. Raises PipelineError if the new table cannot be renamed to `path`.
-    """
-    spark = frame.sparkSession
-    unfinished = f"{path}.unfinished"
-    frame.repartition(1).sortWithinPartitions(*order_by).write.mode("overwrite").parquet(unfinished)
-    files.replace_directory(spark, unfinished, path)
-    return spark.read.parquet(path).count()
+
+_TEXT: Final = StringType()
+_COUNT: Final = LongType()
+_MICROSECONDS: Final = LongType()
+_REAL: Final = DoubleType()
+_FLAG: Final = BooleanType()
+_INSTANT: Final = TimestampType()
+# Of tables by minute: transforms.coverage, gaps.
+_COVERED: Final = {"since": _INSTANT, "until": _INSTANT, "partial": _FLAG, "incomplete": _FLAG}
+
+# `summarize`: transforms.gaps, minutes, pending, hottest_keys, fan_out.
+GAP_MINUTES: Final = DerivedTable(
+    "summary",
+    "gaps",
+    _columns(minute=_INSTANT, nodes=ArrayType(_TEXT, False), lost_operations=_COUNT, lost_checks=_COUNT),
+    order_by=("minute",),
+)
+MINUTES: Final = DerivedTable(
+    "summary",
+    "minutes",
+    _columns(
+        minute=_INSTANT,
+        purgatory=_TEXT,
+        kind=_TEXT,
+        operations=_COUNT,
+        **dict.fromkeys(OUTCOMES, _COUNT),
+        wait_p50_us=_REAL,
+        wait_p90_us=_REAL,
+        wait_p99_us=_REAL,
+        wait_p999_us=_REAL,
+        lateness_p99_us=_REAL,
+        tries_per_operation=_REAL,
+        **_COVERED,
+    ),
+    order_by=("minute", "purgatory", "kind"),
+)
+PENDING: Final = DerivedTable(
+    "summary",
+    "pending",
+    _columns(
+        minute=_INSTANT,
+        purgatory=_TEXT,
+        kind=_TEXT,
+        pending_max=_COUNT,
+        pending_mean=_REAL,
+        pending_last=_COUNT,
+        **_COVERED,
+    ),
+    order_by=("minute", "purgatory", "kind"),
+)
+HOTTEST_KEYS: Final = DerivedTable(
+    "summary",
+    "hottest_keys",
+    _columns(
+        purgatory=_TEXT,
+        by=_TEXT,
+        rank=IntegerType(),
+        key=_TEXT,
+        operations=_COUNT,
+        waited_us=_MICROSECONDS,
+        wasted_tries=_COUNT,
+    ),
+    order_by=("purgatory", "by", "rank"),
+)
+FAN_OUT: Final = DerivedTable(
+    "summary",
+    "fan_out",
+    _columns(
+        minute=_INSTANT,
+        purgatory=_TEXT,
+        checks=_COUNT,
+        tried=_COUNT,
+        completed=_COUNT,
+        tried_p50=_REAL,
+        tried_p99=_REAL,
+        tried_max=IntegerType(),
+        **_COVERED,
+    ),
+    order_by=("minute", "purgatory"),
+)
+SUMMARY_TABLES: Final = (GAP_MINUTES, MINUTES, PENDING, HOTTEST_KEYS, FAN_OUT)
+
+# `advise`: transforms.survival, verdict. A kind comes before its keys, because null sorts first.
+_STRATUM: Final = {"purgatory": _TEXT, "kind": _TEXT, "key": _TEXT}
+# A curve has a row for each distinct wait, too many for one file.
+CURVES: Final = DerivedTable(
+    "advice",
+    "curves",
+    _columns(
+        **_STRATUM,
+        waited_us=_MICROSECONDS,
+        at_risk=_COUNT,
+        ended=_COUNT,
+        completed=_COUNT,
+        expired=_COUNT,
+        completed_running=_COUNT,
+        survival=_REAL,
+        survival_low=_REAL,
+        survival_high=_REAL,
+        plain_low=_REAL,
+        plain_high=_REAL,
+        mean_wait_us=_REAL,
+    ),
+    order_by=(),
+)
+TIMEOUTS: Final = DerivedTable(
+    "advice",
+    "timeouts",
+    _columns(
+        **_STRATUM,
+        operations=_COUNT,
+        waited_in_all_us=_MICROSECONDS,
+        followed_us=_MICROSECONDS,
+        known_share=_REAL,
+        settled_us=_MICROSECONDS,
+        share=_REAL,
+        timeout_us=_MICROSECONDS,
+        timeout_low_us=_MICROSECONDS,
+        timeout_high_us=_MICROSECONDS,
+        naive_us=_MICROSECONDS,
+    ),
+    order_by=("purgatory", "kind", "key", "share"),
+)
+EFFECTS: Final = DerivedTable(
+    "advice",
+    "effects",
+    _columns(
+        **_STRATUM,
+        timeout_us=_MICROSECONDS,
+        completes=_REAL,
+        completes_low=_REAL,
+        completes_high=_REAL,
+        more_completed=_REAL,
+        more_completed_low=_REAL,
+        more_completed_high=_REAL,
+        waited_less_us=_REAL,
+    ),
+    order_by=("purgatory", "kind", "key", "timeout_us"),
+)
+# The columns are the fields of a `verdict.Verdict`, in their order.
+VERDICTS: Final = DerivedTable(
+    "advice",
+    "verdicts",
+    _columns(
+        **_STRATUM,
+        operations=_COUNT,
+        verdict=_TEXT,
+        present_us=_MICROSECONDS,
+        with_present=_REAL,
+        present=_TEXT,
+        completes=_REAL,
+        completes_low=_REAL,
+        completes_high=_REAL,
+        p99_us=_MICROSECONDS,
+        p99_low_us=_MICROSECONDS,
+        p99_high_us=_MICROSECONDS,
+        times_p99=_REAL,
+        timeout_us=_MICROSECONDS,
+        advice=_TEXT,
+        reason=_TEXT,
+        as_kind=_FLAG,
+    ),
+    order_by=("purgatory", "kind", "key"),
+)
+ADVICE_TABLES: Final = (CURVES, TIMEOUTS, EFFECTS, VERDICTS)
+
+# `replay`: transforms.replay, recommendation.
+SETTINGS: Final = DerivedTable(
+    "replay",
+    "settings",
+    _columns(
+        purgatory=_TEXT,
+        tick_us=_MICROSECONDS,
+        wheel_size=_COUNT,
+        since=_INSTANT,
+        until=_INSTANT,
+        operations=_COUNT,
+        wakeups=_COUNT,
+        moves=_COUNT,
+        fullest_slot=_COUNT,
+        levels=_COUNT,
+        expired=_COUNT,
+        lateness_mean_us=_REAL,
+        lateness_p99_us=_REAL,
+        lateness_max_us=_MICROSECONDS,
+        pareto=_FLAG,
+    ),
+    order_by=("purgatory", "tick_us", "wheel_size"),
+)
+RECOMMENDATIONS: Final = DerivedTable(
+    "replay",
+    "recommendations",
+    _columns(
+        purgatory=_TEXT,
+        tick_us=_MICROSECONDS,
+        wheel_size=_COUNT,
+        acceptable_us=_MICROSECONDS,
+        operations=_COUNT,
+        recorded=_COUNT,
+        sentence=_TEXT,
+    ),
+    order_by=("purgatory",),
+)
+REPLAY_TABLES: Final = (SETTINGS, RECOMMENDATIONS)
+
+DERIVED_TABLES: Final = (*SUMMARY_TABLES, *ADVICE_TABLES, *REPLAY_TABLES)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
@@ -99,6 +100,7 @@ def test_the_session_has_the_settings_of_the_arguments(
             FAILED,
             "purgatory-pipeline: no such path\n",
         ),
+        (DeltaError("the log is gone"), FAILED, "purgatory-pipeline: the log is gone\n"),
         (
             PythonException(
                 "thrown from the Python worker:\n  File x\nModuleNotFoundError: No module named 'b'"
@@ -120,6 +122,7 @@ def test_the_session_has_the_settings_of_the_arguments(
     ids=[
         "pipeline",
         "Spark",
+        "Delta",
         "worker",
         "Java ended",
         "no Java to call",
@@ -148,6 +151,29 @@ def test_errors_are_printed_in_words(
 def test_a_command_may_have_an_exit_status_of_its_own(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "run", lambda spark, options: status)
     assert main(["generate", "x"]) == status
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["summarize", "s3a://bucket/dataset"],
+        ["compact", "hdfs:///journal", "dataset"],
+        ["compact", "journal", "s3://bucket/dataset"],
+        ["report", "dataset", "s3a://bucket/page"],
+        ["generate", "abfss://journal"],
+    ],
+    ids=" ".join,
+)
+def test_an_object_store_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == USAGE_ERROR
+    assert "must be a path in a file system, not" in capsys.readouterr().err
+
+
+def test_a_path_may_be_an_address_of_a_file() -> None:
+    options = parser().parse_args(["compact", "file:///journal", "file:///C:/dataset"])
+    assert (options.journal, options.dataset.root) == ("/journal", "/C:/dataset")
 
 
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,93 @@
-"""The paths of a dataset."""
+"""The tables of a dataset, and which of them belong together."""
 
-from purgatory.pipeline.compaction import Compaction
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE
+from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
+from tests.pipeline.datasets import derive
+
+RECOMMENDATION = {"purgatory": "p", "tick_us": 1_000, "sentence": "So it is."}
 
 
-def test_all_paths_of_a_dataset_are_below_its_root() -> None:
-    dataset = Dataset("hdfs://host/data/")
-    assert (dataset.operations, dataset.checks, dataset.gaps) == tuple(
-        f"hdfs://host/data/{name}" for name in ("operations", "checks", "gaps")
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return Dataset(f"{tmp_path}/dataset")
+
+
+def test_all_tables_of_a_dataset_are_below_its_root() -> None:
+    dataset = Dataset("data/")
+    assert dataset.table(GAPS_TABLE).path == "data/gaps"
+    assert dataset.segments.path == "data/segments"
+    assert dataset.quarantine.path == "data/quarantine"
+    assert dataset.derived(SETTINGS).path == "data/replay/settings"
+
+
+def test_a_dataset_of_an_earlier_version_is_refused(spark: SparkSession, dataset: Dataset) -> None:
+    Path(dataset.root, "commits", "table=gaps", "batch=0").mkdir(parents=True)
+    for use in (lambda: dataset.read_gaps(spark), lambda: Batches(dataset, GAPS_TABLE)):
+        with pytest.raises(PipelineError, match="an earlier version of purgatory wrote this dataset"):
+            use()
+
+
+def test_a_table_is_replaced_whole(spark: SparkSession, dataset: Dataset) -> None:
+    for run, names in ((1, ("b", "a")), (2, ("c",)), (3, ())):
+        rows = [RECOMMENDATION | {"purgatory": name} for name in names]
+        frame = spark.createDataFrame(rows, RECOMMENDATIONS.columns)
+        assert dataset.new_run([RECOMMENDATIONS]) == run
+        assert dataset.replace(RECOMMENDATIONS, frame, run) == len(names)
+        found = dataset.read_derived(spark, RECOMMENDATIONS)
+        assert found.columns == RECOMMENDATIONS.columns.names
+        assert [row["purgatory"] for row in found.collect()] == sorted(names)
+
+
+def test_if_writing_a_table_fails_the_old_rows_stay(spark: SparkSession, dataset: Dataset) -> None:
+    derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
+    broken = spark.createDataFrame([RECOMMENDATION], RECOMMENDATIONS.columns).selectExpr(
+        "* EXCEPT (sentence)", "string(raise_error('on purpose')) AS sentence"
     )
-    assert dataset.summary("minutes") == "hdfs://host/data/summary/minutes"
-    assert dataset.advice("curves") == "hdfs://host/data/advice/curves"
+    with pytest.raises(Exception, match="on purpose"):
+        dataset.replace(RECOMMENDATIONS, broken, 2)
+    assert dataset.read_derived(spark, RECOMMENDATIONS).count() == 1
 
 
-def test_the_repr_of_a_compaction_has_its_counts_and_its_dataset() -> None:
-    assert repr(Compaction(Dataset("d"), GAPS_TABLE)).startswith("<Compaction of gaps into d: Commit(files=0")
+def test_a_table_with_other_columns_than_declared_is_not_written(
+    spark: SparkSession, dataset: Dataset
+) -> None:
+    derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
+    frame = spark.createDataFrame([RECOMMENDATION], RECOMMENDATIONS.columns).selectExpr(
+        "* EXCEPT (tick_us)", "int(1) AS tick_us"
+    )
+    with pytest.raises(
+        TypeError, match=r"found the columns \[\('tick_us', 'int'\)\], and \[\('tick_us', 'bigint'\)\]"
+    ):
+        dataset.replace(RECOMMENDATIONS, frame, 2)
+    assert dataset.derived(RECOMMENDATIONS).transaction("run") == 1
+
+
+def test_of_two_processes_that_make_a_table_at_the_same_time_one_is_refused(
+    spark: SparkSession, dataset: Dataset
+) -> None:
+    run = dataset.new_run([RECOMMENDATIONS])
+    derive(dataset, RECOMMENDATIONS, [RECOMMENDATION], run=run)
+    with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
+        dataset.replace(RECOMMENDATIONS, spark.createDataFrame([], RECOMMENDATIONS.columns), run)
+    assert dataset.read_derived(spark, RECOMMENDATIONS).count() == 1
+
+
+def test_tables_of_different_runs_do_not_count(spark: SparkSession, dataset: Dataset) -> None:
+    settings, recommendations = REPLAY_TABLES
+    derive(dataset, settings, [])
+    assert dataset.read_run(spark, REPLAY_TABLES) == {}
+    derive(dataset, recommendations, [])
+    assert list(dataset.read_run(spark, REPLAY_TABLES)) == ["settings", "recommendations"]
+    derive(dataset, settings, [], run=dataset.new_run(REPLAY_TABLES))
+    assert dataset.read_run(spark, REPLAY_TABLES) == {}
+    assert dataset.new_run(REPLAY_TABLES) == 3

@@ -14,7 +14,7 @@ def test_a_table_has_the_columns_of_the_journal_and_then_its_date(table: Table) 
     assert table.recorded.names == recorded.names
     assert [field.nullable for field in table.recorded] == [field.nullable for field in recorded]
     assert table.compacted.names == [*recorded.names, "date"]
-    assert {table.instant, *table.partitions, *table.identity} <= set(table.compacted.names)
+    assert {table.instant, *table.order_by, *table.identity} <= set(table.compacted.names)
 
 
 def test_every_table_of_the_journal_is_compacted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -89,3 +90,11 @@ def test_settings_override_the_defaults(builder: Builder) -> None:
 
 def test_instants_are_in_utc(spark: SparkSession) -> None:
     assert spark.sql("SELECT hour(timestamp_seconds(0))").collect()[0][0] == 0
+
+
+def test_warnings_of_spark_are_logged_except_for_errors_that_are_raised_as_well(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    loggers = jvm.org.slf4j.LoggerFactory
+    assert loggers.getLogger("org.apache.spark.sql.execution.datasources.FileScanRDD").isWarnEnabled()
+    assert not loggers.getLogger("org.apache.spark.SparkContext").isInfoEnabled()
+    assert not loggers.getLogger("org.apache.spark.executor.Executor").isErrorEnabled()

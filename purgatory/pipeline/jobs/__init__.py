@@ -3,7 +3,27 @@
 from typing import Final
 
 from purgatory.pipeline.job import Job
-from purgatory.pipeline.jobs import advise, compact, generate, replay, report, summarize, watch
+from purgatory.pipeline.jobs import (
+    advise,
+    compact,
+    generate,
+    optimize,
+    prune,
+    replay,
+    report,
+    summarize,
+    watch,
+)
 
 # In the order in which a newcomer uses them.
-JOBS: Final[tuple[Job, ...]] = (generate, compact, summarize, advise, replay, report, watch)
+JOBS: Final[tuple[Job, ...]] = (
+    generate,
+    compact,
+    summarize,
+    advise,
+    replay,
+    report,
+    watch,
+    prune,
+    optimize,
+)

@@ -17,7 +17,7 @@ from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.evidence import Evidence
-from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
 from purgatory.pipeline.terminal import printable
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
@@ -38,20 +38,7 @@ SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
 # A mixture of timeouts is described by so many of them.
 _NAMED_TIMEOUTS: Final = 3
 
-# The tables that it writes, in this order.
-CURVES: Final = "curves"
-TIMEOUTS: Final = "timeouts"
-EFFECTS: Final = "effects"
-VERDICTS: Final = "verdicts"
-
-_STRATUM: Final = ("purgatory", "kind", "key")
 _TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
-_VERDICT: Final = (
-    "purgatory string, kind string, key string, operations long, verdict string, present_us long, "
-    "with_present double, present string, completes double, completes_low double, completes_high double, "
-    "p99_us long, p99_low_us long, p99_high_us long, times_p99 double, timeout_us long, advice string, "
-    "reason string, as_kind boolean"
-)
 
 # The purgatory, the kind, and the key if it is not the whole kind.
 Stratum = tuple[str, str, str | None]
@@ -79,34 +66,29 @@ def run(spark: SparkSession, options: Namespace) -> None:
     hottest = hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'")
     # Few rows, which are read twice.
     stratified = with_strata(operations, hottest.select("purgatory", "key").cache())
-    delete(spark, dataset.advice(VERDICTS))
-    # A curve has a row for each distinct wait, too many for one task to write. Spark replaces the old table
-    # when the new one is complete.
-    flattened(survival.curves(survival.ends(stratified))).write.mode("overwrite").parquet(
-        dataset.advice(CURVES)
-    )
-    curves = with_stratum(spark.read.parquet(dataset.advice(CURVES)))
+    this_run = dataset.new_run(ADVICE_TABLES)
+    dataset.replace(CURVES, flattened(survival.curves(survival.ends(stratified))), this_run)
+    curves = with_stratum(dataset.read_derived(spark, CURVES))
 
-    timeouts = flattened(survival.timeouts(curves, SHARES))
-    replace(dataset.advice(TIMEOUTS), timeouts, order_by=(*_STRATUM, "share"))
-    readings = [Reading(**row) for row in _rows(spark, dataset.advice(TIMEOUTS), "share")]
+    dataset.replace(TIMEOUTS, flattened(survival.timeouts(curves, SHARES)), this_run)
+    readings = [Reading(**row) for row in _rows(spark, dataset, TIMEOUTS)]
 
     mixtures = _mixtures(present_timeouts(stratified, up_to=_NAMED_TIMEOUTS))
     cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
     effects = flattened(survival.effects(curves, with_stratum(_timeouts(spark, readings, cases))))
-    replace(dataset.advice(EFFECTS), effects, order_by=(*_STRATUM, "timeout_us"))
-    found = _effects(_rows(spark, dataset.advice(EFFECTS), "timeout_us"))
+    dataset.replace(EFFECTS, effects, this_run)
+    found = _effects(_rows(spark, dataset, EFFECTS))
     verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
-    rows = spark.createDataFrame([tuple(asdict(each).values()) for each in verdicts], _VERDICT)
-    replace(dataset.advice(VERDICTS), rows, order_by=_STRATUM)
+    rows = spark.createDataFrame([tuple(asdict(each).values()) for each in verdicts], VERDICTS.columns)
+    dataset.replace(VERDICTS, rows, this_run)
 
     for line in (*_spoken(verdicts), "", *_table(readings)):
         print(line)
 
 
-def _rows(spark: SparkSession, path: str, last: str) -> list[dict[str, Any]]:
-    """The rows of a table. A kind comes before its keys, because null sorts first."""
-    return [row.asDict() for row in spark.read.parquet(path).orderBy(*_STRATUM, last).collect()]
+def _rows(spark: SparkSession, dataset: Dataset, table: DerivedTable) -> list[dict[str, Any]]:
+    """The rows of a table, in its order."""
+    return [row.asDict() for row in dataset.read_derived(spark, table).orderBy(*table.order_by).collect()]
 
 
 def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, int]]]:

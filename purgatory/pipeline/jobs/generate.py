@@ -6,13 +6,13 @@ import argparse
 import json
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from purgatory.journal import schema
-from purgatory.pipeline import files
-from purgatory.pipeline.arguments import number, whole_number
+from purgatory.pipeline.arguments import number, path, whole_number
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS
 from purgatory.pipeline.transforms.synthesis import NUMBERS, Kind, Workload, checks, operations, with_defects
@@ -35,9 +35,7 @@ _ROWS_PER_FILE: Final = 250_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Workload()
     share = number(0, 1)
-    parser.add_argument(
-        "journal", metavar="JOURNAL", help="the directory to create: any path that Spark can write"
-    )
+    parser.add_argument("journal", type=path, metavar="JOURNAL", help="the directory to create")
     for name, convert, meaning in (
         ("operations", whole_number(0, NUMBERS), "the number of operations"),
         ("seed", whole_number(0), "the same seed makes the same operations on every cluster"),
@@ -89,7 +87,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 
 def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
     """Write the journal. Raises PipelineError if the path exists."""
-    if files.exists(spark, journal):
+    if Path(journal).exists():
         raise PipelineError(f"{journal}: exists already; use a path that does not")
     parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
     synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
@@ -97,7 +95,7 @@ def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
     checks(synthetic).write.parquet(f"{journal}/{schema.CHECKS}")
     spark.createDataFrame([], GAPS).write.parquet(f"{journal}/{schema.GAPS}")
     truth = asdict(workload) | {"start": workload.start.isoformat()}
-    files.write_text(spark, f"{journal}/truth.json", json.dumps(truth, indent=2) + "\n")
+    Path(journal, "truth.json").write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
 
 
 def _kind(text: str) -> Kind:

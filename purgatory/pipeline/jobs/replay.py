@@ -16,7 +16,7 @@ from purgatory.pipeline.arguments import add_dataset, number, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
-from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.transforms.reaper import Setting
 from purgatory.pipeline.transforms.replay import by_setting, replayed
 from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
@@ -33,16 +33,6 @@ EXAMPLES: Final = """\
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 # Kafka's is 20.
 WHEEL_SIZES: Final = (8, 20, 32, 64, 256, 2048)
-
-# The tables that it writes, in this order.
-SETTINGS: Final = "settings"
-RECOMMENDATIONS: Final = "recommendations"
-
-_ORDER: Final = ("purgatory", "tick_us", "wheel_size")
-_RECOMMENDATIONS: Final = (
-    "purgatory string, tick_us long, wheel_size long, acceptable_us long, operations long, recorded long, "
-    "sentence string"
-)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -95,11 +85,11 @@ def run(spark: SparkSession, options: Namespace) -> None:
         coarsest_us=max(setting.tick_us for setting in settings),
         newest=options.operations or None,
     )
-    delete(spark, dataset.replay(RECOMMENDATIONS))
-    path = dataset.replay(SETTINGS)
-    replace(path, by_setting(replayed(waits, partition, settings)), order_by=_ORDER)
+    this_run = dataset.new_run(REPLAY_TABLES)
+    dataset.replace(SETTINGS, by_setting(replayed(waits, partition, settings)), this_run)
 
-    rows = [ReplayedSetting(**row.asDict()) for row in spark.read.parquet(path).orderBy(*_ORDER).collect()]
+    table = dataset.read_derived(spark, SETTINGS).orderBy(*SETTINGS.order_by)
+    rows = [ReplayedSetting(**row.asDict()) for row in table.collect()]
     by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
     recommendations = [recommend(group, round(options.late * 1e6)) for group in by_purgatory]
     sentences = [
@@ -114,11 +104,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         )
         for each in recommendations
     ]
-    replace(
-        dataset.replay(RECOMMENDATIONS),
-        spark.createDataFrame(sentences, _RECOMMENDATIONS),
-        order_by=("purgatory",),
-    )
+    dataset.replace(RECOMMENDATIONS, spark.createDataFrame(sentences, RECOMMENDATIONS.columns), this_run)
 
     for each in recommendations:
         print(_replayed(each.default, recorded[each.default.purgatory]))

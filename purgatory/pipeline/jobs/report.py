@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline import files
-from purgatory.pipeline.arguments import add_dataset
+from purgatory.pipeline import tables as derived
+from purgatory.pipeline.arguments import add_dataset, path
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.report import table_names
 from purgatory.pipeline.report.downsampling import downsampled
@@ -29,7 +29,6 @@ from purgatory.pipeline.report.steps import (
     minutes_per_step,
     pending_in_steps,
 )
-from purgatory.pipeline.schemas import COMMITS
 from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"
@@ -39,16 +38,8 @@ EXAMPLES: Final = """\
       then open build/report/index.html
 """
 
-# The tables of each command. They count only if all exist; see `tables.delete`.
-_SUMMARY: Final = (
-    table_names.MINUTES,
-    table_names.PENDING,
-    table_names.FAN_OUT,
-    table_names.GAPS,
-    table_names.HOTTEST_KEYS,
-)
-_ADVICE: Final = (table_names.CURVES, table_names.TIMEOUTS, table_names.EFFECTS, table_names.VERDICTS)
-_REPLAY: Final = (table_names.SETTINGS, table_names.RECOMMENDATIONS)
+# The columns that count the rows of a segment.
+_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
 
 # The order of the rows of each table. A null key, which stands for the whole kind, comes first.
 _ORDERS: Final = {
@@ -72,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "output",
-        type=Path,
+        type=lambda text: Path(path(text)),
         metavar="DIRECTORY",
         help="the local directory for index.html and its tables",
     )
@@ -81,9 +72,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     frames = {table_names.COMMITS: _commits(spark, dataset), table_names.NODES: _nodes(spark, dataset)}
-    frames |= _in_steps(_tables(spark, dataset.summary, _SUMMARY))
-    frames |= _downsampled(_tables(spark, dataset.advice, _ADVICE))
-    frames |= _tables(spark, dataset.replay, _REPLAY)
+    frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))
+    frames |= _downsampled(dataset.read_run(spark, derived.ADVICE_TABLES))
+    frames |= dataset.read_run(spark, derived.REPLAY_TABLES)
     tables = {
         name: frame.coalesce(1).sortWithinPartitions(*_ORDERS[name]).toArrow()
         for name, frame in frames.items()
@@ -103,17 +94,17 @@ def run(spark: SparkSession, options: Namespace) -> None:
     print(f"The report is in {output / 'index.html'}")
 
 
-def _tables(spark: SparkSession, path: Callable[[str], str], names: Sequence[str]) -> dict[str, DataFrame]:
-    """These tables, or none if one is missing. A command writes its last table when it ends."""
-    if not all(files.exists(spark, f"{path(name)}/*.parquet") for name in names):
-        return {}
-    return {name: spark.read.parquet(path(name)) for name in names}
-
-
 def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
     """The files and rows of each table: kept, duplicate, quarantined."""
-    counts = (F.sum(name).alias(name) for name in COMMITS.names if name not in ("table", "batch"))
-    return dataset.read_commits(spark).groupBy("table").agg(*counts)
+    return (
+        dataset.read_segments(spark)
+        .groupBy("table")
+        .agg(
+            F.count("*").alias("files"),
+            F.count("reason").alias("unreadable_files"),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS),
+        )
+    )
 
 
 def _nodes(spark: SparkSession, dataset: Dataset) -> DataFrame:

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
-from purgatory.pipeline.tables import delete, replace
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 from purgatory.pipeline.transforms.coverage import Coverage
 from purgatory.pipeline.transforms.fan_out import fan_out
 from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
@@ -27,13 +28,6 @@ EXAMPLES: Final = """\
       the hundred hottest keys of each purgatory instead of twenty
 """
 
-# The tables that it writes, in this order.
-GAPS: Final = "gaps"
-MINUTES: Final = "minutes"
-PENDING: Final = "pending"
-HOTTEST_KEYS: Final = "hottest_keys"
-FAN_OUT: Final = "fan_out"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
@@ -47,10 +41,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
-    dataset = options.dataset
-    delete(spark, dataset.summary(FAN_OUT))
-    replace(dataset.summary(GAPS), gap_minutes(dataset.read_gaps(spark)), order_by=("minute",))
-    gaps = spark.read.parquet(dataset.summary(GAPS))
+    dataset: Dataset = options.dataset
+    this_run = dataset.new_run(SUMMARY_TABLES)
+    dataset.replace(GAP_MINUTES, gap_minutes(dataset.read_gaps(spark)), this_run)
+    gaps = dataset.read_derived(spark, GAP_MINUTES)
 
     operations = dataset.read_operations(spark)
     # Few rows, which are read more than once.
@@ -61,22 +55,16 @@ def run(spark: SparkSession, options: Namespace) -> None:
         PENDING: pending(of_operations, coverage),
         FAN_OUT: of_checks.drop("first_us", "last_us"),
     }
-    marked = {name: mark_gaps(coverage.mark(frame), gaps) for name, frame in by_minute.items()}
-    by_kind = ("minute", "purgatory", "kind")
-    tables = {
-        MINUTES: (marked[MINUTES], by_kind),
-        PENDING: (marked[PENDING], by_kind),
-        HOTTEST_KEYS: (hottest_keys(operations, up_to=options.hottest), ("purgatory", "by", "rank")),
-        FAN_OUT: (marked[FAN_OUT], ("minute", "purgatory")),
-    }
-    for name, (frame, order_by) in tables.items():
-        path = dataset.summary(name)
-        rows = replace(path, frame, order_by=order_by)
-        print(f"{path}: {rows:,} rows")
-    for frame in (of_operations, of_checks):
-        frame.unpersist()
+    frames = {table: mark_gaps(coverage.mark(frame), gaps) for table, frame in by_minute.items()}
+    frames[HOTTEST_KEYS] = hottest_keys(operations, up_to=options.hottest)
+    for table, frame in frames.items():
+        rows = dataset.replace(table, frame, this_run)
+        print(f"{dataset.derived(table).path}: {rows:,} rows")
+    for cached in (of_operations, of_checks):
+        cached.unpersist()
 
     since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
     ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()
     if incomplete:
-        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {dataset.summary(GAPS)}")
+        path = dataset.derived(GAP_MINUTES).path
+        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {path}")

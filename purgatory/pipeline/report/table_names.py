@@ -16,7 +16,7 @@ EFFECTS: Final = "effects"
 VERDICTS: Final = "verdicts"
 SETTINGS: Final = "settings"
 RECOMMENDATIONS: Final = "recommendations"
-# The batches of each table that were compacted.
+# The segments of each table that were compacted, added up.
 COMMITS: Final = "commits"
 # The nodes, with the rows that each has lost.
 NODES: Final = "nodes"

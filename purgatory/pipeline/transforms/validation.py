@@ -20,8 +20,6 @@ _LATEST: Final = "9999-12-31"
 _END_OF_TIME: Final = 253_402_214_400_000_000
 # In microseconds. `transforms.gaps` makes a row for each minute of a gap, so gaps must not be longer.
 _YEAR: Final = 366 * 86_400_000_000
-# In bytes. Escaped, each may take three of the 255 characters that a directory name can have.
-_LONGEST_KIND: Final = 80
 
 
 def validated(rows: DataFrame, table: Table) -> DataFrame:
@@ -51,9 +49,7 @@ def _faults(table: Table) -> Iterator[tuple[str, Column]]:
 
 def _faults_of_operations() -> Iterator[tuple[str, Column]]:
     expired, lateness = F.col("outcome") == EXPIRED, F.col("lateness_us")
-    # The kind is the name of a directory, and Spark reads an empty name as null.
     yield "kind is empty", F.col("kind") == ""
-    yield f"kind is longer than {_LONGEST_KIND} bytes", F.octet_length("kind") > _LONGEST_KIND
     yield f"outcome is none of {', '.join(OUTCOMES)}", ~F.col("outcome").isin(*OUTCOMES)
     yield "tries is below 1", F.col("tries") < 1
     yield from _negative("timeout_us", "waited_us", "lateness_us")

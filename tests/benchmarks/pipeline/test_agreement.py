@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from benchmarks.suites import pipeline
 from benchmarks.suites.pipeline import BIN, TABLES, check
@@ -40,14 +40,8 @@ def operation(number: int, began_s: float, waited_s: float, **others: Any) -> di
     }
 
 
-def write(dataset: Path, name: str, rows: Rows, partitions: list[str]) -> None:
-    table = pa.Table.from_pylist(rows, schema.SCHEMAS[name])
-    for column in (["2026-03-01"] * len(rows), ["0"] * len(rows)):
-        table = table.append_column("date" if "date" not in table.column_names else "batch", pa.array(column))
-    ds.write_dataset(
-        table, dataset / name, format="parquet", partitioning=[*partitions, "batch"],
-        partitioning_flavor="hive",
-    )  # fmt: skip
+def write(dataset: Path, name: str, rows: Rows) -> None:
+    write_deltalake(dataset / name, pa.Table.from_pylist(rows, schema.SCHEMAS[name]))
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +54,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         operation(3, 10, 20),
     ]
     checked = {"node": "a", "purgatory": "fetch", "key": "k", "checked": NOON_US}
-    write(directory / "dataset", schema.OPERATIONS, operations, ["date", "kind"])
-    write(
-        directory / "dataset",
-        schema.CHECKS,
-        [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}],
-        ["date"],
-    )
+    write(directory / "dataset", schema.OPERATIONS, operations)
+    checks = [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}]
+    write(directory / "dataset", schema.CHECKS, checks)
     pipeline.main(str(directory / "dataset"), str(directory / "tables"), str(directory), "100m")
     return directory / "tables"
 
@@ -129,8 +119,7 @@ def as_of_the_pipeline(tables: Path, summaries: Path, **changed: Any) -> Path:
                 row["incomplete"] = False
         if name == "minutes":
             found[0] |= changed
-        (summaries / name).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(found), summaries / name / "part-0.parquet")
+        write_deltalake(summaries / name, pa.Table.from_pylist(found))
     return summaries
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
-from purgatory.pipeline.schemas import COMMITS, OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.tables import ADVICE_TABLES
 from purgatory.pipeline.verdict import UNKNOWN
+from tests.pipeline.datasets import add_batch
 from tests.pipeline.journals import operation
 
 
@@ -37,26 +38,15 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, s
         )
         for number, (key, wait, outcome) in enumerate(waits)
     ]
-    operations = spark.createDataFrame(rows, OPERATIONS).withColumn("date", F.to_date("started"))
-    operations.withColumn("batch", F.lit(0)).write.partitionBy(*OPERATIONS_TABLE.partitions, "batch").parquet(
-        dataset.operations
-    )
-    count = len(rows)
-    commit = spark.createDataFrame([(1, 0, count, count, 0, 0, OPERATIONS_TABLE.name, 0)], COMMITS)
-    commit.write.partitionBy("table", "batch").parquet(dataset.commits)
+    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATIONS))
     return dataset
 
 
 def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
-    tables = {
-        advise.CURVES: "waited_us",
-        advise.TIMEOUTS: "share",
-        advise.EFFECTS: "timeout_us",
-        advise.VERDICTS: "key",
-    }
+    last = {"curves": "waited_us", "timeouts": "share", "effects": "timeout_us", "verdicts": "key"}
     return {
-        name: spark.read.parquet(dataset.advice(name)).orderBy("purgatory", "kind", "key", last).collect()
-        for name, last in tables.items()
+        name: frame.orderBy("purgatory", "kind", "key", last[name]).collect()
+        for name, frame in dataset.read_run(spark, ADVICE_TABLES).items()
     }
 
 
@@ -87,12 +77,11 @@ def test_a_second_run_gives_the_same_tables_even_after_an_interruption(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(advise, "flattened", interrupt)
+        patched.setattr(advise, "with_stratum", interrupt)
         with pytest.raises(KeyboardInterrupt):
             advise.run(spark, run.options)
-    # The table that is written last is missing.
-    left = sorted(path.name for path in Path(run.options.dataset.root, "advice").iterdir())
-    assert left == ["curves", "effects", "timeouts"]
+    # The curves are of another run than the timeouts.
+    assert advised(spark, run.options.dataset) == {}
 
     advise.run(spark, run.options)
     assert advised(spark, run.options.dataset) == run.tables

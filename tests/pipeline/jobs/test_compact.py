@@ -1,4 +1,4 @@
-"""The command `compact`: each row once, after failures and kills, and every refusal recorded."""
+"""The command `compact`: each row once, and every refusal recorded. `test_kills` has kills and failures."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -17,21 +14,25 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 from purgatory.pipeline import compaction
 from purgatory.pipeline.command import parser
-from purgatory.pipeline.compaction import Commit, Compaction
+from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs.compact import compact, run
-from purgatory.pipeline.schemas import COMPACTED_OPERATIONS, OPERATIONS_TABLE
-from tests.pipeline.journals import NOON, ROWS, add_segment, operation
-from tests.pipeline.settings import SETTINGS
+from purgatory.pipeline.listing import segments
+from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.transforms import segments as segment_files
+from tests.pipeline.journals import NOON, ROWS, add_segment, operation, segment
 
 
 @pytest.fixture
@@ -44,9 +45,9 @@ def dataset(tmp_path: Path) -> Dataset:
     return Dataset(f"{tmp_path}/dataset")
 
 
-def add(spark: SparkSession, journal: Path | str, dataset: Dataset, files: int = 1000) -> Compaction:
+def add(spark: SparkSession, journal: Path | str, dataset: Dataset, *, retry: bool = False) -> Compaction:
     """Compact the operations alone."""
-    return compact(spark, str(journal), dataset, OPERATIONS_TABLE, files)
+    return compact(spark, str(journal), dataset, OPERATIONS_TABLE, 1000, retry=retry)
 
 
 def ids(frame: DataFrame) -> list[int]:
@@ -70,11 +71,12 @@ def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     root = tmp_path_factory.mktemp("compacted")
     journal, dataset = root / "journal", Dataset(f"{root}/dataset")
     midnight = NOON + timedelta(hours=12)
-    good = [operation(1), operation(2, kind="1"), operation(3, started=midnight, kind="a/b=c ")]
+    good = [operation(1), operation(2, kind="1"), operation(3, started=midnight, kind="a/b=c " * 50)]
     add_segment(journal, "one", [*good, operation(4, tries=0), operation(1)])
     add_segment(journal, "two", [ROWS[CHECKS]] * 2, table=CHECKS)
     add_segment(journal, "three", [ROWS[GAPS]], table=GAPS)
     (journal / OPERATIONS / "broken.parquet").write_bytes(b"no Parquet")
+    (journal / OPERATIONS / "empty.parquet").touch()
     (journal / OPERATIONS / ".unfinished.parquet.unfinished").write_bytes(b"")
     with redirect_stdout(StringIO()) as printed:
         run(spark, parser().parse_args(["compact", f"{journal}/", dataset.root]))
@@ -84,7 +86,7 @@ def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_output_accounts_for_each_row_and_file(compacted: Compacted) -> None:
     lines = compacted.output.splitlines()
     assert lines[0] == (
-        "operations: 2 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 1 files unreadable"
+        "operations: 3 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 2 files unreadable"
     )
     assert "  1 x tries is below 1" in lines
     assert "checks: 1 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined" in lines
@@ -96,27 +98,33 @@ def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) 
     assert operations.columns == COMPACTED_OPERATIONS.names
     found = operations.orderBy("operation_id").collect()
     assert [row["operation_id"] for row in found] == [1, 2, 3]
-    assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c "]
+    assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c " * 50]
     assert [row["date"].isoformat() for row in found] == ["2026-03-01", "2026-03-01", "2026-03-02"]
     assert found[0]["keys"] == ["k"]
     assert compacted.dataset.read_checks(spark).count() == 2
     assert compacted.dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
 
 
-def test_malformed_rows_and_files_are_in_the_quarantine(spark: SparkSession, compacted: Compacted) -> None:
-    file, row = compacted.dataset.read_quarantine(spark).orderBy("reason", ascending=False).collect()
-    assert file["reason"].startswith("unreadable: ")
-    broken = compacted.journal / OPERATIONS / "broken.parquet"
-    assert (file["source"], file["position"], file["row"]) == (f"file:{broken}", None, None)
+def test_malformed_rows_are_in_the_quarantine(spark: SparkSession, compacted: Compacted) -> None:
+    (row,) = compacted.dataset.read_quarantine(spark).collect()
+    assert row["source"] == f"{compacted.journal}/operations/one.parquet"
     assert (row["reason"], row["position"], row["table"]) == ("tries is below 1", 3, "operations")
     refused: dict[str, Any] = json.loads(row["row"])
     assert refused | {"started": None} == operation(4, tries=0, started=None)
 
 
-def test_other_readers_can_read_the_directories_by_date_and_kind(compacted: Compacted) -> None:
-    (file,) = Path(compacted.dataset.operations).glob("date=2026-03-01/kind=Fetch/batch=0/*.parquet")
-    (row,) = pq.ParquetFile(file).read().to_pylist()
-    assert row == {name: value for name, value in operation(1).items() if name != "kind"}
+def test_each_file_is_listed_with_its_counts_or_with_the_reason_why_it_is_unreadable(
+    spark: SparkSession, compacted: Compacted
+) -> None:
+    listed = compacted.dataset.read_segments(spark).where(F.col("table") == OPERATIONS)
+    broken, empty, one = listed.orderBy("name").collect()
+    assert (broken["name"], broken["rows"]) == ("broken.parquet", None)
+    assert broken["source"] == f"{compacted.journal}/operations/broken.parquet"
+    assert broken["reason"].startswith("unreadable: ")
+    assert (empty["name"], empty["reason"]) == ("empty.parquet", "unreadable: Parquet file size is 0 bytes")
+    counts = ("rows", "kept", "duplicates", "quarantined", "reason", "batch")
+    assert [one[name] for name in counts] == [5, 3, 1, 1, None, 1]
+    assert one["size"] == os.path.getsize(one["source"])
 
 
 def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
@@ -124,120 +132,122 @@ def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
 ) -> None:
     dataset = compacted.copy(tmp_path / "dataset")
     moved = shutil.copytree(compacted.journal, tmp_path / "moved")
-    assert add(spark, moved, dataset).added == Commit()
+    assert add(spark, moved, dataset).added == Counts()
     # A month older than the newest, as if its node had been offline.
-    late = add_segment(tmp_path / "late", "late", [operation(2), operation(5)])
+    late = add_segment(tmp_path / "late", "late", [operation(2, kind="1"), operation(5)])
     past = time.time() - 30 * 86400
     os.utime(late, (past, past))
     add_segment(tmp_path / "other", "other", [operation(5), operation(6, tries=0)])
     shutil.copy(compacted.journal / OPERATIONS / "one.parquet", tmp_path / "other" / OPERATIONS)
-    roots = f"{compacted.journal.parent.name},{tmp_path.name}"
-    everywhere = f"{tmp_path.parent}/{{{roots}}}/{{journal,late,other}}"
-    added = add(spark, everywhere, dataset).added
-    assert added == Commit(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
+    added = add(spark, f"{tmp_path}/*", dataset).added
+    assert added == Counts(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
     assert ids(dataset.read_operations(spark)) == [1, 2, 3, 5]
-    assert dataset.read_commits(spark, OPERATIONS_TABLE).count() == 2
+    assert dataset.read_segments(spark).where("table = 'operations'").count() == 5
 
 
-def test_a_batch_that_failed_halfway_is_invisible_and_is_added_once(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
-    overwrite = compaction._overwrite
-
-    def add_and_fail_after(writes: int) -> None:
-        left = [None] * writes
-
-        def overwrite_and_fail(*arguments: Any) -> None:
-            overwrite(*arguments)
-            left.pop()
-            if not left:
-                raise OSError("the disk is gone")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(compaction, "_overwrite", overwrite_and_fail)
-            with pytest.raises(OSError, match="the disk is gone"):
-                add(spark, journal, dataset)
-
-    # A failure before the commit.
-    add_and_fail_after(writes=2)
-    assert Path(dataset.operations).exists()
-    assert Path(dataset.quarantine).exists()
-    assert ids(dataset.committed_batches(spark, OPERATIONS_TABLE)) == []
-    assert dataset.read_quarantine(spark).count() == 0
-
-    # A failure after the commit, before Spark's checkpoint knows of it.
-    add_and_fail_after(writes=3)
-    assert ids(dataset.read_operations(spark)) == [1]
-    assert add(spark, journal, dataset).added == Commit()
-    assert dataset.read_quarantine(spark).count() == 1
-    (commit,) = dataset.read_commits(spark).collect()
-    assert (commit["files"], commit["rows"], commit["kept"], commit["duplicates"]) == (1, 3, 1, 1)
-
-
-def test_a_second_run_is_refused_and_after_a_kill_no_row_is_lost_or_repeated(
+def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
     spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
-    for number in range(2):
-        add_segment(journal, f"{number}", [operation(number), operation(number + 1)])
-    command = [sys.executable, "-m", "purgatory.pipeline", "compact", str(journal), dataset.root]
-    options = ["--files-per-batch", "1", "--master", "local[1]", "--memory", "1g"]
-    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
-    with subprocess.Popen([*command, *options, *settings], start_new_session=True) as process:
-        lock = Path(dataset.checkpoint("compact.lock"))
-        while not lock.exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-        with pytest.raises(PipelineError, match=f"{lock}: another process holds this lock"):
-            run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
-        # When the first batch is committed, it is writing the second.
-        while not Path(dataset.commits, "table=operations", "batch=0").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert dataset.read_commits(spark).count() == 1
-    run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
-    assert ids(dataset.read_operations(spark)) == list(range(3))
-    counts = dataset.read_commits(spark).groupBy().sum("files", "rows", "kept", "duplicates").first()
-    assert counts is not None
-    assert tuple(counts) == (2, 4, 3, 1)
+    path = add_segment(journal, "one", [operation(number) for number in range(100)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert add(spark, journal, dataset).added == Counts(files=1, unreadable_files=1)
+    again = add(spark, journal, dataset)
+    assert again.added == Counts()
+    assert again.report().endswith("1 files unreadable as before; --retry reads them again")
+
+    path.write_bytes(whole)
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=100, kept=100)
+    assert ids(dataset.read_operations(spark)) == list(range(100))
+    (listed,) = dataset.read_segments(spark).collect()
+    assert (listed["rows"], listed["reason"]) == (100, None)
+    # The time of a complete segment does not matter: a copy may have another.
+    os.utime(path, (1, 1))
+    assert add(spark, journal, dataset, retry=True).added == Counts()
+
+
+def test_a_retry_reads_unreadable_segments_that_have_not_changed(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    path = add_segment(journal, "one", [operation(1)])
+    whole, status = path.read_bytes(), path.stat()
+    path.write_bytes(bytes(len(whole)))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    add(spark, journal, dataset)
+    path.write_bytes(whole)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert add(spark, journal, dataset).added == Counts()
+    assert add(spark, journal, dataset, retry=True).added == Counts(files=1, rows=1, kept=1)
+
+
+def test_segments_that_another_program_has_written_are_read(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    path = add_segment(journal, "one", [operation(1)])
+    rows = segment(OPERATIONS, [operation(1)])
+    for name in ("node", "kind", "outcome"):
+        rows = rows.set_column(rows.column_names.index(name), name, rows[name].dictionary_encode())
+    keys = rows["keys"].cast(pa.large_list(pa.large_string()))
+    pq.write_table(rows.set_column(rows.column_names.index("keys"), "keys", keys), path)
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=1, kept=1)
+    (found,) = dataset.read_operations(spark).collect()
+    assert (found["kind"], found["keys"]) == ("Fetch", ["k"])
 
 
 def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2)])
-    monkeypatch.setattr(compaction, "without_duplicates", lambda rows, known, identity: rows.limit(1))
-    with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1"):
-        add(spark, journal, dataset)
-    with pytest.raises(PipelineError, match="nothing is compacted here; run: purgatory-pipeline compact"):
-        dataset.read_operations(spark)
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "without_duplicates", lambda rows, known, identity: rows.limit(1))
+        with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1"):
+            add(spark, journal, dataset)
+    assert dataset.read_operations(spark).isEmpty()
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=3, kept=2, duplicates=1)
 
 
-def test_a_dataset_without_its_checkpoint_refuses_new_segments(
-    spark: SparkSession, compacted: Compacted, tmp_path: Path
+def test_a_segment_that_is_gone_when_its_batch_is_read_is_an_error(
+    spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
-    dataset = compacted.copy(tmp_path / "dataset")
-    shutil.rmtree(dataset.checkpoint("compact/operations"))
-    with pytest.raises(PipelineError, match="it is unknown which segments"):
-        add(spark, compacted.journal, dataset)
+    paths = [add_segment(journal, name, [ROWS[CHECKS]], table=CHECKS) for name in ("one", "two")]
+    found = segments(str(journal), CHECKS)
+    paths[1].unlink()
+    with pytest.raises(PipelineError, match=rf"{paths[1]}: it was moved .* none of the 2 segments"):
+        Compaction(spark, dataset, CHECKS_TABLE).add(found, 1000)
+    assert dataset.read_checks(spark).isEmpty()
+    assert compact(spark, str(journal), dataset, CHECKS_TABLE, 1000).added == Counts(files=1, rows=1, kept=1)
 
 
-def test_a_directory_that_is_not_a_journal_is_an_error(
-    spark: SparkSession, tmp_path: Path, dataset: Dataset
+def test_a_segment_that_spark_passes_over_is_an_error(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = argparse.Namespace(journal=str(tmp_path), dataset=dataset, files_per_batch=1)
-    with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
-        run(spark, options)
+    path = add_segment(journal, "one", [ROWS[GAPS]], table=GAPS)
+    read = segment_files.read
+    monkeypatch.setattr(compaction, "read", lambda files, table: read(files.limit(0), table))
+    with pytest.raises(PipelineError, match=f"{path}: Spark has not read it"):
+        compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
 
 
 def test_errors_of_spark_are_raised_unchanged(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: Compaction, segments: DataFrame, batch: int) -> None:
-        raise OSError("the cluster is gone")
+    add_segment(journal, "one", [ROWS[GAPS]], table=GAPS)
+    read = segment_files.read
+    failing = "raise_error('the cluster is gone') IS NULL"
+    monkeypatch.setattr(compaction, "read", lambda files, table: read(files, table).where(failing))
+    with pytest.raises(PySparkException, match="the cluster is gone"):
+        compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
+    assert dataset.read_segments(spark).isEmpty()
 
-    add_segment(journal, "one", [operation()])
-    monkeypatch.setattr(Compaction, "add", fail)
-    with pytest.raises(StreamingQueryException, match="the cluster is gone"):
-        add(spark, journal, dataset)
+
+def test_a_directory_that_is_not_a_journal_is_an_error(
+    spark: SparkSession, tmp_path: Path, dataset: Dataset
+) -> None:
+    options = argparse.Namespace(journal=str(tmp_path), dataset=dataset, files_per_batch=1, retry=False)
+    with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
+        run(spark, options)
+
+
+def test_a_compaction_shows_its_counts_and_its_dataset(spark: SparkSession) -> None:
+    shown = repr(Compaction(spark, Dataset("d"), GAPS_TABLE))
+    assert shown.startswith("<Compaction of gaps into d: Counts(files=0")

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from purgatory.journal.schema import GAPS
@@ -21,21 +20,19 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import replay
 from purgatory.pipeline.recommendation import DEFAULT
-from purgatory.pipeline.schemas import COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.tables import REPLAY_TABLES
 from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
+from tests.pipeline.datasets import add_batch
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 
 
 def compacted(spark: SparkSession, root: Path, rows: dict[Table, Sequence[Row]]) -> Dataset:
     dataset = Dataset(str(root))
-    commits = []
     for table, own in rows.items():
         fields = StructType([*table.recorded])
         frame = spark.createDataFrame([tuple(row[name] for name in fields.names) for row in own], fields)
-        dated = frame.withColumn("date", F.to_date(table.instant)).withColumn("batch", F.lit(0))
-        dated.write.partitionBy(*table.partitions, "batch").parquet(dataset.table(table))
-        commits.append((1, 0, len(own), len(own), 0, 0, table.name, 0))
-    spark.createDataFrame(commits, COMMITS).write.partitionBy("table", "batch").parquet(dataset.commits)
+        add_batch(dataset, table, frame)
     return dataset
 
 
@@ -82,8 +79,8 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     with redirect_stdout(StringIO()) as printed:
         replay.run(spark, options)
     tables = (
-        spark.read.parquet(dataset.replay(name)).orderBy("purgatory", "tick_us", "wheel_size").collect()
-        for name in (replay.SETTINGS, replay.RECOMMENDATIONS)
+        frame.orderBy("purgatory", "tick_us", "wheel_size").collect()
+        for frame in dataset.read_run(spark, REPLAY_TABLES).values()
     )
     return Run(options, printed.getvalue().splitlines(), *tables)
 
@@ -136,16 +133,18 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
     assert run.output[-1] == "Up to 7 operations of that time are missing in the journal, and in the replay."
 
 
-def test_a_run_begins_by_deleting_the_recommendations_of_the_last_run(
+def test_the_tables_of_an_interrupted_run_do_not_count(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*arguments: object, **named: object) -> None:
+    def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(replay, "replace", interrupt)
+    dataset: Dataset = run.options.dataset
+    assert list(dataset.read_run(spark, REPLAY_TABLES)) == ["settings", "recommendations"]
+    monkeypatch.setattr(replay, "recommend", interrupt)
     with pytest.raises(KeyboardInterrupt):
         replay.run(spark, run.options)
-    assert [path.name for path in Path(run.options.dataset.root, "replay").iterdir()] == ["settings"]
+    assert dataset.read_run(spark, REPLAY_TABLES) == {}
 
 
 def test_a_dataset_without_timeouts_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import vl_convert
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import tables as derived
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import report
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from tests.pipeline.datasets import add_batch, derive
 from tests.pipeline.journals import NOON, ROWS
 from tests.pipeline.report.sample_findings import (
     MINUTE,
@@ -37,19 +37,9 @@ from tests.pipeline.report.sample_findings import (
 _OF_PENDING = ("minute", "since", "until", "purgatory", "kind")
 
 
-def write(path: str, rows: Sequence[Row], schema: pa.Schema | None = None) -> None:
-    Path(path).mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(list(rows), schema), f"{path}/part.parquet")
-
-
-def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
+def compact(spark: SparkSession, dataset: Dataset, table: Table, *rows: Row) -> None:
     """Compact rows as one batch."""
-    partitions = f"date={NOON:%Y-%m-%d}/" + ("kind=Fetch/" if "kind" in table.partitions else "")
-    columns = [{name: value for name, value in row.items() if name != "kind"} for row in rows]
-    write(f"{dataset.table(table)}/{partitions}batch=0", columns)
-    counts = {"files": 1, "unreadable_files": 0, "rows": len(rows), "kept": len(rows)}
-    commit = counts | {"duplicates": 0, "quarantined": 0}
-    write(f"{dataset.commits}/table={table.name}/batch=0", [commit])
+    add_batch(dataset, table, spark.createDataFrame(rows, table.recorded))
 
 
 def at_minute(row: Row) -> Row:
@@ -65,29 +55,29 @@ def bundle() -> Any:
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """A dataset with all tables. The minutes are 20 hours apart, and one curve is of a key."""
     dataset = Dataset(f"{tmp_path_factory.mktemp('dataset')}")
-    compact(dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
-    compact(dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
+    compact(spark, dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
+    compact(spark, dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
     late = minute(1_200, lateness_p99_us=None)
     minutes = [at_minute(minute(0)), at_minute(late)]
-    write(dataset.summary("minutes"), minutes)
     of_pending = {"pending_max": 3, "pending_mean": 1.5, "pending_last": 2}
-    write(
-        dataset.summary("pending"),
-        [{name: row[name] for name in _OF_PENDING} | of_pending for row in minutes],
-    )
-    write(dataset.summary("fan_out"), [at_minute(checks(0))])
-    write(dataset.summary("gaps"), [{"minute": NOON, "nodes": ["a"]}])
-    write(dataset.summary("hottest_keys"), hot_keys())
-    schema = pa.Table.from_pylist([curve()[0] | {"key": "k"}]).schema
-    write(dataset.advice("curves"), [*curve(), *curve(key="k")], schema)
-    write(dataset.advice("timeouts"), [*timeouts(key="k"), *timeouts()])
-    write(dataset.advice("effects"), [*effects(key="k"), *effects()])
-    write(dataset.advice("verdicts"), [verdict(key="k"), verdict()])
-    write(dataset.replay("settings"), settings())
-    write(dataset.replay("recommendations"), [recommendation()])
+    pending = [{name: row[name] for name in _OF_PENDING} | of_pending for row in minutes]
+    for table, rows in {
+        derived.MINUTES: minutes,
+        derived.PENDING: pending,
+        derived.FAN_OUT: [at_minute(checks(0))],
+        derived.GAP_MINUTES: [{"minute": NOON, "nodes": ["a"]}],
+        derived.HOTTEST_KEYS: hot_keys(),
+        derived.CURVES: [*curve(), *curve(key="k")],
+        derived.TIMEOUTS: [*timeouts(key="k"), *timeouts()],
+        derived.EFFECTS: [*effects(key="k"), *effects()],
+        derived.VERDICTS: [verdict(key="k"), verdict()],
+        derived.SETTINGS: settings(),
+        derived.RECOMMENDATIONS: [recommendation()],
+    }.items():
+        derive(dataset, table, rows)
     return dataset
 
 
@@ -134,9 +124,11 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
     spark: SparkSession, tmp_path: Path, dataset: Dataset
 ) -> None:
     started = Dataset(f"{tmp_path}/dataset")
-    compact(started, OPERATIONS_TABLE, ROWS["operations"])
-    write(started.summary("minutes"), [at_minute(minute(0))])
-    write(f"{started.advice('curves')}/_temporary", curve())
+    compact(spark, started, OPERATIONS_TABLE, ROWS["operations"])
+    # Its first table is of the second run, and the others are of the first.
+    for table in derived.SUMMARY_TABLES:
+        derive(started, table, [], run=2 if table is derived.GAP_MINUTES else 1)
+    derive(started, derived.CURVES, curve())
 
     tables = run(spark, started, tmp_path / "report")
 

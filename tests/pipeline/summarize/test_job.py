@@ -7,25 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import summarize
-from purgatory.pipeline.schemas import CHECKS_TABLE, COMMITS, GAPS_TABLE, OPERATIONS_TABLE, Table
-
-
-def fill(dataset: Dataset, table: Table, rows: DataFrame) -> None:
-    dated = rows.withColumn("date", F.to_date(table.instant)).withColumn("batch", F.lit(0))
-    dated.write.partitionBy(*table.partitions, "batch").parquet(dataset.table(table))
-    commit = rows.sparkSession.createDataFrame([(1, 0, 1, 1, 0, 0, table.name, 0)], COMMITS)
-    commit.write.mode("append").partitionBy("table", "batch").parquet(dataset.commits)
+from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.tables import MINUTES, SUMMARY_TABLES
+from tests.pipeline.datasets import add_batch
 
 
 def summaries(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
-    names = [summarize.MINUTES, summarize.PENDING, summarize.HOTTEST_KEYS, summarize.FAN_OUT, summarize.GAPS]
-    return {name: spark.read.parquet(dataset.summary(name)).collect() for name in names}
+    return {name: frame.collect() for name, frame in dataset.read_run(spark, SUMMARY_TABLES).items()}
 
 
 def interrupt(*arguments: object, **named: object) -> None:
@@ -46,11 +39,11 @@ def test_it_writes_the_summaries_and_reports_gaps(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fill(
+    add_batch(
         dataset, OPERATIONS_TABLE, operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})
     )
-    fill(dataset, CHECKS_TABLE, checks({}, {"checked": 70}))
-    fill(dataset, GAPS_TABLE, gaps({"began": 59, "ended": 61}))
+    add_batch(dataset, CHECKS_TABLE, checks({}, {"checked": 70}))
+    add_batch(dataset, GAPS_TABLE, gaps({"began": 59, "ended": 61}))
     options = Namespace(dataset=dataset, hottest=1)
 
     summarize.run(spark, options)
@@ -70,15 +63,17 @@ def test_it_writes_the_summaries_and_reports_gaps(
     assert [row["key"] for row in found["hottest_keys"]] == ["k", "k", "k"]
     assert [row["checks"] for row in found["fan_out"]] == [1, 1]
     assert [row["nodes"] for row in found["gaps"]] == [["a"], ["a"]]
-    assert f"{dataset.summary('minutes')}: 3 rows" in output
+    assert f"{dataset.derived(MINUTES).path}: 3 rows" in output
     assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in output
 
-    # While it runs again, the last table is missing.
-    monkeypatch.setattr(summarize, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        summarize.run(spark, options)
-    left = sorted(path.name for path in Path(dataset.root, "summary").iterdir())
-    assert left == sorted(found.keys() - {"fan_out"})
+    # If it is interrupted when it runs again, the tables are of two runs, and none counts.
+    with monkeypatch.context() as patched:
+        patched.setattr(summarize, "mark_gaps", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            summarize.run(spark, options)
+    assert summaries(spark, dataset) == {}
+    summarize.run(spark, options)
+    assert summaries(spark, dataset) == found
 
 
 def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, dataset: Dataset) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.transforms import segments
-from purgatory.pipeline.transforms.segments import decode
+from purgatory.pipeline.transforms.segments import decode, read_files
 from tests.pipeline.journals import operation, segment
 
 
@@ -81,6 +82,25 @@ def test_wider_types_and_additional_columns_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
+    "listed",
+    [
+        pa.large_list(pa.large_string()),
+        pa.list_(pa.string_view()),
+        pa.list_(pa.dictionary(pa.int32(), pa.string())),
+    ],
+    ids=str,
+)
+def test_other_encodings_of_text_and_lists_are_accepted(listed: pa.DataType) -> None:
+    table = segment(OPERATIONS, [operation(keys=["a", "b"]), operation(keys=[])])
+    table = replaced(table, "keys", pa.array([["a", "b"], []], pa.list_(pa.string())).cast(listed))
+    for name, text in (("node", pa.dictionary(pa.uint32(), pa.large_string())), ("kind", pa.string_view())):
+        table = replaced(table, name, table[name].cast(text))
+    _, first, second = read(written(table))
+    assert (first["keys"], second["keys"]) == (["a", "b"], [])
+    assert (first["node"], first["kind"]) == ("a", "Fetch")
+
+
+@pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no such thing" * 100], ids=["empty", "short", "no Parquet"]
 )
 def test_a_file_that_is_not_parquet_becomes_one_row_with_the_reason(content: bytes) -> None:
@@ -139,6 +159,46 @@ def test_a_lack_of_memory_is_not_an_error_of_the_file(
     def no_memory(*_: object) -> pa.Table:
         raise pa.ArrowMemoryError("no memory")
 
-    monkeypatch.setattr(pq, "read_table", no_memory)
+    monkeypatch.setattr(pq, "ParquetFile", no_memory)
     with pytest.raises(MemoryError):
         read(b"")
+
+
+def read_paths(*paths: Path) -> list[dict[str, Any]]:
+    files = pa.record_batch({"path": [str(path) for path in paths]})
+    return [row for batch in read_files(OPERATIONS, iter([files])) for row in batch.to_pylist()]
+
+
+def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
+    good, empty = tmp_path / "good.parquet", tmp_path / "empty.parquet"
+    good.write_bytes(written(segment(OPERATIONS, [operation()])))
+    empty.touch()
+    about, row, broken = read_paths(good, empty)
+    assert (about["source"], about["file_rows"]) == (str(good), 1)
+    assert (row["source"], row["position"], row["operation_id"]) == (str(good), 0, 1)
+    assert (broken["source"], broken["problem"]) == (str(empty), "unreadable: Parquet file size is 0 bytes")
+
+
+def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.parquet"
+    repeating = segment(OPERATIONS, [operation(node="n" * 5_000)] * 2)
+    path.write_bytes(written(repeating, compression="zstd", use_dictionary=False))
+    assert path.stat().st_size < 9_000
+    monkeypatch.setattr(segments, "LARGEST", 9_000)
+    (row,) = read_paths(path)
+    assert row["problem"].startswith("unreadable: decompressed, it has 1")
+    assert row["problem"].endswith(" bytes, more than 9,000; split it into several files")
+    monkeypatch.setattr(segments, "LARGEST", 100)
+    (row,) = read_paths(path)
+    assert row["problem"] == (
+        f"unreadable: it has {path.stat().st_size:,} bytes, more than 100; split it into several files"
+    )
+
+
+def test_a_file_that_is_gone_or_that_the_system_refuses_to_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_paths(tmp_path / "none.parquet")
+    with pytest.raises(IsADirectoryError):
+        read_paths(tmp_path)

@@ -1,0 +1,121 @@
+"""The batches of segments that a table of a dataset is made of, each committed exactly once.
+
+A batch is committed by one commit to the table of its rows. The number of the batch is the transaction of
+that commit. So of two processes that would commit the same batch, one is refused.
+
+The commit also names the files with what was read of the journal, and with the rows that were refused. These
+files belong to two other tables, and are committed there right afterwards. A process that is killed between
+these commits leaves a batch that is complete but for them; the next process that works on the table makes
+them first. So a segment whose rows are in the dataset is never read again, and one whose rows are not is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import Transaction
+from deltalake.exceptions import CommitFailedError
+
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import DataFile, StoredTable
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.schemas import Table
+
+# The application whose transactions are the batches of a table.
+_BATCH: Final = "compact"
+# The key in a commit of the files that are to be committed to the other tables.
+_FOLLOWING: Final = "purgatory.following"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFiles:
+    """The files of a batch, which are written and not yet committed."""
+
+    rows: Sequence[DataFile]
+    quarantine: Sequence[DataFile]
+    segments: Sequence[DataFile]
+
+
+class Batches:
+    """The committed batches of one table, and the way to commit the next."""
+
+    def __init__(self, dataset: Dataset, table: Table) -> None:
+        """Make the tables if there are none, and the commits that a killed process has not made."""
+        dataset.check_format()
+        self._dataset = dataset
+        self._table = table
+        # In the order of their commits: the segments last, so that they tell whether a batch is complete.
+        self._following = {"quarantine": dataset.quarantine, "segments": dataset.segments}
+        for stored in self._following.values():
+            stored.create()
+        self._rows = dataset.table(table)
+        self._log = self._rows.create()
+        # The number of the last committed batch; 0 if there is none.
+        self.last = self._log.transaction_version(_BATCH) or 0
+        if dataset.segments.transaction(table.name) < self.last:
+            self._commit_following(self._recorded())
+
+    def __repr__(self) -> str:
+        return f"<Batches of {self._rows.path}: {self.last}>"
+
+    def read_before(self, found: Sequence[Segment]) -> Mapping[str, Mapping[str, Any]]:
+        """The rows of the table of segments about these segments, by name; of several, the last."""
+        names = pa.array([segment.name for segment in found], pa.string())
+        mine = (ds.field("table") == self._table.name) & ds.field("name").isin(names)
+        recorded = self._dataset.segments.log().to_pyarrow_dataset().to_table(filter=mine).sort_by("batch")
+        return {row["name"]: row for row in recorded.to_pylist()}
+
+    def commit(self, files: BatchFiles) -> None:
+        """Commit the next batch.
+
+        Raises PipelineError, with nothing committed, if another process has committed a batch since this
+        object was made.
+        """
+        following = {name: [asdict(file) for file in getattr(files, name)] for name in self._following}
+        batch = self.last + 1
+        overtaken = PipelineError(
+            f"{self._rows.path}: another process added segments meanwhile, so batch {batch} was not added; "
+            "run compact again"
+        )
+        # A batch that this log has already is not refused when it is committed.
+        if (self._log.transaction_version(_BATCH) or 0) != self.last:
+            raise overtaken
+        try:
+            self._rows.append(self._log, files.rows, Transaction(_BATCH, batch), {_FOLLOWING: following})
+        except CommitFailedError as error:
+            raise overtaken from error
+        self.last = batch
+        self._commit_following(following)
+
+    def _commit_following(self, following: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        for name, stored in self._following.items():
+            files = [DataFile(**file) for file in following[name]]
+            if files:
+                self._commit_once(stored, files)
+
+    def _commit_once(self, stored: StoredTable, files: Sequence[DataFile]) -> None:
+        log = stored.log()
+        if (log.transaction_version(self._table.name) or 0) >= self.last:
+            return
+        try:
+            stored.append(log, files, Transaction(self._table.name, self.last))
+        except CommitFailedError:
+            # Another process may have made the same commit.
+            if stored.transaction(self._table.name) < self.last:
+                raise
+
+    def _recorded(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """What the last batch wants committed to the other tables."""
+        for commit in self._log.history():
+            if _FOLLOWING in commit:
+                following: Mapping[str, Sequence[Mapping[str, Any]]] = commit[_FOLLOWING]
+                return following
+        raise PipelineError(
+            f"{self._rows.path}: a process was killed while it added batch {self.last}, and the log no "
+            "longer says of which segments; compact the journal again, into a new directory"
+        )

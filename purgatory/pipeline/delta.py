@@ -1,0 +1,206 @@
+"""Delta tables: Spark writes and reads the files, the package deltalake keeps the log that says which count.
+
+A file belongs to a table once a commit names it. So no reader, of this package or another, sees a file that
+is half written or that a killed process has left.
+
+Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.transaction import AddAction, create_table_with_add_actions
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from purgatory.pipeline.errors import PipelineError
+
+# The column by which tables are partitioned.
+_DATE: Final = "date"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file in the directory of a table."""
+
+    # Relative to the directory of the table.
+    path: str
+    # In bytes.
+    size: int
+    # In milliseconds of Unix time.
+    modified: int
+    rows: int
+    # The date of all its rows; None if the table is not partitioned.
+    date: str | None
+
+    def added(self) -> AddAction:
+        """The part of a commit that makes the file count."""
+        partition = {} if self.date is None else {_DATE: self.date}
+        return AddAction(
+            self.path, self.size, partition, self.modified, True, json.dumps({"numRecords": self.rows})
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A Delta table at a path, with declared columns."""
+
+    path: str
+    schema: StructType
+    # The column whose day, in UTC, is the date that the table is partitioned by. None: no partitions.
+    dated_by: str | None = None
+
+    @property
+    def exists(self) -> bool:
+        return DeltaTable.is_deltatable(self._uri)
+
+    def create(self) -> DeltaTable:
+        """Make an empty table, unless there is one, and open its log."""
+        DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
+        return self.log()
+
+    def log(self) -> DeltaTable:
+        """Open the log at its newest version. Raises PipelineError if its columns are not those declared."""
+        log = DeltaTable(self._uri)
+        if log.schema() != self._columns:
+            found = ", ".join(field.name for field in log.schema().fields)
+            raise PipelineError(
+                f"{self.path}: another version of purgatory wrote this table, with the columns {found}; "
+                "run the command that makes it again, or compact the journal into a new directory"
+            )
+        return log
+
+    def transaction(self, application: str) -> int:
+        """The highest number of the application's transactions; 0 if there is none, or no table."""
+        return (DeltaTable(self._uri).transaction_version(application) or 0) if self.exists else 0
+
+    def write(self, frame: DataFrame) -> list[DataFile]:
+        """Write the rows of a frame to files that are in no commit yet. Returns those that have rows.
+
+        Raises TypeError if its columns are not the declared ones, in any order.
+        """
+        found, declared = _types(frame.schema), _types(self.schema)
+        if found != declared:
+            raise TypeError(
+                f"{self.path}: found the columns {sorted(found - declared)}, and {sorted(declared - found)} "
+                "are declared instead"
+            )
+        folder = self._new_folder()
+        writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
+        writer.parquet(_address(folder))
+        return self._files(folder)
+
+    def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+        """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
+        folder = self._new_folder()
+        folder.mkdir(parents=True)
+        columns = pa.schema(self._columns.to_arrow())
+        pq.write_table(pa.Table.from_pylist(list(rows), columns), folder / "rows.parquet", compression="zstd")
+        return self._files(folder)
+
+    def append(
+        self,
+        log: DeltaTable,
+        files: Sequence[DataFile],
+        transaction: Transaction,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        """Commit the files, and read the log again.
+
+        Raises deltalake's CommitFailedError if the application has committed a transaction since the log was
+        read. The caller has to look whether it did before that.
+        """
+        log.create_write_transaction(
+            [file.added() for file in files],
+            "append",
+            log.schema(),
+            self._partitions,
+            commit_properties=CommitProperties(custom_metadata=metadata, app_transactions=[transaction]),
+        )
+        log.update_incremental()
+
+    def replace(self, files: Sequence[DataFile], transaction: Transaction) -> None:
+        """Commit the files as the whole table. Readers have the old table or the new one."""
+        create_table_with_add_actions(
+            self._uri,
+            self._columns,
+            [file.added() for file in files],
+            mode="overwrite",
+            partition_by=self._partitions,
+            commit_properties=CommitProperties(app_transactions=[transaction]),
+        )
+
+    def read(
+        self, spark: SparkSession, dates: Collection[date] | None = None, log: DeltaTable | None = None
+    ) -> DataFrame:
+        """The committed rows, of these dates or of all. Empty if there is no table."""
+        if log is None and self.exists:
+            log = self.log()
+        files = [] if log is None else self._committed(log, dates)
+        if not files:
+            # With a limit of 0 Spark knows that the frame is empty before it runs.
+            return spark.createDataFrame([], self.schema).limit(0)
+        stored = StructType([field for field in self.schema if field.name not in self._partitions])
+        frame = spark.read.schema(stored).parquet(*map(_address, files))
+        # The date is in the names of directories, and in the log; this is the same date.
+        return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
+
+    @property
+    def _uri(self) -> str:
+        return Path(os.path.abspath(self.path)).as_uri()
+
+    @property
+    def _columns(self) -> Schema:
+        return Schema.from_json(self.schema.json())
+
+    @property
+    def _partitions(self) -> list[str]:
+        return [] if self.dated_by is None else [_DATE]
+
+    def _new_folder(self) -> Path:
+        return Path(os.path.abspath(self.path), uuid4().hex)
+
+    def _files(self, folder: Path) -> list[DataFile]:
+        found = []
+        for path in sorted(folder.rglob("*.parquet")):
+            status = path.stat()
+            file = DataFile(
+                path.relative_to(os.path.abspath(self.path)).as_posix(),
+                status.st_size,
+                status.st_mtime_ns // 1_000_000,
+                pq.read_metadata(path).num_rows,
+                None if self.dated_by is None else path.parent.name.removeprefix(f"{_DATE}="),
+            )
+            if file.rows:
+                found.append(file)
+        return found
+
+    def _committed(self, log: DeltaTable, dates: Collection[date] | None) -> list[Path]:
+        added = pa.table(log.get_add_actions(flatten=True))
+        paths = added.column("path").to_pylist()
+        if dates is not None:
+            days = added.column(f"partition.{_DATE}").to_pylist()
+            paths = [path for path, day in zip(paths, days, strict=True) if day in dates]
+        return [Path(os.path.abspath(self.path), path) for path in paths]
+
+
+def _types(columns: StructType) -> set[tuple[str, str]]:
+    """The columns without their order, and without which of them may be null: Spark does not know that."""
+    return {(field.name, field.dataType.simpleString()) for field in columns}
+
+
+def _address(path: Path) -> str:
+    """A path for Spark, which could else take it for one of its default file system."""
+    return f"file:{path}"

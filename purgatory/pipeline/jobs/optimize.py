@@ -1,0 +1,39 @@
+"""The command `optimize`: merges the small files of a dataset, and deletes those that no table needs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.arguments import add_dataset
+from purgatory.pipeline.batches import Batches
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.schemas import TABLES
+from purgatory.pipeline.tables import DERIVED_TABLES
+
+NAME: Final = "optimize"
+SUMMARY: Final = "Merge the small files of a dataset, and delete the files that it has not needed for a week."
+EXAMPLES: Final = """\
+  %(prog)s build/dataset
+      once a day, if compact runs every few minutes
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_dataset(parser)
+
+
+def run(spark: SparkSession, options: argparse.Namespace) -> None:
+    dataset: Dataset = options.dataset
+    dataset.check_compacted()
+    for table in TABLES:
+        # A killed `compact` may have left files that a commit will still name.
+        Batches(dataset, table)
+    merged = (*map(dataset.table, TABLES), dataset.segments, dataset.quarantine)
+    for stored in (*merged, *filter(lambda each: each.exists, map(dataset.derived, DERIVED_TABLES))):
+        log = stored.log()
+        files = log.optimize.compact()["numFilesRemoved"] if stored in merged else 0
+        deleted = len(log.vacuum(dry_run=False, full=True))
+        print(f"{stored.path}: {files:,} files merged, {deleted:,} old files deleted")

@@ -1,0 +1,71 @@
+"""The command `prune`: deletes the segments of a journal whose rows are in a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from purgatory.pipeline.arguments import add_dataset, path, whole_number
+from purgatory.pipeline.batches import Batches
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.listing import Segment, files
+from purgatory.pipeline.schemas import TABLES
+
+NAME: Final = "prune"
+SUMMARY: Final = "Delete the segments of a journal whose rows are in a dataset."
+EXAMPLES: Final = """\
+  %(prog)s build/journal build/dataset --dry-run
+      lists the segments that are compacted and older than a week
+  %(prog)s '/journals/*' build/dataset --days 1
+      deletes those that are older than a day
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "journal",
+        type=path,
+        metavar="JOURNAL",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+    )
+    add_dataset(parser)
+    parser.add_argument(
+        "--days",
+        type=whole_number(0),
+        default=7,
+        metavar="N",
+        help="keep segments that were changed in the last N days (default: %(default)s)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list the segments, and delete none")
+
+
+def run(spark: SparkSession, options: argparse.Namespace) -> None:
+    dataset: Dataset = options.dataset
+    dataset.check_compacted()
+    before = datetime.now(UTC) - timedelta(days=options.days)
+    # What the dataset has of them may not have reached the disk yet.
+    os.sync()
+    for table in TABLES:
+        found = files(options.journal, table.name)
+        rows = Batches(dataset, table).read_before(found)
+        compacted = [
+            file for file in found if file.modified < before and _is_compacted(file, rows.get(file.name))
+        ]
+        for file in compacted:
+            if options.dry_run:
+                print(file.path)
+            else:
+                os.unlink(file.path)
+        done = "would be deleted" if options.dry_run else "deleted"
+        size = sum(file.size for file in compacted)
+        print(f"{table.name}: {len(compacted):,} of {len(found):,} segments {done}, {size:,} bytes")
+
+
+def _is_compacted(file: Segment, row: Mapping[str, Any] | None) -> bool:
+    """Whether this is the file that was read: one of another size may be another one of the same name."""
+    return row is not None and row["reason"] is None and row["size"] == file.size

@@ -1,0 +1,44 @@
+"""Datasets with any rows that a test needs, as `compact` and the other commands leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deltalake import Transaction
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from purgatory.pipeline.batches import Batches, BatchFiles
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.tables import DerivedTable
+from tests.pipeline.journals import NOON, Row
+
+
+def add_batch(dataset: Dataset, table: Table, rows: DataFrame) -> None:
+    """Add the rows of one segment, which has no others."""
+    batches = Batches(dataset, table)
+    files = dataset.table(table).write(rows.withColumn("date", F.to_date(table.instant)))
+    count = sum(file.rows for file in files)
+    segment: dict[str, Any] = {
+        "table": table.name,
+        "name": f"{batches.last}.parquet",
+        "source": f"/journal/{table.name}/{batches.last}.parquet",
+        "size": 1,
+        "modified": NOON,
+        "rows": count,
+        "kept": count,
+        "duplicates": 0,
+        "quarantined": 0,
+        "reason": None,
+        "batch": batches.last + 1,
+    }
+    segments = dataset.segments.write_rows([segment])
+    batches.commit(BatchFiles(rows=files, quarantine=[], segments=segments))
+
+
+def derive(dataset: Dataset, table: DerivedTable, rows: Sequence[Row], run: int = 1) -> None:
+    """Make a table of a command, in one of its runs. Columns that a row lacks are null."""
+    stored = dataset.derived(table)
+    stored.replace(stored.write_rows(rows), Transaction("run", run))

@@ -1,0 +1,298 @@
+"""`compact` is killed, the journal is moved or changed, and it runs again: each row is in the dataset once.
+
+Checks have no identity. So a segment that is read again would double them, and nothing would hide it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import SparkSession
+
+from purgatory.journal.schema import CHECKS
+from purgatory.pipeline.batches import Batches, BatchFiles
+from purgatory.pipeline.command import parser
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import StoredTable
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.jobs.compact import compact, run
+from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.tally import Counts
+from tests.pipeline.journals import ROWS, add_segment, operation
+from tests.pipeline.settings import SETTINGS
+
+
+class Killed(BaseException):
+    """Raised where the process is killed. Nothing catches it."""
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return Dataset(f"{tmp_path}/dataset")
+
+
+def add_checks(journal: Path, name: str, *keys: str) -> Path:
+    """A segment with a check of each key, and a malformed one."""
+    malformed = ROWS[CHECKS] | {"key": "malformed", "tried": -1}
+    return add_segment(
+        journal, name, [*(ROWS[CHECKS] | {"key": key} for key in keys), malformed], table=CHECKS
+    )
+
+
+def add(spark: SparkSession, journal: Path, dataset: Dataset) -> Counts:
+    """Compact the checks, two segments in a batch."""
+    return compact(spark, str(journal), dataset, CHECKS_TABLE, 2).added
+
+
+def read(spark: SparkSession, table: StoredTable, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of a table, sorted, after making sure that three engines read the same."""
+    if not table.exists:
+        return []
+    by_spark = [tuple(row) for row in table.read(spark).select(*columns).collect()]
+    by_polars = pl.read_delta(table.path).select(columns).rows()
+    files = DeltaTable(table.path).to_pyarrow_dataset()
+    by_duckdb = duckdb.from_arrow(files).project(", ".join(f'"{name}"' for name in columns)).fetchall()
+    assert sorted(by_spark) == sorted(by_polars) == sorted(by_duckdb)
+    return sorted(by_spark)
+
+
+def keys(spark: SparkSession, dataset: Dataset) -> list[str]:
+    return [key for (key,) in read(spark, dataset.table(CHECKS_TABLE), "key")]
+
+
+# What is written and committed for a batch, in this order.
+STEPS: Final = (
+    "write the rows",
+    "write the quarantine",
+    "write the segments",
+    "commit the rows",
+    "commit the quarantine",
+    "commit the segments",
+)
+
+
+@contextmanager
+def killed_before(step: str, monkeypatch: pytest.MonkeyPatch, *, batch: int) -> Iterator[None]:
+    """Kill the block before this step of its batch, counted from 1."""
+    left = len(STEPS) * (batch - 1) + STEPS.index(step)
+
+    def counted(act: Callable[..., Any]) -> Callable[..., Any]:
+        def act_or_die(*arguments: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return act(*arguments)
+
+        return act_or_die
+
+    with monkeypatch.context() as patched:
+        for name in ("write", "write_rows", "append"):
+            patched.setattr(StoredTable, name, counted(getattr(StoredTable, name)))
+        with pytest.raises(Killed):
+            yield
+
+
+def stay(journal: Path) -> Path:
+    return journal
+
+
+def move(journal: Path) -> Path:
+    return journal.rename(journal.with_name("moved"))
+
+
+def delete(journal: Path) -> Path:
+    """Delete a segment of the batch that was killed."""
+    (journal / CHECKS / "3.parquet").unlink()
+    return journal
+
+
+def poison(journal: Path) -> Path:
+    """Add files that cannot be read, between the others."""
+    (journal / CHECKS / "2b.parquet").touch()
+    (journal / CHECKS / "3b.parquet").write_bytes(b"no Parquet")
+    return journal
+
+
+EVERY_KILL: Final = [(step, change) for step in STEPS for change in (stay, move, delete, poison)]
+A_SAMPLE: Final = (("write the segments", delete), ("commit the rows", move), ("commit the segments", poison))
+
+
+@pytest.mark.parametrize(
+    ("step", "change"),
+    [
+        pytest.param(
+            step,
+            change,
+            id=f"before it can {step}, {change.__name__}",
+            marks=() if (step, change) in A_SAMPLE else pytest.mark.long,
+        )
+        for step, change in EVERY_KILL
+    ],
+)
+def test_no_row_is_lost_or_doubled(
+    step: str,
+    change: Callable[[Path], Path],
+    spark: SparkSession,
+    journal: Path,
+    dataset: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(1, 6):
+        add_checks(journal, f"{number}", f"a{number}", f"b{number}")
+    first, second, rest = (
+        [f"{side}{number}" for side in "ab" for number in batch] for batch in ((1, 2), (3, 4), (5,))
+    )
+    committed = STEPS.index(step) > STEPS.index("commit the rows")
+    seen = sorted(first + second * committed)
+
+    with killed_before(step, monkeypatch, batch=2):
+        add(spark, journal, dataset)
+    assert keys(spark, dataset) == seen
+
+    journal = change(journal)
+    lost = {"a3", "b3"} if change is delete and not committed else set()
+    added = add(spark, journal, dataset)
+    assert keys(spark, dataset) == sorted({*first, *second, *rest} - lost)
+    assert added.kept == len({*first, *second, *rest} - lost) - len(seen)
+    assert added.unreadable_files == (2 if change is poison else 0)
+
+    # What was read is complete, too: each segment once, each refused row once, and nothing is new.
+    listed = read(spark, dataset.segments, "name", "kept", "quarantined")
+    readable = [f"{number}.parquet" for number in range(1, 6) if number != 3 or not lost]
+    broken = ["2b.parquet", "3b.parquet"] if change is poison else []
+    assert listed == sorted([(name, 2, 1) for name in readable] + [(name, 0, 0) for name in broken])
+    refused = read(spark, dataset.quarantine, "source", "position")
+    assert sorted(Path(source).name for source, _ in refused) == readable
+    assert add(spark, journal, dataset) == Counts()
+    assert keys(spark, dataset) == sorted({*first, *second, *rest} - lost)
+
+
+def test_of_two_processes_that_add_a_batch_one_is_refused(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_checks(journal, "1", "a1")
+    slow = Batches(dataset, CHECKS_TABLE)
+    add(spark, journal, dataset)
+    with pytest.raises(
+        PipelineError, match="another process added segments meanwhile, so batch 1 was not added"
+    ):
+        slow.commit(BatchFiles(rows=[], quarantine=[], segments=[]))
+    assert repr(Batches(dataset, CHECKS_TABLE)) == f"<Batches of {dataset.root}/checks: 1>"
+    assert add(spark, journal, dataset) == Counts()
+
+
+def test_a_process_that_is_overtaken_between_two_batches_is_refused(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 4):
+        add_checks(journal, f"{number}", f"a{number}")
+    update = DeltaTable.update_incremental
+
+    def be_overtaken(log: DeltaTable) -> None:
+        """The other process adds all other segments after the first batch."""
+        monkeypatch.setattr(DeltaTable, "update_incremental", update)
+        Batches(dataset, CHECKS_TABLE)
+        assert add(spark, journal, dataset).files == 1
+        update(log)
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", be_overtaken)
+    with pytest.raises(
+        PipelineError, match="another process added segments meanwhile, so batch 2 was not added"
+    ):
+        add(spark, journal, dataset)
+    assert keys(spark, dataset) == ["a1", "a2", "a3"]
+
+
+def test_two_processes_may_complete_the_same_batch(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_checks(journal, "1", "a1")
+    append = StoredTable.append
+
+    def append_and_be_overtaken(table: StoredTable, *arguments: Any) -> None:
+        """The other process completes the batch when the first one is about to."""
+        if table.path == dataset.quarantine.path:
+            monkeypatch.setattr(StoredTable, "append", append)
+            Batches(dataset, CHECKS_TABLE)
+        append(table, *arguments)
+
+    monkeypatch.setattr(StoredTable, "append", append_and_be_overtaken)
+    assert add(spark, journal, dataset).quarantined == 1
+    assert len(read(spark, dataset.quarantine, "source")) == 1
+    assert len(read(spark, dataset.segments, "name")) == 1
+
+
+def test_a_failure_to_complete_a_batch_is_raised(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_checks(journal, "1", "a1")
+
+    def refuse(table: StoredTable, *arguments: Any) -> None:
+        raise CommitFailedError("the disk is full")
+
+    append = StoredTable.append
+    monkeypatch.setattr(
+        StoredTable,
+        "append",
+        lambda table, *arguments: (append if table.path.endswith("checks") else refuse)(table, *arguments),
+    )
+    with pytest.raises(CommitFailedError, match="the disk is full"):
+        add(spark, journal, dataset)
+
+
+def test_a_batch_that_nothing_can_complete_is_an_error(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_checks(journal, "1", "a1")
+    with killed_before("commit the quarantine", monkeypatch, batch=1):
+        add(spark, journal, dataset)
+    # As if the log had been cleaned since.
+    monkeypatch.setattr(DeltaTable, "history", lambda log: [])
+    with pytest.raises(
+        PipelineError, match="killed while it added batch 1, and the log no longer says of which"
+    ):
+        add(spark, journal, dataset)
+
+
+def test_after_a_kill_with_signal_9_no_row_is_lost_or_repeated(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    for number in range(4):
+        add_segment(journal, f"{number}", [operation(number), operation(number + 1)])
+    command = [sys.executable, "-m", "purgatory.pipeline", "compact", str(journal), dataset.root]
+    options = ["--files-per-batch", "1", "--master", "local[1]", "--memory", "1g"]
+    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    log = Path(dataset.table(OPERATIONS_TABLE).path, "_delta_log")
+    with subprocess.Popen([*command, *options, *settings], start_new_session=True) as process:
+        # When the first batch is committed, it is working on the second.
+        while not (log / "00000000000000000001.json").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    moved = shutil.move(journal, journal.with_name("moved"))
+    run(spark, parser().parse_args(["compact", str(moved), dataset.root]))
+    found = read(spark, dataset.table(OPERATIONS_TABLE), "operation_id")
+    assert found == [(number,) for number in range(5)]
+    counts = dataset.read_segments(spark).groupBy().sum("rows", "kept", "duplicates").first()
+    assert counts is not None
+    assert tuple(counts) == (8, 5, 3)

@@ -1,0 +1,50 @@
+"""The command `optimize`: fewer files, the same rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory.journal.schema import CHECKS
+from purgatory.pipeline.command import parser
+from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.jobs import compact, optimize
+from purgatory.pipeline.schemas import CHECKS_TABLE
+from purgatory.pipeline.tables import GAP_MINUTES
+from tests.pipeline.datasets import derive
+from tests.pipeline.journals import ROWS, add_segment
+
+
+def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal, dataset = tmp_path / "journal", Dataset(f"{tmp_path}/dataset")
+    checks = dataset.table(CHECKS_TABLE)
+    for number in range(3):
+        rows = [ROWS[CHECKS], ROWS[CHECKS] | {"tried": -1}]
+        add_segment(journal, f"{number}", rows, table=CHECKS)
+        compact.run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
+    derive(dataset, GAP_MINUTES, [])
+    # What a killed process left ten days ago, and what another one is writing now.
+    left, being_written = Path(checks.path, "left.parquet"), Path(checks.path, "new.parquet")
+    for path in (left, being_written):
+        path.touch()
+    os.utime(left, (time.time() - 10 * 86400,) * 2)
+    capsys.readouterr()
+
+    optimize.run(spark, parser().parse_args(["optimize", dataset.root]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{checks.path}: 3 files merged, 1 old files deleted" in lines
+    assert f"{dataset.quarantine.path}: 3 files merged, 0 old files deleted" in lines
+    assert f"{dataset.derived(GAP_MINUTES).path}: 0 files merged, 0 old files deleted" in lines
+    assert (left.exists(), being_written.exists()) == (False, True)
+    assert len(checks.log().file_uris()) == 1
+    assert dataset.read_checks(spark).count() == 3
+    assert dataset.read_quarantine(spark).count() == 3
+    added = compact.compact(spark, str(journal), dataset, CHECKS_TABLE, 1000).added
+    assert added.files == 0

@@ -1,0 +1,116 @@
+"""Delta tables whose files Spark writes."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DateType, LongType, StructField, StructType, TimestampType
+
+from purgatory.pipeline.delta import StoredTable
+from purgatory.pipeline.errors import PipelineError
+
+COLUMNS = StructType(
+    [StructField("id", LongType()), StructField("at", TimestampType()), StructField("date", DateType())]
+)
+FIRST, SECOND = (datetime(2026, 3, day, 23, 59, 59, 999_999, UTC) for day in (1, 2))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> StoredTable:
+    return StoredTable(f"{tmp_path}/of a journal é/table", COLUMNS, dated_by="at")
+
+
+def write(spark: SparkSession, table: StoredTable, *rows: tuple[int, datetime]) -> list[str]:
+    """Write and commit rows. Returns the dates of the files."""
+    frame = spark.createDataFrame([(number, at, at.date()) for number, at in rows], COLUMNS)
+    files = table.write(frame)
+    table.append(table.create(), files, Transaction("test", 1))
+    return [str(file.date) for file in files]
+
+
+def numbers(spark: SparkSession, table: StoredTable, **options: object) -> list[int]:
+    return sorted(row["id"] for row in table.read(spark, **options).collect())  # type: ignore[arg-type]  # any option
+
+
+def test_rows_are_read_once_they_are_committed_and_by_their_dates(
+    spark: SparkSession, table: StoredTable
+) -> None:
+    assert numbers(spark, table) == []
+    assert write(spark, table, (1, FIRST), (2, SECOND), (3, SECOND)) == ["2026-03-01", "2026-03-02"]
+    table.write(spark.createDataFrame([(4, FIRST, FIRST.date())], COLUMNS))
+    assert numbers(spark, table) == [1, 2, 3]
+    assert numbers(spark, table, dates={SECOND.date()}) == [2, 3]
+    assert numbers(spark, table, dates=set()) == []
+    assert table.read(spark).schema.names == COLUMNS.names
+    assert [row["date"] for row in table.read(spark).orderBy("id").collect()] == [
+        FIRST.date(),
+        SECOND.date(),
+        SECOND.date(),
+    ]
+
+
+def test_a_log_that_is_open_gives_the_rows_of_its_version(spark: SparkSession, table: StoredTable) -> None:
+    write(spark, table, (1, FIRST))
+    log = table.log()
+    write(spark, table, (2, FIRST))
+    assert numbers(spark, table, log=log) == [1]
+    assert numbers(spark, table) == [1, 2]
+
+
+def test_files_without_rows_are_not_committed(spark: SparkSession, table: StoredTable) -> None:
+    undated = StoredTable(f"{table.path}-undated", COLUMNS)
+    assert undated.write(spark.createDataFrame([], COLUMNS)) == []
+    assert list(Path(undated.path).glob("*/*.parquet")) != []
+
+
+def test_a_file_knows_its_rows_and_its_size(spark: SparkSession, table: StoredTable) -> None:
+    (file,) = table.write(spark.createDataFrame([(1, FIRST, FIRST.date())] * 3, COLUMNS).coalesce(1))
+    status = os.stat(os.path.join(table.path, file.path))
+    assert (file.rows, file.size, file.modified) == (3, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def test_of_two_transactions_of_an_application_one_is_refused(
+    spark: SparkSession, table: StoredTable
+) -> None:
+    one, other = table.create(), table.create()
+    table.append(one, [], Transaction("compact", 1))
+    assert one.version() == 1
+    with pytest.raises(CommitFailedError):
+        table.append(other, [], Transaction("compact", 1))
+    table.append(other, [], Transaction("another", 1))
+    assert table.transaction("compact") == 1
+
+
+def test_a_transaction_is_known_from_a_checkpoint_of_the_log(table: StoredTable) -> None:
+    assert table.transaction("compact") == 0
+    log = table.create()
+    table.append(log, [], Transaction("compact", 7))
+    log.create_checkpoint()
+    for commit in Path(table.path, "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert table.transaction("compact") == 7
+
+
+def test_a_table_of_another_version_is_refused(table: StoredTable) -> None:
+    table.create()
+    newer = StoredTable(table.path, StructType([*COLUMNS, StructField("more", LongType())]), dated_by="at")
+    with pytest.raises(
+        PipelineError, match="another version of purgatory wrote this table, with the columns id, at"
+    ):
+        newer.log()
+    # Replacing it makes it a table of this version.
+    newer.replace([], Transaction("run", 1))
+    assert newer.log().version() == 1
+
+
+def test_an_earlier_version_of_a_table_can_be_read(spark: SparkSession, table: StoredTable) -> None:
+    write(spark, table, (1, FIRST))
+    table.replace([], Transaction("run", 1))
+    assert numbers(spark, table) == []
+    assert DeltaTable(Path(table.path).as_uri(), version=1).to_pyarrow_table().num_rows == 1
