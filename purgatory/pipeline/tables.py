@@ -136,6 +136,7 @@ CURVES: Final = DerivedTable(
         expired=_COUNT,
         completed_running=_COUNT,
         survival=_REAL,
+        log_variance=_REAL,
         survival_low=_REAL,
         survival_high=_REAL,
         plain_low=_REAL,

@@ -274,6 +274,7 @@ def test_a_batch_that_nothing_can_complete_is_an_error(
         add(spark, journal, dataset)
 
 
+@pytest.mark.long
 def test_after_a_kill_with_signal_9_no_row_is_lost_or_repeated(
     spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
