@@ -63,7 +63,7 @@ def test_every_case_gives_figures_for_the_tables(
     check(suite, name, TINY if name not in SLOWER else replace(TINY, sizes=(20,)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_time
 @needs_linux
 @pytest.mark.parametrize(("suite", "name"), WITH_SERVERS, ids=str)
@@ -81,7 +81,7 @@ def test_every_server_gives_figures_for_the_tables(
         assert 30 <= samples["Condition + wait_for"]["looks"] <= 41
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_time
 @needs_linux
 # Another file tests the designs, which need brokers.
