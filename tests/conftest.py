@@ -64,11 +64,17 @@ def pytest_report_header() -> str:
 # When it is known which tests run.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, files with slow tests come first. A worker that begins one late ends after the others."""
+    """Side by side, files with slow tests come first. A worker that begins one late ends after the others.
+
+    Those with a time limit of their own are the slowest.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
+        limited = {item.path for item in items if item.get_closest_marker("timeout")}
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
         tests = Counter(item.path for item in items)
-        items.sort(key=lambda item: (-slow[item.path], -tests[item.path], item.path))
+        items.sort(
+            key=lambda item: (item.path not in limited, -slow[item.path], -tests[item.path], item.path)
+        )
 
 
 def pytest_collection_finish() -> None:
