@@ -124,7 +124,6 @@ class Chunk:
             last = following
         assert self.first is None
         assert self.previous is (None if last is self else last), "the first chunk links to the last"
-        assert self.operations or self.following is not None, "an empty list leaves the table"
 
 
 def operations_at(place: Any, limit: int | None = None, pending_only: bool = False) -> list[Operation]:

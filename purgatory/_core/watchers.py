@@ -283,11 +283,12 @@ class Watchers:
 
     def _check(self) -> None:
         """Raise AssertionError where an invariant does not hold. O(operation-key pairs). For tests."""
-        watched = 0
+        watched = dead = 0
         for entry, place in self._table.items():
             key = entry.key if isinstance(entry, Unreachable) else entry
             watchers = operations_at(place, pending_only=self._dead > 0)
             watched += len(watchers)
+            dead += not watchers or len(watchers) < len(operations_at(place))
             for operation in watchers:
                 keys = keys_at(operation._watched)
                 assert any(key is one for one in keys) or key in keys, (
@@ -300,6 +301,9 @@ class Watchers:
             if isinstance(place, Chunk):
                 place._check()
         assert watched == self.watched, "the count of operation-key pairs is right"
+        assert dead <= self._dead, (
+            "every list that is empty, or has an operation that left, is counted as dead"
+        )
 
 
 @final
