@@ -10,6 +10,7 @@ import ast
 import json
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ from typing import Any
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
+
+# Commands of the build backend that describe the distribution, and compile nothing.
+DESCRIPTIONS = {"egg_info", "dist_info", "sdist"}
 
 CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py"))
 
@@ -262,7 +266,7 @@ def document(code: str, texts: dict[str, str]) -> str:
 
 
 def extensions() -> list[Any]:
-    if is_set("PURGATORY_PURE_PYTHON"):
+    if is_set("PURGATORY_PURE_PYTHON") or DESCRIPTIONS.intersection(sys.argv[1:2]):
         return []
     from mypyc.build import include_dir, mypycify
 
