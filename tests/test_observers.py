@@ -253,13 +253,16 @@ def test_the_others_are_told_before_the_base_exception_of_an_observer_is_raised(
             clock.advance(0)
 
 
-def test_the_observers_are_told_of_a_failure_that_the_loop_has_no_room_to_report() -> None:
-    class FullLoop(ManualClock):
-        def call_soon(
-            self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
-        ) -> NoReturn:
-            raise MemoryError("no room")
+class FullLoop(ManualClock):
+    """Has no memory for another callback."""
 
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> NoReturn:
+        raise MemoryError("no room")
+
+
+def test_the_observers_are_told_of_a_failure_that_the_loop_has_no_room_to_report() -> None:
     log = Log()
     purgatory = FullLoop().purgatory(observers=[log])
     gate = purgatory.try_complete_else_watch(
@@ -268,6 +271,20 @@ def test_the_observers_are_told_of_a_failure_that_the_loop_has_no_room_to_report
     with pytest.raises(MemoryError):
         gate.force_complete()
     assert log.finished == [("watched", "FAILED")]
+
+
+def test_the_failure_of_an_observer_that_cannot_be_reported_is_raised_after_the_others_are_told() -> None:
+    log = Log()
+    clock = FullLoop()
+    purgatory = clock.purgatory(observers=[BrokenObserver(ValueError("observer")), log])
+    gate = purgatory.try_complete_else_watch(Gate(60, "watched"), ["a"])
+    with pytest.raises(MemoryError):
+        gate.force_complete()
+    with pytest.raises(MemoryError):
+        purgatory.check_and_complete("a")
+    assert (log.finished, log.checked) == ([("watched", "COMPLETED")], [("a", 0, 0)])
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
 
 
 def test_an_observer_may_call_the_purgatory() -> None:

@@ -66,9 +66,6 @@ class Tally:
         # The valid rows that are no duplicates.
         self.kept = self.valid
 
-    def __repr__(self) -> str:
-        return f"<Tally: {self.counts}>"
-
     @property
     def counts(self) -> Counts:
         kept = self.kept.total()

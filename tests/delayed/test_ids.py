@@ -187,6 +187,18 @@ def test_what_is_over_is_forgotten(disk: SimulatedDisk, ids: Ids, monkeypatch: p
     assert not ids.ended(cancelled.token)
 
 
+def test_a_damaged_record_is_dropped_when_its_bucket_is_rewritten(
+    disk: SimulatedDisk, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third, _ = in_one_bucket(4)
+    add(ids, [first, second])
+    disk.content(DIRECTORY / "00").data[20] ^= 1
+    monkeypatch.setattr("purgatory.delayed.ids._REWRITE", 0)
+    add(ids, [third])
+    assert size(disk) == 2 * 44
+    assert not any(ids.ended(record.token) for record in (first, second, third))
+
+
 def test_a_bucket_that_cannot_be_written_stays_as_it_is(disk: SimulatedDisk, ids: Ids) -> None:
     add(ids, [taken("id", 1)])
     disk.capacity = disk.used + 10

@@ -1,11 +1,13 @@
-"""The memory that messages take while they wait for another attempt."""
+"""When messages leave the waiting room, and the memory that they take there."""
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 
 from purgatory import Purgatory
-from purgatory.delayed.message import Location
+from purgatory.delayed.message import Location, Message
+from purgatory.delayed.waiting_message import Attempt
 from purgatory.delayed.waiting_room import WaitingRoom
 from tests.delayed.service import BEGIN, WallClock
 
@@ -28,3 +30,22 @@ async def test_a_message_that_waits_for_another_attempt_takes_some_600_bytes(wal
         assert (after - before) / COUNT < 700 - 170
         assert room.retrying == COUNT
         await purgatory.aclose(cancel_pending=True)
+
+
+async def test_a_message_waits_again_when_the_clock_went_back_by_less_than_the_time_ahead(
+    wall: WallClock,
+) -> None:
+    left: list[tuple[Attempt, float]] = []
+    async with Purgatory() as purgatory:
+        room = WaitingRoom(
+            purgatory, wall, 1.0, lambda attempt: left.append((attempt, wall())), print, lambda: None
+        )
+        message = Message(1, round((BEGIN + 0.3) * 1000), None, b"payload")
+        room.park(message)
+        wall.offset -= 0.5
+        await asyncio.sleep(0.4)
+        assert left == []
+        await asyncio.sleep(0.5)
+    [(attempt, at)] = left
+    assert attempt.message is message
+    assert 0 <= at - (BEGIN + 0.3) < 0.002

@@ -24,8 +24,10 @@ from tests.pipeline.datasets import add_batch
 from tests.pipeline.journals import operation
 
 
-def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, str]]) -> Dataset:
-    """A dataset with operations on these keys; waits are in milliseconds."""
+def compacted(
+    spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, str]], others: Sequence[Any] = ()
+) -> Dataset:
+    """A dataset with operations on these keys, and others; waits are in milliseconds."""
     dataset = Dataset(str(root))
     rows = [
         operation(
@@ -38,7 +40,7 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, s
         )
         for number, (key, wait, outcome) in enumerate(waits)
     ]
-    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATIONS))
+    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame([*rows, *others], OPERATIONS))
     return dataset
 
 
@@ -130,7 +132,8 @@ def test_keys_that_behave_differently_have_a_verdict_of_their_own(
 ) -> None:
     fast = [("fast", 1, "completed")] * 500
     # A terminal would obey the name of the other key.
-    dataset = compacted(spark, tmp_path, [*fast, *[("slow\x1b[2J", 5, "expired")] * 40])
+    slow = [("slow\x1b[2J", 5, "expired")] * 40
+    dataset = compacted(spark, tmp_path, [*fast, *slow], [operation(540, kind="Produce", keys=["other"])])
     advise.run(spark, Namespace(dataset=dataset, hot_keys=2))
 
     lines = capsys.readouterr().out.splitlines()
@@ -139,6 +142,9 @@ def test_keys_that_behave_differently_have_a_verdict_of_their_own(
         "Fetch in fetch on fast",
         "Fetch in fetch on slow\ufffd[2J",
     ]
+    # Another kind comes after an empty line.
+    produce = next(number for number, line in enumerate(lines) if line.startswith("Produce in fetch: "))
+    assert lines[produce - 1] == ""
 
 
 def test_an_empty_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

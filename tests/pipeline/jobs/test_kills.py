@@ -274,6 +274,19 @@ def test_a_batch_that_nothing_can_complete_is_an_error(
         add(spark, journal, dataset)
 
 
+def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_checks(journal, "1", "a1")
+    with killed_before("commit the quarantine", monkeypatch, batch=1):
+        add(spark, journal, dataset)
+    # Another program has added metadata to the table.
+    DeltaTable(dataset.table(CHECKS_TABLE).path).alter.set_table_properties({"delta.appendOnly": "false"})
+    assert add(spark, journal, dataset) == Counts()
+    assert len(read(spark, dataset.quarantine, "source")) == 1
+    assert len(read(spark, dataset.segments, "name")) == 1
+
+
 @pytest.mark.long
 def test_after_a_kill_with_signal_9_no_row_is_lost_or_repeated(
     spark: SparkSession, journal: Path, dataset: Dataset

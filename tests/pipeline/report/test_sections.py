@@ -157,7 +157,10 @@ def test_verdicts_come_first_and_those_that_ask_for_a_change_before_the_others()
 
 def test_the_present_timeout_is_in_the_table_of_verdicts() -> None:
     known = verdict(p99_us=2_000, p99_high_us=2_500, times_p99=0.5, with_present=1.0)
-    text = words(sections(findings(**advice(verdicts=[verdict(), known])))[0])
+    unknown = verdict(completes_low=0.3, p99_low_us=None)
+    text = words(sections(findings(**advice(verdicts=[verdict(), known, unknown])))[0])
 
     assert "8 1.00 ms 1.00 ms (90 %), 2.00 ms (10 %) 50 % 40 % to 60 % not known 1.50 ms to …" in text
     assert "8 1.00 ms 50 % 40 % to 60 % 2.00 ms 1.50 ms to 2.50 ms 0.5" in text
+    assert "50 % 30 % to 60 % not known" in text
+    assert text.count(" to …") == 1
