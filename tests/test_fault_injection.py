@@ -37,18 +37,13 @@ all_scenarios = pytest.mark.parametrize(
     "scenario", [*IN_ONE_CALL, *ON_THE_LOOP], ids=lambda each: each.__name__
 )
 scenarios_in_one_call = pytest.mark.parametrize("scenario", IN_ONE_CALL, ids=lambda each: each.__name__)
-# Without observers the core skips some calls, but none that it makes are others.
 each_error = pytest.mark.parametrize(
     ("error", "observed"),
     [
-        pytest.param(error, observed, marks=() if quick else pytest.mark.slow)
-        for error, observed, quick in [
-            (Injected, True, True),
-            (KeyboardInterrupt, True, False),
-            (MemoryError, True, False),
-            (RecursionError, True, False),
-            *((error, False, False) for error in ERRORS),
-        ]
+        (Injected, True),
+        *(pytest.param(error, True, marks=pytest.mark.slow) for error in ERRORS[1:]),
+        # Without observers the core skips some calls, but none that it makes are others.
+        *(pytest.param(error, False, marks=pytest.mark.long) for error in ERRORS),
     ],
 )
 

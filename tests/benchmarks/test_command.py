@@ -72,14 +72,12 @@ def test_without_valgrind_instructions_are_refused(
     assert "--instructions needs valgrind, which is not installed" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+# tests/test_instructions.py counts those of the core's acts, and is not long.
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
 @pytest.mark.parametrize(
     ("suite", "name", "least", "most"),
-    [
-        ("waits", "one-key", 5_000, 80_000),
-        pytest.param("timers", "sessions", 1_000, 20_000, marks=pytest.mark.long),
-    ],
+    [("waits", "one-key", 5_000, 80_000), ("timers", "sessions", 1_000, 20_000)],
 )
 def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_few_and_many(
     suite: str, name: str, least: int, most: int
