@@ -37,6 +37,12 @@ class Panel:
 
 
 def _svg(figure: Figure) -> str:
+    # The last digits of what the layout computes are not the same every time, and the ids of the clipping
+    # rectangles derive from them.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position(tuple(round(each, 9) for each in axes.get_position().bounds))
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     # Some lines of matplotlib's end in a blank.
