@@ -44,8 +44,8 @@ def measure(waits: int, keys: int, length: int) -> Sample:
     """Microseconds to park and complete an operation, in both orders; bytes of a pending one."""
     with patch.object(purgatory._core.watch_list, "CHUNK_LENGTH", length), CollectorSetting.OFF.applied():
         return {
-            "in_order_us": run("asyncio", _in_order, waits, keys),
-            "in_random_order_us": run("asyncio", _in_random_order, waits, keys),
+            "in_order_us": run("asyncio", _microseconds, waits, keys, False),
+            "in_random_order_us": run("asyncio", _microseconds, waits, keys, True),
             "bytes": run("asyncio", _bytes, waits, keys),
         }
 
@@ -55,34 +55,26 @@ def _park(held: Purgatory, waits: int, keys: int, tally: Tally) -> list[CountedW
     return [watch(CountedWait(TIMEOUT, wait, tally), (wait % keys,)) for wait in range(waits)]
 
 
-def _each(seconds: float, waits: int, tally: Tally) -> float:
-    if tally.completed != waits:
-        raise AssertionError(f"{tally.completed} of {waits} operations completed")
-    return seconds / waits * 1e6
-
-
-async def _in_order(waits: int, keys: int) -> float:
-    tally = Tally()
-    async with Purgatory() as held:
-        start = time.process_time()
-        _park(held, waits, keys, tally)
-        tally.ready = True
-        for key in range(keys):
-            held.check_and_complete(key)
-        return _each(time.process_time() - start, waits, tally)
-
-
-async def _in_random_order(waits: int, keys: int) -> float:
+async def _microseconds(waits: int, keys: int, shuffled: bool) -> float:
     tally = Tally()
     async with Purgatory() as held:
         start = time.process_time()
         operations = _park(held, waits, keys, tally)
         parking = time.process_time() - start
-        random.Random(1).shuffle(operations)
+        if shuffled:
+            random.Random(1).shuffle(operations)
+        tally.ready = True
         start = time.process_time()
-        for operation in operations:
-            operation.force_complete()
-        return _each(parking + time.process_time() - start, waits, tally)
+        if shuffled:
+            for operation in operations:
+                operation.force_complete()
+        else:
+            for key in range(keys):
+                held.check_and_complete(key)
+        seconds = parking + time.process_time() - start
+    if tally.completed != waits:
+        raise AssertionError(f"{tally.completed} of {waits} operations completed")
+    return seconds / waits * 1e6
 
 
 async def _bytes(waits: int, keys: int) -> float:
