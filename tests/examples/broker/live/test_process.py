@@ -45,7 +45,8 @@ class BrokerProcess:
 
     @property
     def output(self) -> str:
-        return self._stdout.read_text()
+        # Its end may be a part of a character, which is not written whole yet.
+        return self._stdout.read_bytes().decode(errors="ignore")
 
     @property
     def errors(self) -> str:
