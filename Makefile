@@ -57,11 +57,10 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
-# The tests of one file share servers and sessions, so a file stays on one worker. Many tests wait for servers,
-# browsers and Java, so there are three workers for two cores.
+# Many tests wait for servers, browsers and Java, so there are three workers for two cores.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
 # `make docs` runs tests/docs.
-# tests/conftest.py says which file comes first.
+# tests/conftest.py says which tests stay together on a worker, and which come first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, the store of

@@ -61,20 +61,40 @@ def pytest_report_header() -> str:
     return f"purgatory: {'compiled' if COMPILED else 'interpreted'} core, from {os.path.dirname(package)}"
 
 
+def work_unit(test: str) -> str:
+    """What one worker runs: the tests of a file, or those of the pipeline, which share a Spark session."""
+    file = test.partition("::")[0]
+    return "tests/pipeline" if file.startswith("tests/pipeline/") else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Divide the tests among the workers by `work_unit`."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
+
+    class WorkUnits(LoadScopeScheduling):  # type: ignore[misc]  # has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return work_unit(nodeid)
+
+    return WorkUnits(config, log)
+
+
 # When it is known which tests run.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, files with slow tests come first. A worker that begins one late ends after the others.
-
-    Those with a time limit of their own are the slowest.
+    """Side by side, what has the most slow tests comes first, and files whose tests have a time limit of
+    their own. A worker that begins one late ends after the others.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
-        limited = {item.path for item in items if item.get_closest_marker("timeout")}
-        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-        tests = Counter(item.path for item in items)
-        items.sort(
-            key=lambda item: (item.path not in limited, -slow[item.path], -tests[item.path], item.path)
-        )
+        limited = {work_unit(item.nodeid) for item in items if item.get_closest_marker("timeout")}
+        slow = Counter(work_unit(item.nodeid) for item in items if item.get_closest_marker("slow"))
+        tests = Counter(work_unit(item.nodeid) for item in items)
+
+        def place(item: pytest.Item) -> tuple[bool, int, int, str]:
+            unit = work_unit(item.nodeid)
+            return unit not in limited, -slow[unit], -tests[unit], unit
+
+        items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

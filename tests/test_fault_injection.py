@@ -97,7 +97,7 @@ def test_each_call_that_the_core_makes_may_raise(
 
 @pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
 @scenarios_in_one_call
-@pytest.mark.parametrize("observed", [True, False])
+@pytest.mark.parametrize("observed", [True, pytest.param(False, marks=pytest.mark.long)])
 # The bits of so many slots are a large int, which is an object on both builds.
 @pytest.mark.parametrize("wheel_size", [DEFAULT_WHEEL_SIZE, pytest.param(128, marks=pytest.mark.slow)])
 def test_each_allocation_may_fail(scenario: Scenario, observed: bool, wheel_size: int) -> None:
@@ -108,7 +108,7 @@ def test_each_allocation_may_fail(scenario: Scenario, observed: bool, wheel_size
 
 
 @scenarios_in_one_call
-@pytest.mark.parametrize("observed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("observed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_there_may_be_room_for_a_few_frames_only(scenario: Scenario, observed: bool) -> None:
     for room in range(1, DEEPEST):
         try:

@@ -28,7 +28,7 @@ from tests.pipeline.cluster.standalone import standalone
 from tests.pipeline.settings import SETTINGS
 
 # A cluster takes half a minute on two cores, and more if they have other work.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 # In each of so many journals.
 OPERATIONS: Final = 500
@@ -86,7 +86,7 @@ def arguments(command: str, journals: Path, dataset: Path) -> list[str]:
     scope="module",
     params=[
         pytest.param(("compact", "summarize"), id="summarize"),
-        pytest.param(tuple(TABLES), id="all commands", marks=pytest.mark.long),
+        pytest.param(tuple(TABLES), id="all commands"),
     ],
 )
 def runs(
