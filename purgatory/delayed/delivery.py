@@ -6,12 +6,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from math import inf
 from typing import Final
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream
 
 from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed.loader import Loader
@@ -47,8 +45,8 @@ class Delivery:
         self._backoff = backoff
         self._ended = ended
         self._waiting: deque[Attempt] = deque()
-        # One item for each attempt that waits.
-        self._send, self._receive = anyio.create_memory_object_stream[None](inf)
+        # How many attempts wait for a worker; when closing, also one for each worker.
+        self._signals = asyncio.Semaphore(0)
         self._closing = False
         self.delivered = 0
         self.failures = 0
@@ -56,20 +54,22 @@ class Delivery:
 
     def due(self, attempt: Attempt) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._send.send_nowait(None)
+        if not self._closing:
             self._waiting.append(attempt)
+            self._signals.release()
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
-        async with anyio.create_task_group() as workers, self._receive:
+        async with anyio.create_task_group() as workers:
             for _ in range(self._workers):
-                workers.start_soon(self._work, self._receive.clone(), loader)
+                workers.start_soon(self._work, loader)
 
     def close(self) -> None:
         """Take no more messages. Those that wait for a worker stay on the disk."""
         self._closing = True
-        self._send.close()
+        self._waiting.clear()
+        for _ in range(self._workers):
+            self._signals.release()
 
     @property
     def waiting(self) -> int:
@@ -84,12 +84,14 @@ class Delivery:
         except IndexError:
             return None
 
-    async def _work(self, attempts: MemoryObjectReceiveStream[None], loader: Loader) -> None:
-        async with attempts:
-            async for _ in attempts:
-                attempt = self._waiting.popleft()
-                if not self._closing:
-                    await self._try(attempt, loader)
+    async def _work(self, loader: Loader) -> None:
+        while True:
+            await self._signals.acquire()
+            if self._closing:
+                return
+            await self._try(self._waiting.popleft(), loader)
+            # Neither of the two may have waited for anything.
+            await asyncio.sleep(0)
 
     async def _try(self, attempt: Attempt, loader: Loader) -> None:
         message = attempt.message

@@ -31,6 +31,8 @@ _AHEAD: Final = 1_000
 # Seconds after which a message is read again that could not be read, and after which it is lost.
 _UNREADABLE: Final = 10.0
 _LOST: Final = 3_600.0
+# Seconds between two reads, at least, where all that is due soon has been read.
+_BETWEEN: Final = 0.02
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
 # Dead letters of one read.
@@ -187,7 +189,7 @@ class Loader:
             return _LOOK if self.room.loaded else inf
         if not self.room.is_open:
             return _LOOK
-        return min(_LOOK, max(0.0, (due - _AHEAD - self._now()) / 1000))
+        return min(_LOOK, max(_BETWEEN, (due - _AHEAD - self._now()) / 1000))
 
     async def _read_piece(self) -> bool:
         """Read some messages. Returns whether there was any, and room for it."""
