@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
+
+from purgatory.pipeline.text import duration, less, more, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +65,3 @@ class Effect:
     def _interval(self) -> str:
         low, high = (round(each or 0.0) for each in (self.more_completed_low, self.more_completed_high))
         return "" if low == high else f" ({low:+,} to {high:+,})"
-
-
-def duration(microseconds: float) -> str:
-    """Format a duration with three digits, in the unit that fits."""
-    for unit, size, least in (("h", 3.6e9, 7.2e9), ("min", 6e7, 1.2e8), ("s", 1e6, 1e6), ("ms", 1e3, 1e3)):
-        if microseconds >= least:
-            number = microseconds / size
-            decimals = 2 if number < 10 else 1 if number < 100 else 0
-            return f"{number:,.{decimals}f} {unit}"
-    return f"{microseconds:.0f} µs"
-
-
-def percent(share: float) -> str:
-    """A share in percent, rounded down to hundredths: 99.996 % are not all."""
-    # The share has an error of up to 1e-9.
-    return f"{floor(10_000 * (share + 1e-9)) / 100:g} %"
-
-
-def more(operations: float) -> str:
-    """How many more operations, or fewer."""
-    number = round(operations)
-    return f"{abs(number):,} {'more' if number > 0 else 'fewer'}" if number else "as many"
-
-
-def less(microseconds: float) -> str:
-    """How much less time, or more."""
-    return f"{duration(abs(microseconds))} {'less' if microseconds >= 0 else 'more'}"

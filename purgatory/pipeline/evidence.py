@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory.pipeline.advice import Effect, Reading, duration, percent
+from purgatory.pipeline.advice import Effect, Reading
+from purgatory.pipeline.text import duration, percent
 
 # A shorter timeout is so many times as long as operations need: they must not expire when they become slower.
 HEADROOM: Final = 2

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.control_chart import SHIFT_RUN, Assessment, ControlChart
 from purgatory.pipeline.message import (
     INCOMPLETE,
@@ -21,7 +20,7 @@ from purgatory.pipeline.message import (
     Message,
     instant,
 )
-from purgatory.pipeline.terminal import printable
+from purgatory.pipeline.text import duration, printable
 
 HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
-from purgatory.pipeline.advice import duration
+from purgatory.pipeline.text import duration
 from purgatory.pipeline.transforms.reaper import Setting
 
 # The default of a Purgatory.

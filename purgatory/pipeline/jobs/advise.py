@@ -18,7 +18,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.evidence import Evidence
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
-from purgatory.pipeline.terminal import printable
+from purgatory.pipeline.text import printable
 from purgatory.pipeline.transforms import survival
 from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 from purgatory.pipeline.transforms.present_timeouts import present_timeouts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from purgatory.pipeline.advice import duration, less, more, percent
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.table_names import EFFECTS, VERDICTS
+from purgatory.pipeline.text import duration, less, more, percent
 
 
 def effects(of: str, findings: Findings, strata: Iterable[Row]) -> str:

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Final
 
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
@@ -23,6 +22,7 @@ from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.report.table_names import FAN_OUT, MINUTES, PENDING
+from purgatory.pipeline.text import duration
 
 _OUTCOME_COLOURS: Final = {
     COMPLETED: COLOURS[2],

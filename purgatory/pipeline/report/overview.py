@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from purgatory._statistics import OUTCOMES
 from purgatory.journal.schema import EXPIRED
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup, table_names
 from purgatory.pipeline.report.figure import Figure
 from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
+from purgatory.pipeline.text import duration
 
 # More names of nodes than this are not listed.
 _MAX_NAMES: Final = 5

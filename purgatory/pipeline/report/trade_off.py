@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.recommendation import ReplayedSetting
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
@@ -28,6 +27,7 @@ from purgatory.pipeline.report.findings import Findings, Row
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.report.table_names import RECOMMENDATIONS, SETTINGS
+from purgatory.pipeline.text import duration
 
 _CHOSEN: Final = COLOURS[5]
 _BEST: Final = COLOURS[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from purgatory.pipeline.advice import duration, percent
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.effects import effects
 from purgatory.pipeline.report.figure import GREY, MAX_SERIES, Figure, LegendEntry, colours, selection_note
@@ -13,6 +12,7 @@ from purgatory.pipeline.report.findings import Findings, Row, series
 from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.report.table_names import CURVES, TIMEOUTS, VERDICTS
 from purgatory.pipeline.report.waits import curves, interval, timeout, timeouts
+from purgatory.pipeline.text import duration, percent
 
 
 def waits(findings: Findings) -> Section:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration, percent
 from purgatory.pipeline.report.figure import (
     GREY,
     colour,
@@ -21,6 +20,7 @@ from purgatory.pipeline.report.figure import (
     specification,
 )
 from purgatory.pipeline.report.findings import Row, series
+from purgatory.pipeline.text import duration, percent
 
 # Ticks for censored operations, per decade of waits on one curve. Closer together they would be a bar.
 _TICKS: Final = 12
