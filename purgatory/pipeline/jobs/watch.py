@@ -25,13 +25,13 @@ from pyspark.sql.types import TimestampType
 
 from purgatory.pipeline import files
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
-from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.segments import decoded
 from purgatory.pipeline.transforms.validation import validated
-from purgatory.pipeline.transforms.windows import windows
+from purgatory.pipeline.watch.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
+from purgatory.pipeline.watch.monitor import HEADER, Gap, Monitor, Window
+from purgatory.pipeline.watch.windows import windows
 
 NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print a line for each window and kind, and a warning when more expire."

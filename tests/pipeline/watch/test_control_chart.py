@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.pipeline.control_chart import (
+from purgatory.pipeline.watch.control_chart import (
     FALSE_ALARM_RATE,
     MAX_BASELINE,
     MIN_BASELINE,

@@ -24,8 +24,8 @@ from purgatory.pipeline import files
 from purgatory.pipeline.command import INTERRUPTED
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
-from purgatory.pipeline.message import Message
-from purgatory.pipeline.monitor import HEADER, Monitor, Window
+from purgatory.pipeline.watch.message import Message
+from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
 from tests.pipeline.settings import SETTINGS
 

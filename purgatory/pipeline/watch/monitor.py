@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from purgatory.pipeline.control_chart import SHIFT_RUN, Assessment, ControlChart
-from purgatory.pipeline.message import (
+from purgatory.pipeline.text import duration, printable
+from purgatory.pipeline.watch.control_chart import SHIFT_RUN, Assessment, ControlChart
+from purgatory.pipeline.watch.message import (
     INCOMPLETE,
     LATE,
     RECOVERED,
@@ -20,7 +21,6 @@ from purgatory.pipeline.message import (
     Message,
     instant,
 )
-from purgatory.pipeline.text import duration, printable
 
 HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"
