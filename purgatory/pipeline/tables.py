@@ -206,7 +206,7 @@ VERDICTS: Final = DerivedTable(
 )
 ADVICE_TABLES: Final = (CURVES, TIMEOUTS, EFFECTS, VERDICTS)
 
-# `replay`: transforms.replay, recommendation.
+# `replay`: replay.settings, recommendation.
 SETTINGS: Final = DerivedTable(
     "replay",
     "settings",

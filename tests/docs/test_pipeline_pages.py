@@ -11,7 +11,7 @@ import pytest
 
 from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR
 from purgatory.pipeline.jobs.watch import LACKING, WARNED
-from purgatory.pipeline.recommendation import Recommendation, ReplayedSetting
+from purgatory.pipeline.replay.recommendation import Recommendation, ReplayedSetting
 from purgatory.pipeline.watch import monitor
 from purgatory.pipeline.watch.control_chart import MAX_BASELINE, MIN_BASELINE, SHIFT_RUN
 from purgatory.pipeline.watch.message import SHIFTED

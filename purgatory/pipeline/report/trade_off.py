@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.recommendation import ReplayedSetting
+from purgatory.pipeline.replay.recommendation import ReplayedSetting
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,

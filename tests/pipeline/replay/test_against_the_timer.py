@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from purgatory import DelayedOperation, Purgatory, TimerTask, TimingWheel
-from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting, Wait
+from purgatory.pipeline.replay.reaper import ReplayInterval, Setting, Wait
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.pipeline.replay.random_waits import random_waits
 

@@ -19,10 +19,10 @@ from purgatory.journal.schema import GAPS
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import replay
-from purgatory.pipeline.recommendation import DEFAULT
+from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
+from purgatory.pipeline.replay.recommendation import DEFAULT
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.tables import REPLAY_TABLES
-from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
 from tests.pipeline.datasets import add_batch
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 

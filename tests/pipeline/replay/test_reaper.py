@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from purgatory.pipeline.transforms.reaper import NEVER, ReplayInterval, Setting, Wait, Work
+from purgatory.pipeline.replay.reaper import NEVER, ReplayInterval, Setting, Wait, Work
 from tests.pipeline.replay.model import model
 from tests.pipeline.replay.random_waits import random_waits, waits_at_slot_edges
 

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
-from purgatory.pipeline.transforms.replay import by_setting, replay, replayed
-from purgatory.pipeline.transforms.wheel_waits import intervals
+from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
+from purgatory.pipeline.replay.settings import by_setting, replay, replayed
+from purgatory.pipeline.replay.wheel_waits import intervals
 from tests.pipeline.journals import NOON
 from tests.pipeline.replay.random_waits import random_waits
 
