@@ -10,7 +10,7 @@ from statistics import NormalDist
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from purgatory.pipeline.transforms import survival
+from purgatory.pipeline.advise import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]

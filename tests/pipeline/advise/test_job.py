@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import EXPIRED
+from purgatory.pipeline.advise.verdict import UNKNOWN
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
 from purgatory.pipeline.tables import ADVICE_TABLES
-from purgatory.pipeline.verdict import UNKNOWN
 from tests.pipeline.datasets import add_batch
 from tests.pipeline.journals import operation
 

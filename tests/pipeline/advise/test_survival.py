@@ -16,7 +16,7 @@ from lifelines.utils import restricted_mean_survival_time
 from pyspark.sql import DataFrame, SparkSession
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.transforms import survival
+from purgatory.pipeline.advise import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, Verdict
 from purgatory.pipeline.report import table_names
 from purgatory.pipeline.report.findings import Findings, kinds
-from purgatory.pipeline.verdict import KEEP, LENGTHEN, Verdict
 
 Row = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from purgatory.pipeline.advice import Effect
+from purgatory.pipeline.advise.evidence import Effect
 from tests.pipeline.advise.test_verdict import P99
 
 EFFECT = Effect(
