@@ -46,10 +46,10 @@ _MICROSECONDS: Final = LongType()
 _REAL: Final = DoubleType()
 _FLAG: Final = BooleanType()
 _INSTANT: Final = TimestampType()
-# Of tables by minute: transforms.coverage, gaps.
+# Of tables by minute: summarize.coverage, gaps.
 _COVERED: Final = {"since": _INSTANT, "until": _INSTANT, "partial": _FLAG, "incomplete": _FLAG}
 
-# `summarize`: transforms.gaps, minutes, pending, hottest_keys, fan_out.
+# `summarize`: summarize.gaps, minutes, pending, hottest_keys, fan_out.
 GAP_MINUTES: Final = DerivedTable(
     "summary",
     "gaps",

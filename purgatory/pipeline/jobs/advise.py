@@ -20,9 +20,9 @@ from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, de
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
 from purgatory.pipeline.text import printable
-from purgatory.pipeline.transforms.hottest_keys import hottest_keys
 
 NAME: Final = "advise"
 SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."

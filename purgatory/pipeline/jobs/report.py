@@ -29,7 +29,7 @@ from purgatory.pipeline.report.steps import (
     minutes_per_step,
     pending_in_steps,
 )
-from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
+from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."

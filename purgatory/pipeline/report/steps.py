@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
+from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 
 # About as many as fit on a screen.
 MAX_STEPS: Final = 500
@@ -30,7 +30,7 @@ def minutes_per_step(minutes: int) -> int:
 
 
 def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataFrame:
-    """The table of `transforms.minutes` by steps of `step` minutes.
+    """The table of `summarize.minutes` by steps of `step` minutes.
 
     Counts are added up. A quantile is the highest of the minutes in the step: quantiles cannot be merged.
     """
@@ -50,7 +50,7 @@ def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataF
 
 
 def fan_out_in_steps(fan_out: DataFrame, step: int, coverage: Coverage) -> DataFrame:
-    """The table of `transforms.fan_out` by steps, in the same way."""
+    """The table of `summarize.fan_out` by steps, in the same way."""
     return (
         _stepped(fan_out, step, coverage)
         .groupBy(*_STEP, "purgatory")

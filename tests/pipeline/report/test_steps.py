@@ -17,7 +17,7 @@ from purgatory.pipeline.report.steps import (
     minutes_per_step,
     pending_in_steps,
 )
-from purgatory.pipeline.transforms.coverage import Coverage
+from purgatory.pipeline.summarize.coverage import Coverage
 from tests.pipeline.report.sample_findings import FETCH, MINUTE, NOON, minute
 
 PENDING = (

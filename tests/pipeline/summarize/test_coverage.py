@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.coverage import Coverage
-from purgatory.pipeline.transforms.fan_out import fan_out
-from purgatory.pipeline.transforms.pending import changes
+from purgatory.pipeline.summarize.coverage import Coverage
+from purgatory.pipeline.summarize.fan_out import fan_out
+from purgatory.pipeline.summarize.pending import changes
 from tests.pipeline.journals import NOON
 
 NOON_US = round(NOON.timestamp()) * 1_000_000

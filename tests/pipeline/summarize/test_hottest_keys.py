@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from purgatory.pipeline.transforms.hottest_keys import hottest_keys
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys
 
 
 def ranked(frame: Any, by: str) -> list[tuple[object, ...]]:

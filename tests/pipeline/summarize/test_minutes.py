@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.transforms.minutes import minutes
+from purgatory.pipeline.summarize.minutes import minutes
 from purgatory.pipeline.transforms.quantiles import binned
 
 

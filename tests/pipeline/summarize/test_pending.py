@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from purgatory.pipeline.transforms.coverage import Coverage
-from purgatory.pipeline.transforms.pending import changes, pending
+from purgatory.pipeline.summarize.coverage import Coverage
+from purgatory.pipeline.summarize.pending import changes, pending
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
