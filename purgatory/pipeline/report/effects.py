@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.findings import Findings, Row, series
-from purgatory.pipeline.report.table_names import EFFECTS, VERDICTS
+from purgatory.pipeline.report.findings import EFFECTS, VERDICTS, Findings, Row, series
 from purgatory.pipeline.text import duration, less, more, percent
 
 

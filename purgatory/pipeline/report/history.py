@@ -18,10 +18,9 @@ from purgatory.pipeline.report.figure import (
     selection_note,
     share_axis,
 )
-from purgatory.pipeline.report.findings import Findings, Row, series
+from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
 from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import FAN_OUT, MINUTES, PENDING
 from purgatory.pipeline.text import duration
 
 _OUTCOME_COLOURS: Final = {

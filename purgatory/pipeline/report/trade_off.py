@@ -23,10 +23,9 @@ from purgatory.pipeline.report.figure import (
     selection_note,
     specification,
 )
-from purgatory.pipeline.report.findings import Findings, Row
+from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import RECOMMENDATIONS, SETTINGS
 from purgatory.pipeline.text import duration
 
 _CHOSEN: Final = COLOURS[5]
