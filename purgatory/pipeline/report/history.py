@@ -19,8 +19,8 @@ from purgatory.pipeline.report.figure import (
     share_axis,
 )
 from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
-from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.text import duration
 
 _OUTCOME_COLOURS: Final = {

@@ -10,7 +10,7 @@ import altair as alt
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import COLOURS, Figure, count_axis, duration_axis, specification
 from purgatory.pipeline.report.findings import HOTTEST_KEYS, Findings, Row
-from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.text import duration
 
 # More bars than this are hard to read.

@@ -10,8 +10,8 @@ from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import Figure
 from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Findings, Row, series
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
 from purgatory.pipeline.text import duration
 

@@ -24,8 +24,8 @@ from purgatory.pipeline.report.figure import (
     specification,
 )
 from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.text import duration
 
 _CHOSEN: Final = COLOURS[5]

@@ -9,7 +9,7 @@ from purgatory.pipeline.advise.evidence import named
 from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.findings import VERDICTS, Findings
-from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.text import duration, percent
 
 # Those that ask for a change come first.

@@ -9,7 +9,7 @@ from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.effects import effects
 from purgatory.pipeline.report.figure import GREY, MAX_SERIES, Figure, LegendEntry, colours, selection_note
 from purgatory.pipeline.report.findings import CURVES, TIMEOUTS, VERDICTS, Findings, Row, series
-from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.waits import curves, interval, timeout, timeouts
 from purgatory.pipeline.text import duration, percent
 

@@ -10,9 +10,9 @@ from purgatory.pipeline.advise.verdict import KEEP, UNKNOWN
 from purgatory.pipeline.report.findings import Findings
 from purgatory.pipeline.report.history import fan_out, history
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
-from purgatory.pipeline.report.section import Section
 from purgatory.pipeline.report.waiting import advice as advice_section
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
