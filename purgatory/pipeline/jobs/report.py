@@ -18,7 +18,14 @@ from pyspark.sql import functions as F
 from purgatory.pipeline import tables as derived
 from purgatory.pipeline.arguments import add_dataset, path
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.report.downsampling import downsampled
+from purgatory.pipeline.report.downsampling import (
+    downsampled,
+    fan_out_in_steps,
+    gaps_in_steps,
+    minutes_in_steps,
+    minutes_per_step,
+    pending_in_steps,
+)
 from purgatory.pipeline.report.findings import (
     COMMITS,
     CURVES,
@@ -34,13 +41,6 @@ from purgatory.pipeline.report.findings import (
     kinds,
 )
 from purgatory.pipeline.report.page import page
-from purgatory.pipeline.report.steps import (
-    fan_out_in_steps,
-    gaps_in_steps,
-    minutes_in_steps,
-    minutes_per_step,
-    pending_in_steps,
-)
 from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.report.steps import (
+from purgatory.pipeline.report.downsampling import (
     MAX_STEPS,
     fan_out_in_steps,
     gaps_in_steps,
