@@ -18,9 +18,10 @@ from purgatory.pipeline.report.history import fan_out, history
 from purgatory.pipeline.report.hot_keys import hot_keys
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
+from purgatory.pipeline.report.timeouts import timeouts
 from purgatory.pipeline.report.trade_off import wheel
 from purgatory.pipeline.report.verdicts import verdicts
-from purgatory.pipeline.report.waiting import advice, waits
+from purgatory.pipeline.report.waits import waits
 
 _HERE: Final = Path(__file__).parent
 # The page's script uses this function of the libraries.
@@ -33,7 +34,7 @@ _LIBRARIES: Final = """\
 
 def sections(findings: Findings) -> list[Section]:
     """The sections of the page, in order."""
-    parts = (verdicts, overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
+    parts = (verdicts, overview, waits, timeouts, history, hot_keys, fan_out, wheel, compacted)
     return [part(findings) for part in parts]
 
 

@@ -11,7 +11,7 @@ from purgatory.pipeline.report.hot_keys import MAX_BARS
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
 from purgatory.pipeline.report.page import sections
 from purgatory.pipeline.report.trade_off import wheel
-from purgatory.pipeline.report.waiting import waits
+from purgatory.pipeline.report.waits import waits
 from tests.pipeline.report.sample_findings import (
     HOSTILE,
     MINUTE,

@@ -13,7 +13,7 @@ from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
-from purgatory.pipeline.report.waiting import advice as advice_section
+from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
     advice,
@@ -115,21 +115,21 @@ def words_of_parts(section: Section) -> list[str]:
 
 def test_advice_for_hot_keys_is_below_that_for_kinds() -> None:
     keys = [*timeouts(key="few", operations=2), *timeouts(key="many", operations=5)]
-    *_, of_kinds, of_keys = words_of_parts(advice_section(findings(**advice(*timeouts(), *keys))))
+    *_, of_kinds, of_keys = words_of_parts(timeouts_section(findings(**advice(*timeouts(), *keys))))
 
     assert "on few" not in of_kinds
     assert of_keys.index("on many") < of_keys.index("on few")
 
 
 def test_advice_without_hot_keys_has_empty_tables_of_them() -> None:
-    *_, of_keys = words_of_parts(advice_section(findings(**advice(*timeouts()))))
+    *_, of_keys = words_of_parts(timeouts_section(findings(**advice(*timeouts()))))
 
     assert "Fetch in fetch" not in of_keys
 
 
 def test_the_effect_of_each_timeout_is_in_a_table() -> None:
     found = findings(**advice(*timeouts(), verdicts=[verdict()]))
-    _, table, _ = words_of_parts(advice_section(found))
+    _, table, _ = words_of_parts(timeouts_section(found))
 
     assert "1.00 ms the present timeout 50 % 40 % to 60 % 3 fewer 5.00 ms less" in table
     assert "2.00 ms the verdict 75 % 65 % to 85 % 1 more +0 to +2 5.00 ms less" in table
