@@ -41,6 +41,7 @@ from purgatory.pipeline.report.findings import (
     kinds,
 )
 from purgatory.pipeline.report.page import page
+from purgatory.pipeline.schemas import ROW_COUNTS
 from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"
@@ -49,9 +50,6 @@ EXAMPLES: Final = """\
   %(prog)s build/dataset build/report
       then open build/report/index.html
 """
-
-# The columns that count the rows of a segment.
-_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
 
 # The order of the rows of each table: as in the dataset, except that steps of time replace the minutes.
 _ORDERS: Final = {
@@ -108,7 +106,7 @@ def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
         .agg(
             F.count("*").alias("files"),
             F.count("reason").alias("unreadable_files"),
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ROW_COUNTS),
         )
     )
 

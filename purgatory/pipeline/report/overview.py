@@ -12,7 +12,7 @@ from purgatory.pipeline.report.figure import Figure
 from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
+from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
 from purgatory.pipeline.text import duration
 
 # More names of nodes than this are not listed.
@@ -28,14 +28,14 @@ def compacted(findings: Findings) -> Section:
     """The section on the journal's rows: how many were kept, and how many the nodes lost."""
     totals = [
         {"table": table.name}
-        | {name: findings.compacted(name, table.name) for name in ("files", "unreadable_files", *_ROWS)}
+        | {name: findings.compacted(name, table.name) for name in ("files", "unreadable_files", *ROW_COUNTS)}
         for table in TABLES
     ]
     columns = [
         markup.text_column("table", lambda row: str(row["table"])),
         markup.count_column("segments", "files"),
         markup.count_column("unreadable", "unreadable_files"),
-        *(markup.count_column(name, name) for name in _ROWS),
+        *(markup.count_column(name, name) for name in ROW_COUNTS),
     ]
     parts: list[str | Figure] = [
         markup.paragraph(
@@ -48,7 +48,6 @@ def compacted(findings: Findings) -> Section:
     return Section("compacted", "What was compacted", parts)
 
 
-_ROWS: Final = ("rows", "kept", "duplicates", "quarantined")
 _NODE_COLUMNS: Final = (
     markup.text_column("node", lambda row: str(row["node"])),
     markup.count_column("gaps", "gaps"),
