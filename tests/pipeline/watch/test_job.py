@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -27,9 +27,7 @@ from purgatory.pipeline.watch.message import Message
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
 from purgatory.pipeline.watch.stream import watched
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
-from tests.pipeline.settings import SETTINGS
-
-NO_SPARK: Final = cast(SparkSession, None)
+from tests.pipeline.settings import NO_SPARK, SETTINGS
 
 # An hour ago, so that no row is in the future.
 BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
@@ -126,8 +124,12 @@ def test_existing_segments_are_reported_with_their_faults(
 
 
 def test_open_windows_are_reported_at_the_end(
-    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    journal: Path,
+    watching: Callable[[list[str]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    watching([])
     start = round(BEGIN.timestamp() * 1e6)
     window = Window(
         start=start,
@@ -147,7 +149,7 @@ def test_open_windows_are_reported_at_the_end(
         yield from monitor.update([window])
 
     monkeypatch.setattr(watch, "watched", update)
-    assert watch.run(spark, options(journal)) == 0
+    assert watch.run(NO_SPARK, options(journal)) == 0
     _, line = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{at(0)}           7 ")
     assert line.endswith("Fetch in fetch, so far")
