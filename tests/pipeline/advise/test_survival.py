@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lifelines import KaplanMeierFitter
 from lifelines.utils import restricted_mean_survival_time
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.advise import survival
@@ -75,6 +75,12 @@ def by_stratum(curves: DataFrame) -> dict[str, Curve]:
         }
         for stratum in {row.stratum for row in rows}
     }
+
+
+@pytest.fixture(scope="module")
+def readings(curves: DataFrame) -> dict[tuple[str, float], Row]:
+    """By stratum and share."""
+    return {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
 
 
 def test_worked_example(by_stratum: dict[str, Curve]) -> None:
@@ -156,15 +162,16 @@ def test_operations_expired_by_closing_their_purgatory_are_not_counted_as_expire
     assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
 
 
-def test_a_timeout_is_the_first_wait_by_which_the_share_completes(curves: DataFrame) -> None:
-    rows = {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
-    assert len(rows) == 36 * len(SHARES)
+def test_a_timeout_is_the_first_wait_by_which_the_share_completes(
+    readings: dict[tuple[str, float], Row],
+) -> None:
+    assert len(readings) == 36 * len(SHARES)
     for stratum, mine in groupby(sorted(ALL), key=itemgetter(0)):
         waits = [(wait, outcome == "completed") for _, wait, outcome in mine]
         exact = estimate(waits)
         completed = sorted(wait for wait, done in waits if done)
         for share in SHARES:
-            row = rows[stratum, share]
+            row = readings[stratum, share]
             wanted = Fraction(str(share))
             assert row.operations == len(waits)
             assert row.followed_us == max(wait for wait, _ in waits)
@@ -213,9 +220,9 @@ def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
 
 
 def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_share(
-    curves: DataFrame, by_stratum: dict[str, Curve]
+    readings: dict[tuple[str, float], Row], by_stratum: dict[str, Curve]
 ) -> None:
-    rows = survival.timeouts(curves, (0.5,)).collect()
+    rows = [row for row in readings.values() if row.share == 0.5]
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
         curve = by_stratum[row.stratum]
@@ -228,10 +235,3 @@ def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_sh
         # The low bound ends where all have completed.
         low = [wait for wait in (first("survival_low"), first("survival")) if wait is not None]
         assert row.timeout_low_us == min(low, default=None)
-
-
-def test_curves_do_not_depend_on_the_order_of_operations(waits: Waits, by_stratum: dict[str, Curve]) -> None:
-    shuffled = random.Random(1).sample(WORKED, len(WORKED))
-    rows = survival.curves(survival.ends(waits(shuffled).repartition(5))).orderBy("waited_us").collect()
-    for column, values in by_stratum["worked"].items():
-        assert [row[column] for row in rows] == values
