@@ -76,6 +76,7 @@ async def test_on_one_level_the_replay_equals_the_timer(virtual_time: VirtualTim
     )
 
 
+@pytest.mark.usefixtures("untraced")
 async def test_on_several_levels_the_replay_wakes_as_often_and_moves_slightly_more(
     virtual_time: VirtualTimeLoop, moves: Moves
 ) -> None:

@@ -14,6 +14,7 @@ from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
 from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
+from purgatory.pipeline.report.verdicts import verdicts
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
     advice,
@@ -136,18 +137,17 @@ def test_the_effect_of_each_timeout_is_in_a_table() -> None:
     assert "5.00 ms 90 % 80 % to 100 % not known not known" in table
 
 
-def test_verdicts_come_first_and_those_that_ask_for_a_change_before_the_others() -> None:
+def test_verdicts_that_ask_for_a_change_come_before_the_others() -> None:
     told = [
         verdict(operations=9, verdict=KEEP),
         verdict(key="alike", as_kind=True),
         verdict(key="other", verdict=UNKNOWN),
         verdict(PRODUCE, advice="lengthen it"),
     ]
-    section = sections(findings(**advice(verdicts=told)))[0]
+    section = verdicts(findings(**advice(verdicts=told)))
     looks = [look for part in section.parts for look in re.findall(r'"box (\w+)"', str(part))]
     text = words(section)
 
-    assert section.name == "verdicts"
     assert looks == ["change", "keep", "unknown"]
     assert re.search("Produce in produce: *lengthen it *Only half of 8 complete.", text)
     assert "1 key behaves as its kind does: alike." in text
@@ -157,7 +157,7 @@ def test_verdicts_come_first_and_those_that_ask_for_a_change_before_the_others()
 
 def test_the_present_timeout_is_in_the_table_of_verdicts() -> None:
     known = verdict(p99_us=2_000, p99_high_us=2_500, times_p99=0.5, with_present=1.0)
-    text = words(sections(findings(**advice(verdicts=[verdict(), known])))[0])
+    text = words(verdicts(findings(**advice(verdicts=[verdict(), known]))))
 
     assert "8 1.00 ms 1.00 ms (90 %), 2.00 ms (10 %) 50 % 40 % to 60 % not known 1.50 ms to …" in text
     assert "8 1.00 ms 50 % 40 % to 60 % 2.00 ms 1.50 ms to 2.50 ms 0.5" in text
