@@ -56,7 +56,7 @@ WITH watched AS (
     SELECT *, unnest(list_distinct(keys)) AS key FROM read_parquet('{clean}/operations.parquet')
 ),
 hot AS (
-    SELECT purgatory, key FROM watched GROUP BY ALL
+    SELECT purgatory, key FROM watched GROUP BY purgatory, key
     QUALIFY row_number() OVER (PARTITION BY purgatory ORDER BY count(*) DESC, key) <= {hot_keys}
 ),
 strata AS (
@@ -94,6 +94,7 @@ FROM (
 )
 WHERE timeout_us > 0 AND waited_us > 0
     AND NOT (outcome IN ('completed', 'failed') AND tries = 1 AND waited_us < 1000)
+ORDER BY entered
 """
 INCOMPLETE: Final = """
 SELECT DISTINCT unnest(generate_series(date_trunc('minute', began), ended, INTERVAL 1 MINUTE)) AS minute
@@ -244,8 +245,8 @@ def test_the_replayed_settings_are_those_of_a_model_without_a_wheel(
     with duckdb.connect() as connection:
         rows = connection.execute(WAITS.format(clean=recomputed.clean)).fetchall()
     wheels: dict[tuple[str, str], list[Wait]] = {}
-    for node, purgatory, *wait in sorted(rows):
-        wheels.setdefault((node, purgatory), []).append((wait[0], wait[1], wait[2]))
+    for node, purgatory, entered, deadline, left in rows:
+        wheels.setdefault((node, purgatory), []).append((entered, deadline, left))
     found = recomputed.dataset.read_derived(spark, SETTINGS).collect()
     assert len(found) == 2 * 5
     for row in found:
