@@ -63,7 +63,7 @@ def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
 
 
 def test_the_measures_do_not_depend_on_the_partition_into_intervals(spark: SparkSession) -> None:
-    histories = {wheel: random_waits(seed, most=400) for wheel, seed in SEEDS.items()}
+    histories = {wheel: random_waits(seed, most=150) for wheel, seed in SEEDS.items()}
     waits = spark.createDataFrame(
         [(*wheel, *wait) for wheel, waits in histories.items() for wait in waits],
         "node string, purgatory string, entered_us long, deadline_us long, left_us long",
