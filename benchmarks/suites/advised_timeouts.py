@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from benchmarks.harness.benchmark import Result, Setting
-from purgatory.pipeline.advice import duration
+from purgatory.pipeline.advise import survival
 from purgatory.pipeline.jobs.advise import SHARES
 from purgatory.pipeline.session import spark_session
-from purgatory.pipeline.transforms import survival
+from purgatory.pipeline.text import duration
 from purgatory.pipeline.transforms.synthesis import Kind, Workload, operations
 
 OPERATIONS = 200_000

@@ -14,6 +14,16 @@ from purgatory.pipeline.dataset import Dataset
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
+def add_journal(parser: argparse.ArgumentParser) -> None:
+    """Add the positional argument JOURNAL, parsed as `options.journal`."""
+    parser.add_argument(
+        "journal",
+        type=path,
+        metavar="JOURNAL",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+    )
+
+
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument DATASET, parsed as `options.dataset`."""
     parser.add_argument(

@@ -71,6 +71,8 @@ SEGMENTS: Final = StructType(
         _BATCH,
     ]
 )
+# Those that count rows.
+ROW_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """The tables that `summarize`, `advise` and `replay` make, and their columns.
 
-The docstrings of the transforms explain the columns.
+Some commands read the rows of a table as objects. The columns of such a table are the fields of their class.
+The docstrings of the functions that make the rows explain the columns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Final, get_args, get_type_hints
 
 from pyspark.sql.types import (
     ArrayType,
@@ -22,6 +24,9 @@ from pyspark.sql.types import (
 )
 
 from purgatory._statistics import OUTCOMES
+from purgatory.pipeline.advise.evidence import Effect, Reading
+from purgatory.pipeline.advise.verdict import Verdict
+from purgatory.pipeline.replay.recommendation import ReplayedSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +41,29 @@ class DerivedTable:
     order_by: tuple[str, ...]
 
 
-def _columns(**types: DataType) -> StructType:
-    return StructType([StructField(name, type) for name, type in types.items()])
-
-
 _TEXT: Final = StringType()
 _COUNT: Final = LongType()
 _MICROSECONDS: Final = LongType()
 _REAL: Final = DoubleType()
 _FLAG: Final = BooleanType()
 _INSTANT: Final = TimestampType()
-# Of tables by minute: transforms.coverage, gaps.
+# By the type of a field, which may also be None.
+_OF_FIELDS: Final = {str: _TEXT, int: LongType(), float: _REAL, bool: _FLAG, datetime: _INSTANT}
+
+
+def _columns(**types: DataType) -> StructType:
+    return StructType([StructField(name, type) for name, type in types.items()])
+
+
+def _fields(row: type) -> dict[str, DataType]:
+    """The fields of a class as columns."""
+    return {name: _OF_FIELDS[(get_args(hint) or (hint,))[0]] for name, hint in get_type_hints(row).items()}
+
+
+# Of tables by minute: summarize.coverage, gaps.
 _COVERED: Final = {"since": _INSTANT, "until": _INSTANT, "partial": _FLAG, "incomplete": _FLAG}
 
-# `summarize`: transforms.gaps, minutes, pending, hottest_keys, fan_out.
+# `summarize`: summarize.gaps, minutes, pending, hottest_keys, fan_out.
 GAP_MINUTES: Final = DerivedTable(
     "summary",
     "gaps",
@@ -121,7 +135,7 @@ FAN_OUT: Final = DerivedTable(
 )
 SUMMARY_TABLES: Final = (GAP_MINUTES, MINUTES, PENDING, HOTTEST_KEYS, FAN_OUT)
 
-# `advise`: transforms.survival, verdict. A kind comes before its keys, because null sorts first.
+# `advise`: advise.survival, verdict. A kind comes before its keys, because null sorts first.
 _STRATUM: Final = {"purgatory": _TEXT, "kind": _TEXT, "key": _TEXT}
 # A curve has a row for each distinct wait, too many for one file.
 CURVES: Final = DerivedTable(
@@ -146,87 +160,24 @@ CURVES: Final = DerivedTable(
     order_by=(),
 )
 TIMEOUTS: Final = DerivedTable(
-    "advice",
-    "timeouts",
-    _columns(
-        **_STRATUM,
-        operations=_COUNT,
-        waited_in_all_us=_MICROSECONDS,
-        followed_us=_MICROSECONDS,
-        known_share=_REAL,
-        settled_us=_MICROSECONDS,
-        share=_REAL,
-        timeout_us=_MICROSECONDS,
-        timeout_low_us=_MICROSECONDS,
-        timeout_high_us=_MICROSECONDS,
-        naive_us=_MICROSECONDS,
-    ),
-    order_by=("purgatory", "kind", "key", "share"),
+    "advice", "timeouts", _columns(**_fields(Reading)), order_by=("purgatory", "kind", "key", "share")
 )
 EFFECTS: Final = DerivedTable(
     "advice",
     "effects",
-    _columns(
-        **_STRATUM,
-        timeout_us=_MICROSECONDS,
-        completes=_REAL,
-        completes_low=_REAL,
-        completes_high=_REAL,
-        more_completed=_REAL,
-        more_completed_low=_REAL,
-        more_completed_high=_REAL,
-        waited_less_us=_REAL,
-    ),
+    _columns(**_STRATUM, timeout_us=_MICROSECONDS, **_fields(Effect)),
     order_by=("purgatory", "kind", "key", "timeout_us"),
 )
-# The columns are the fields of a `verdict.Verdict`, in their order.
 VERDICTS: Final = DerivedTable(
-    "advice",
-    "verdicts",
-    _columns(
-        **_STRATUM,
-        operations=_COUNT,
-        verdict=_TEXT,
-        present_us=_MICROSECONDS,
-        with_present=_REAL,
-        present=_TEXT,
-        completes=_REAL,
-        completes_low=_REAL,
-        completes_high=_REAL,
-        p99_us=_MICROSECONDS,
-        p99_low_us=_MICROSECONDS,
-        p99_high_us=_MICROSECONDS,
-        times_p99=_REAL,
-        timeout_us=_MICROSECONDS,
-        advice=_TEXT,
-        reason=_TEXT,
-        as_kind=_FLAG,
-    ),
-    order_by=("purgatory", "kind", "key"),
+    "advice", "verdicts", _columns(**_fields(Verdict)), order_by=("purgatory", "kind", "key")
 )
 ADVICE_TABLES: Final = (CURVES, TIMEOUTS, EFFECTS, VERDICTS)
 
-# `replay`: transforms.replay, recommendation.
+# `replay`: replay.settings, recommendation.
 SETTINGS: Final = DerivedTable(
     "replay",
     "settings",
-    _columns(
-        purgatory=_TEXT,
-        tick_us=_MICROSECONDS,
-        wheel_size=_COUNT,
-        since=_INSTANT,
-        until=_INSTANT,
-        operations=_COUNT,
-        wakeups=_COUNT,
-        moves=_COUNT,
-        fullest_slot=_COUNT,
-        levels=_COUNT,
-        expired=_COUNT,
-        lateness_mean_us=_REAL,
-        lateness_p99_us=_REAL,
-        lateness_max_us=_MICROSECONDS,
-        pareto=_FLAG,
-    ),
+    _columns(**_fields(ReplayedSetting)),
     order_by=("purgatory", "tick_us", "wheel_size"),
 )
 RECOMMENDATIONS: Final = DerivedTable(

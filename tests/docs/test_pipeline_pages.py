@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.pipeline import monitor
 from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR
-from purgatory.pipeline.control_chart import MAX_BASELINE, MIN_BASELINE, SHIFT_RUN
 from purgatory.pipeline.jobs.watch import LACKING, WARNED
-from purgatory.pipeline.message import SHIFTED
-from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
-from purgatory.pipeline.recommendation import Recommendation, ReplayedSetting
+from purgatory.pipeline.replay.recommendation import Recommendation, ReplayedSetting
+from purgatory.pipeline.watch import monitor
+from purgatory.pipeline.watch.control_chart import MAX_BASELINE, MIN_BASELINE, SHIFT_RUN
+from purgatory.pipeline.watch.message import SHIFTED
+from purgatory.pipeline.watch.monitor import HEADER, Gap, Monitor, Window
 from tests.docs.programs import DOCS
 
 WATCH = (DOCS / "watch.md").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from deltalake import Transaction
 from pyspark.sql import DataFrame
@@ -16,24 +15,28 @@ from purgatory.pipeline.tables import DerivedTable
 from tests.pipeline.journals import NOON, Row
 
 
+def listed(table: Table, batch: int, rows: int) -> Row:
+    """The row about a segment, all of whose rows are kept. It is the only one of its batch."""
+    return {
+        "table": table.name,
+        "name": f"{batch}.parquet",
+        "source": f"/journal/{table.name}/{batch}.parquet",
+        "size": 1,
+        "modified": NOON,
+        "rows": rows,
+        "kept": rows,
+        "duplicates": 0,
+        "quarantined": 0,
+        "reason": None,
+        "batch": batch,
+    }
+
+
 def add_batch(dataset: Dataset, table: Table, rows: DataFrame) -> None:
     """Add the rows of one segment, which has no others."""
     batches = Batches(dataset, table)
     files = dataset.table(table).write(rows.withColumn("date", F.to_date(table.instant)))
-    count = sum(file.rows for file in files)
-    segment: dict[str, Any] = {
-        "table": table.name,
-        "name": f"{batches.last}.parquet",
-        "source": f"/journal/{table.name}/{batches.last}.parquet",
-        "size": 1,
-        "modified": NOON,
-        "rows": count,
-        "kept": count,
-        "duplicates": 0,
-        "quarantined": 0,
-        "reason": None,
-        "batch": batches.last + 1,
-    }
+    segment = listed(table, batches.last + 1, sum(file.rows for file in files))
     segments = dataset.segments.write_rows([segment])
     batches.commit(BatchFiles(rows=files, quarantine=[], segments=segments))
 

@@ -1,6 +1,11 @@
 """Settings of Spark for small frames and short sessions."""
 
-from typing import Final
+from typing import Final, cast
+
+from pyspark.sql import SparkSession
+
+# For calls that end before they use Spark.
+NO_SPARK: Final = cast(SparkSession, None)
 
 SETTINGS: Final = {
     # A JVM that runs for a minute would spend half of it on compiling, and some of it on verifying bytecode.

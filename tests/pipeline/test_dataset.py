@@ -13,6 +13,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from tests.pipeline.datasets import derive
+from tests.pipeline.settings import NO_SPARK
 
 RECOMMENDATION = {"purgatory": "p", "tick_us": 1_000, "sentence": "So it is."}
 
@@ -30,9 +31,9 @@ def test_all_tables_of_a_dataset_are_below_its_root() -> None:
     assert dataset.derived(SETTINGS).path == "data/replay/settings"
 
 
-def test_a_dataset_of_an_earlier_version_is_refused(spark: SparkSession, dataset: Dataset) -> None:
+def test_a_dataset_of_an_earlier_version_is_refused(dataset: Dataset) -> None:
     Path(dataset.root, "commits", "table=gaps", "batch=0").mkdir(parents=True)
-    for use in (lambda: dataset.read_gaps(spark), lambda: Batches(dataset, GAPS_TABLE)):
+    for use in (lambda: dataset.read_gaps(NO_SPARK), lambda: Batches(dataset, GAPS_TABLE)):
         with pytest.raises(PipelineError, match="an earlier version of purgatory wrote this dataset"):
             use()
 

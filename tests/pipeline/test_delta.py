@@ -75,9 +75,7 @@ def test_a_file_knows_its_rows_and_its_size(spark: SparkSession, table: StoredTa
     assert (file.rows, file.size, file.modified) == (3, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def test_of_two_transactions_of_an_application_one_is_refused(
-    spark: SparkSession, table: StoredTable
-) -> None:
+def test_of_two_transactions_of_an_application_one_is_refused(table: StoredTable) -> None:
     one, other = table.create(), table.create()
     table.append(one, [], Transaction("compact", 1))
     assert one.version() == 1

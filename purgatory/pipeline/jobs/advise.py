@@ -12,18 +12,17 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from purgatory.pipeline.advice import Effect, Reading
+from purgatory.pipeline.advise import survival
+from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
+from purgatory.pipeline.advise.present_timeouts import present_timeouts
+from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
+from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, decide
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.evidence import Evidence
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
-from purgatory.pipeline.terminal import printable
-from purgatory.pipeline.transforms import survival
-from purgatory.pipeline.transforms.hottest_keys import hottest_keys
-from purgatory.pipeline.transforms.present_timeouts import present_timeouts
-from purgatory.pipeline.transforms.strata import flattened, with_strata, with_stratum
-from purgatory.pipeline.verdict import GOAL, Verdict, alike, compared, decide
+from purgatory.pipeline.text import printable
 
 NAME: Final = "advise"
 SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."

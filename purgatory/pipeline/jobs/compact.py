@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, path, whole_number
+from purgatory.pipeline.arguments import add_dataset, add_journal, whole_number
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
@@ -26,12 +26,7 @@ EXAMPLES: Final = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "journal",
-        type=path,
-        metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
-    )
+    add_journal(parser)
     add_dataset(parser)
     parser.add_argument(
         "--files-per-batch",

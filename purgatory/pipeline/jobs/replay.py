@@ -11,15 +11,15 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.arguments import add_dataset, number, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
+from purgatory.pipeline.replay.reaper import Setting
+from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
+from purgatory.pipeline.replay.settings import by_setting, replayed
+from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
-from purgatory.pipeline.transforms.reaper import Setting
-from purgatory.pipeline.transforms.replay import by_setting, replayed
-from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
+from purgatory.pipeline.text import duration
 
 NAME: Final = "replay"
 SUMMARY: Final = "Replay recorded operations with other ticks and wheel sizes, and recommend a setting."

@@ -18,18 +18,31 @@ from pyspark.sql import functions as F
 from purgatory.pipeline import tables as derived
 from purgatory.pipeline.arguments import add_dataset, path
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.report import table_names
-from purgatory.pipeline.report.downsampling import downsampled
-from purgatory.pipeline.report.findings import KINDS_SCHEMA, Findings, Row, kinds
-from purgatory.pipeline.report.page import page
-from purgatory.pipeline.report.steps import (
+from purgatory.pipeline.report.downsampling import (
+    downsampled,
     fan_out_in_steps,
     gaps_in_steps,
     minutes_in_steps,
     minutes_per_step,
     pending_in_steps,
 )
-from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
+from purgatory.pipeline.report.findings import (
+    COMMITS,
+    CURVES,
+    FAN_OUT,
+    GAPS,
+    KINDS,
+    KINDS_SCHEMA,
+    MINUTES,
+    NODES,
+    PENDING,
+    Findings,
+    Row,
+    kinds,
+)
+from purgatory.pipeline.report.page import page
+from purgatory.pipeline.schemas import ROW_COUNTS
+from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
@@ -38,24 +51,15 @@ EXAMPLES: Final = """\
       then open build/report/index.html
 """
 
-# The columns that count the rows of a segment.
-_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
-
-# The order of the rows of each table. A null key, which stands for the whole kind, comes first.
+# The order of the rows of each table: as in the dataset, except that steps of time replace the minutes.
 _ORDERS: Final = {
-    table_names.COMMITS: ("table",),
-    table_names.NODES: ("node",),
-    table_names.MINUTES: ("since", "purgatory", "kind"),
-    table_names.PENDING: ("since", "purgatory", "kind"),
-    table_names.FAN_OUT: ("since", "purgatory"),
-    table_names.GAPS: ("since",),
-    table_names.HOTTEST_KEYS: ("purgatory", "by", "rank"),
-    table_names.CURVES: ("purgatory", "kind", "waited_us"),
-    table_names.TIMEOUTS: ("purgatory", "kind", "key", "share"),
-    table_names.EFFECTS: ("purgatory", "kind", "key", "timeout_us"),
-    table_names.VERDICTS: ("purgatory", "kind", "key"),
-    table_names.SETTINGS: ("purgatory", "tick_us", "wheel_size"),
-    table_names.RECOMMENDATIONS: ("purgatory",),
+    **{
+        table.name: tuple("since" if name == "minute" else name for name in table.order_by)
+        for table in derived.DERIVED_TABLES
+    },
+    CURVES: ("purgatory", "kind", "waited_us"),
+    COMMITS: ("table",),
+    NODES: ("node",),
 }
 
 
@@ -71,7 +75,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    frames = {table_names.COMMITS: _commits(spark, dataset), table_names.NODES: _nodes(spark, dataset)}
+    frames = {COMMITS: _commits(spark, dataset), NODES: _nodes(spark, dataset)}
     frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))
     frames |= _downsampled(dataset.read_run(spark, derived.ADVICE_TABLES))
     frames |= dataset.read_run(spark, derived.REPLAY_TABLES)
@@ -80,9 +84,9 @@ def run(spark: SparkSession, options: Namespace) -> None:
         for name, frame in frames.items()
     }
     rows: dict[str, Sequence[Row]] = {name: table.to_pylist() for name, table in tables.items()}
-    if table_names.MINUTES in tables:
-        rows[table_names.KINDS] = kinds(rows[table_names.MINUTES], rows[table_names.PENDING])
-        tables[table_names.KINDS] = pa.Table.from_pylist(rows[table_names.KINDS], KINDS_SCHEMA)
+    if MINUTES in tables:
+        rows[KINDS] = kinds(rows[MINUTES], rows[PENDING])
+        tables[KINDS] = pa.Table.from_pylist(rows[KINDS], KINDS_SCHEMA)
     html = page(Findings(dataset.root, datetime.now(UTC), rows), sorted(tables))
 
     output: Path = options.output
@@ -102,7 +106,7 @@ def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
         .agg(
             F.count("*").alias("files"),
             F.count("reason").alias("unreadable_files"),
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ROW_COUNTS),
         )
     )
 
@@ -125,9 +129,7 @@ def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
     """The summary by steps of time; empty if there is no summary."""
     if not summary:
         return {}
-    minutes, pending, fan_out = (
-        summary[name] for name in (table_names.MINUTES, table_names.PENDING, table_names.FAN_OUT)
-    )
+    minutes, pending, fan_out = (summary[name] for name in (MINUTES, PENDING, FAN_OUT))
     covered = reduce(DataFrame.union, (each.select("since", "until") for each in (minutes, pending, fan_out)))
     coverage = Coverage.of(
         covered.select(F.unix_micros("since").alias("first_us"), F.unix_micros("until").alias("last_us"))
@@ -135,10 +137,10 @@ def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
     between = (coverage.until_us - 1) // MINUTE_US - coverage.since_us // MINUTE_US
     step = minutes_per_step(1 + between)
     return summary | {
-        table_names.MINUTES: minutes_in_steps(minutes, step, coverage),
-        table_names.PENDING: pending_in_steps(pending, step, coverage),
-        table_names.FAN_OUT: fan_out_in_steps(fan_out, step, coverage),
-        table_names.GAPS: gaps_in_steps(summary[table_names.GAPS], step),
+        MINUTES: minutes_in_steps(minutes, step, coverage),
+        PENDING: pending_in_steps(pending, step, coverage),
+        FAN_OUT: fan_out_in_steps(fan_out, step, coverage),
+        GAPS: gaps_in_steps(summary[GAPS], step),
     }
 
 
@@ -146,7 +148,7 @@ def _downsampled(advice: dict[str, DataFrame]) -> dict[str, DataFrame]:
     """The advice with the curves that are drawn: those of the kinds, downsampled."""
     if not advice:
         return {}
-    return advice | {table_names.CURVES: downsampled(advice[table_names.CURVES].where("key IS NULL"))}
+    return advice | {CURVES: downsampled(advice[CURVES].where("key IS NULL"))}
 
 
 def _json(rows: Sequence[Row]) -> str:

@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.summarize.coverage import Coverage
+from purgatory.pipeline.summarize.fan_out import fan_out
+from purgatory.pipeline.summarize.gaps import gap_minutes, mark_gaps
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys
+from purgatory.pipeline.summarize.minutes import minutes
+from purgatory.pipeline.summarize.pending import changes, pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
-from purgatory.pipeline.transforms.coverage import Coverage
-from purgatory.pipeline.transforms.fan_out import fan_out
-from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
-from purgatory.pipeline.transforms.hottest_keys import hottest_keys
-from purgatory.pipeline.transforms.minutes import minutes
-from purgatory.pipeline.transforms.pending import changes, pending
 
 NAME: Final = "summarize"
 SUMMARY: Final = (

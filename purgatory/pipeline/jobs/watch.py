@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import fields
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from queue import Empty, SimpleQueue
+from contextlib import closing
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampType
+from pyspark.sql import SparkSession
 
-from purgatory.pipeline import files
-from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
-from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
-from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.instants import ended
-from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.transforms.validation import validated
-from purgatory.pipeline.transforms.windows import windows
+from purgatory.pipeline.watch.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
+from purgatory.pipeline.watch.monitor import HEADER, Monitor
+from purgatory.pipeline.watch.stream import check_journal, watched
 
 NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print a line for each window and kind, and a warning when more expire."
@@ -50,24 +30,8 @@ EXAMPLES: Final = """\
 WARNED: Final = 3
 LACKING: Final = 4
 
-# The columns of Spark's own source of whole files.
-_FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
-# --since says which files are too old. By default Spark has its own limit.
-_ANY_AGE: Final = "36500d"
-# Spark plans a batch every --every, and reads only the time of an old segment. With this limit, months of old
-# segments are a few batches.
-_FILES_PER_BATCH: Final = 100_000
-
 _UNITS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
-
-# The name of the query's observed metrics.
-_READ: Final = "read"
-# The most by which clocks may differ.
-_CLOCK_SKEW: Final = "interval 1 minute"
-
-# Makes the messages to print, in the thread that prints them. None: a query ended.
-Event = Callable[[], Iterable[Message]] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,11 +77,7 @@ def milliseconds(text: str) -> int:
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Print messages until the end. Returns 0, WARNED or LACKING."""
     journal = options.journal.rstrip("/")
-    for table in (OPERATIONS_TABLE, GAPS_TABLE):
-        if not files.exists(spark, f"{journal}/{table.name}"):
-            raise PipelineError(
-                f"{journal}: not a journal, it has no directory {table.name!r}; a JournalWriter makes one"
-            )
+    check_journal(spark, journal)
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()
 
@@ -128,7 +88,16 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
     if not options.json:
         print(HEADER, flush=True)
     try:
-        with closing(watch(spark, journal, options, monitor)) as messages:
+        messages = watched(
+            spark,
+            journal,
+            monitor,
+            window_ms=options.window,
+            lateness_ms=options.lateness,
+            every_ms=None if options.once else options.every,
+            since_ms=options.since,
+        )
+        with closing(messages):
             for message in messages:
                 show(message)
                 if options.until_warning and message.event == WARNING:
@@ -139,133 +108,3 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
     if WARNING in happened:
         return WARNED
     return LACKING if happened & {INCOMPLETE, REFUSED, LATE} else 0
-
-
-def watch(
-    spark: SparkSession, journal: str, options: argparse.Namespace, monitor: Monitor
-) -> Generator[Message, None, None]:
-    """Yield messages about the journal as it grows, until the generator is closed.
-
-    Raises StreamingQueryException if Spark fails.
-    """
-    # A separate session, so that its settings and listeners affect no other one.
-    session = spark.newSession()
-    # A batch is small after it is aggregated, and each task would keep its own state.
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    # Old segments are only listed. Tasks for a few of them each would take longer than the listing.
-    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "64")
-    session.conf.set("spark.sql.files.openCostInBytes", "64k")
-    events: SimpleQueue[Event] = SimpleQueue()
-    since = datetime.now(UTC) - timedelta(milliseconds=options.since)
-
-    def update(frame: DataFrame, batch: int) -> None:
-        events.put(partial(monitor.update, [Window(**row.asDict()) for row in frame.collect()]))
-
-    def record_gaps(frame: DataFrame, batch: int) -> None:
-        events.put(partial(monitor.record_gaps, [Gap(**row.asDict()) for row in frame.collect()]))
-
-    operations = _valid(session, journal, OPERATIONS_TABLE, since, ended())
-    counted = _fields_of(Window, windows(operations, length_ms=options.window, lateness_ms=options.lateness))
-    missing = _fields_of(Gap, _valid(session, journal, GAPS_TABLE, since, F.col("ended")))
-    with _listening(session, _Listener(monitor, events)):
-        queries: list[StreamingQuery] = []
-        try:
-            for name, frame, handle in (
-                (OPERATIONS_TABLE.name, counted, update),
-                (GAPS_TABLE.name, missing, record_gaps),
-            ):
-                writer = frame.writeStream.queryName(name).foreachBatch(handle).outputMode("update")
-                if options.once:
-                    writer.trigger(availableNow=True)
-                else:
-                    writer.trigger(processingTime=f"{options.every} milliseconds")
-                queries.append(writer.start())
-            running = len(queries)
-            while running:
-                try:
-                    # Waits in Python: Ctrl-C does not interrupt Spark's own waiting.
-                    event = events.get(timeout=options.lateness / 1000)
-                except Empty:
-                    yield from monitor.open_windows()
-                    continue
-                if event is not None:
-                    yield from event()
-                    continue
-                running -= 1
-                for query in queries:
-                    if failure := query.exception():
-                        raise failure
-        finally:
-            for query in queries:
-                query.stop()
-
-
-class _Listener(StreamingQueryListener):
-    """Reports refused rows, late operations, and the end of queries."""
-
-    def __init__(self, monitor: Monitor, events: SimpleQueue[Event]) -> None:
-        self._monitor = monitor
-        self._events = events
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        read = event.progress.observedMetrics[_READ].asDict()
-        valid = read.pop("valid")
-        if read["example"] is not None:
-            self._events.put(partial(self._monitor.report_rejected, **read))
-        # Spark's own count of late rows is after an aggregation: it counts groups of rows.
-        if event.progress.name == OPERATIONS_TABLE.name:
-            self._events.put(partial(self._monitor.record_read, valid))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._events.put(None)
-
-
-@contextmanager
-def _listening(session: SparkSession, listener: StreamingQueryListener) -> Iterator[None]:
-    session.streams.addListener(listener)
-    try:
-        yield
-    finally:
-        session.streams.removeListener(listener)
-
-
-def _valid(session: SparkSession, journal: str, table: Table, since: datetime, end: Column) -> DataFrame:
-    """The valid rows of a table as a stream. How many are valid or refused are observed metrics."""
-    segments = (
-        session.readStream.format("binaryFile")
-        .schema(_FILE)
-        .option("pathGlobFilter", "*.parquet")
-        .option("maxFilesPerTrigger", _FILES_PER_BATCH)
-        .option("maxFileAge", _ANY_AGE)
-        # For files that are removed between listing and reading.
-        .option("ignoreMissingFiles", True)
-        .load(f"{journal}/{table.name}")
-        .where(F.col("modificationTime") >= F.lit(since))
-    )
-    rows = validated(decoded(segments, table), table)
-    # A row with a wrong date would else close all windows before that date.
-    future = F.when(end > F.current_timestamp() + F.expr(_CLOCK_SKEW), F.lit("it ended in the future"))
-    rows = rows.withColumn("reason", F.when(F.col("reason").isNull(), future).otherwise(F.col("reason")))
-    in_file = F.col("position").isNotNull()
-    refused = F.col("reason").isNotNull()
-    return rows.observe(
-        _READ,
-        F.count_if(in_file & ~refused).alias("valid"),
-        F.count_if(refused & ~in_file).alias("files"),
-        F.count_if(refused & in_file).alias("rows"),
-        F.min(F.when(refused, F.concat("reason", F.lit(" ("), "source", F.lit(")")))).alias("example"),
-    ).where(in_file & ~refused)
-
-
-def _fields_of(kind: type[Window | Gap], frame: DataFrame) -> DataFrame:
-    """The columns that are fields of the class, with instants in microseconds."""
-    instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
-    return frame.select(
-        *(
-            F.unix_micros(field.name).alias(field.name) if field.name in instants else field.name
-            for field in fields(kind)
-        )
-    )

@@ -1,11 +1,26 @@
-"""Downsampling: curves with no more points than a screen can show."""
+"""Downsampling: summaries and curves with no more rows than a screen can show.
+
+Summaries are shown by steps of time: the longer the time, the longer the steps. A step has a beginning
+(``since``) and an end (``until``). Steps are whole minutes, aligned to 1970. The first and the last one are
+shorter if the journal covers a part of them. Of a curve, the rows are left out that a chart cannot show.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+
+from purgatory._statistics import OUTCOMES
+from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
+
+# About as many as fit on a screen.
+MAX_STEPS: Final = 500
+
+_ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
+_SERIES: Final = ("purgatory", "kind")
+_STEP: Final = ("since", "until")
 
 # Cells per height of the chart, for the share that still waits.
 HEIGHT: Final = 300
@@ -14,6 +29,82 @@ HEIGHT: Final = 300
 DECADE: Final = 40
 
 _STRATUM: Final = ("purgatory", "kind", "key")
+
+
+def minutes_per_step(minutes: int) -> int:
+    """The length of a step, so that the minutes make at most MAX_STEPS: a round number, or whole days."""
+    least = -(-minutes // MAX_STEPS)
+    day = _ROUND[-1]
+    return next((each for each in _ROUND if each >= least), -(-least // day) * day)
+
+
+def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+    """The table of `summarize.minutes` by steps of `step` minutes.
+
+    Counts are added up. A quantile is the highest of the minutes in the step: quantiles cannot be merged.
+    """
+    operations = F.col("operations")
+    highest = [name for name in minutes.columns if name.startswith(("wait_", "lateness_"))]
+    return (
+        _stepped(minutes, step, coverage)
+        .groupBy(*_STEP, *_SERIES)
+        .agg(
+            *(F.sum(name).alias(name) for name in ("operations", *OUTCOMES)),
+            *(F.max(name).alias(name) for name in highest),
+            (F.sum(F.col("tries_per_operation") * operations) / F.sum(operations)).alias(
+                "tries_per_operation"
+            ),
+        )
+    )
+
+
+def fan_out_in_steps(fan_out: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+    """The table of `summarize.fan_out` by steps, in the same way."""
+    return (
+        _stepped(fan_out, step, coverage)
+        .groupBy(*_STEP, "purgatory")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("checks", "tried", "completed")),
+            *(F.max(name).alias(name) for name in ("tried_p50", "tried_p99", "tried_max")),
+        )
+    )
+
+
+def gaps_in_steps(gaps: DataFrame, step: int) -> DataFrame:
+    """The steps with incomplete minutes, and the number of these. Steps are whole."""
+    step_us = step * MINUTE_US
+    start = _start_us(F.unix_micros("minute"), step_us)
+    return gaps.groupBy(*_named(start, start + step_us)).agg(F.count("*").alias("incomplete_minutes"))
+
+
+def pending_in_steps(pending: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+    """How many operations were pending in each step: at most (``pending_max``), and on average over time
+    (``pending_mean``).
+
+    Includes the steps without a change, which have no row in the table by minutes.
+    """
+    since_us, until_us = F.unix_micros("since"), F.unix_micros("until")
+    following = F.lead(since_us).over(Window.partitionBy(*_SERIES).orderBy("minute"))
+    changing = _interval(since_us, until_us, F.col("pending_max"), F.col("pending_mean"))
+    quiet = _interval(until_us, F.coalesce(following, until_us), F.col("pending_last"), F.col("pending_last"))
+    intervals = (
+        pending.withColumn("intervals", F.array(changing, quiet))
+        .select(*_SERIES, F.inline("intervals"))
+        .where("from_us < to_us")
+    )
+    step_us = step * MINUTE_US
+    start = _start_us(F.col("from_us"), step_us)
+    touched = F.sequence(start, _start_us(F.col("to_us") - 1, step_us), F.lit(step_us))
+    share = F.least("to_us", F.col("start_us") + step_us) - F.greatest("from_us", "start_us")
+    return (
+        intervals.withColumn("start_us", F.explode(touched))
+        .withColumn("share", share)
+        .groupBy(*_covered(F.col("start_us"), step_us, coverage), *_SERIES)
+        .agg(
+            F.max("most").alias("pending_max"),
+            (F.sum(F.col("mean") * F.col("share")) / F.sum("share")).alias("pending_mean"),
+        )
+    )
 
 
 def downsampled(curves: DataFrame) -> DataFrame:
@@ -33,3 +124,32 @@ def downsampled(curves: DataFrame) -> DataFrame:
     # The least row is the first: waited_us is its first field, and unique within a curve.
     first = curves.groupBy(*_STRATUM, *cell).agg(F.min(row).alias("row"))
     return first.select(*_STRATUM, "row.*")
+
+
+def _stepped(by_minute: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+    step_us = step * MINUTE_US
+    start = _start_us(F.unix_micros("minute"), step_us)
+    others = (name for name in by_minute.columns if name not in _STEP)
+    return by_minute.select(*_covered(start, step_us, coverage), *others)
+
+
+def _covered(start_us: Column, step_us: int, coverage: Coverage) -> list[Column]:
+    """The part of a step that the journal covers."""
+    return _named(*coverage.part(start_us, start_us + step_us))
+
+
+def _named(since_us: Column, until_us: Column) -> list[Column]:
+    return [F.timestamp_micros(at).alias(name) for at, name in zip((since_us, until_us), _STEP, strict=True)]
+
+
+def _start_us(instant_us: Column, step_us: int) -> Column:
+    return instant_us - F.pmod(instant_us, F.lit(step_us))
+
+
+def _interval(since_us: Column, until_us: Column, most: Column, mean: Column) -> Column:
+    return F.struct(
+        since_us.alias("from_us"),
+        until_us.alias("to_us"),
+        most.alias("most"),
+        mean.cast("double").alias("mean"),
+    )

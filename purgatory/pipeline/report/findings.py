@@ -10,10 +10,29 @@ from typing import Any, Final
 import pyarrow as pa
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.report.table_names import COMMITS, FAN_OUT, GAPS, KINDS, MINUTES, PENDING, TIMEOUTS
+from purgatory.pipeline import tables
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
+
+# The names of the dataset's tables. Some of them are shown as `downsampling` reduces them.
+MINUTES: Final = tables.MINUTES.name
+PENDING: Final = tables.PENDING.name
+FAN_OUT: Final = tables.FAN_OUT.name
+GAPS: Final = tables.GAP_MINUTES.name
+HOTTEST_KEYS: Final = tables.HOTTEST_KEYS.name
+CURVES: Final = tables.CURVES.name
+TIMEOUTS: Final = tables.TIMEOUTS.name
+EFFECTS: Final = tables.EFFECTS.name
+VERDICTS: Final = tables.VERDICTS.name
+SETTINGS: Final = tables.SETTINGS.name
+RECOMMENDATIONS: Final = tables.RECOMMENDATIONS.name
+# The segments of each table that were compacted, added up.
+COMMITS: Final = "commits"
+# The nodes, with the rows that each has lost.
+NODES: Final = "nodes"
+# One row for each kind; see `kinds`.
+KINDS: Final = "kinds"
 
 KINDS_SCHEMA: Final = pa.schema(
     [

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Final
 
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
@@ -19,10 +18,10 @@ from purgatory.pipeline.report.figure import (
     selection_note,
     share_axis,
 )
-from purgatory.pipeline.report.findings import Findings, Row, series
+from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import FAN_OUT, MINUTES, PENDING
+from purgatory.pipeline.text import duration
 
 _OUTCOME_COLOURS: Final = {
     COMPLETED: COLOURS[2],

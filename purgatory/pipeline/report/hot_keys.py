@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import COLOURS, Figure, count_axis, duration_axis, specification
-from purgatory.pipeline.report.findings import Findings, Row
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import HOTTEST_KEYS
+from purgatory.pipeline.report.findings import HOTTEST_KEYS, Findings, Row
+from purgatory.pipeline.report.markup import Section
+from purgatory.pipeline.text import duration
 
 # More bars than this are hard to read.
 MAX_BARS: Final = 12

@@ -1,14 +1,27 @@
-"""Pieces of HTML. All data is escaped here, and nowhere else."""
+"""Sections of the page, and pieces of their HTML. All data is escaped here, and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from shlex import quote
 from typing import Any
 
 from purgatory.pipeline.report.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the page: a title, charts, and HTML between them."""
+
+    name: str
+    title: str
+    parts: Sequence[str | Figure]
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [part for part in self.parts if isinstance(part, Figure)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,15 @@ def text_column(title: str, text: Callable[[Any], str]) -> Column:
 def count_column(title: str, field: str) -> Column:
     """A column of whole numbers, with thousands separators."""
     return Column(title, lambda row: f"{row[field]:,}")
+
+
+def section(section: Section) -> str:
+    """The element of a section, with its title and its parts."""
+    parts = (part if isinstance(part, str) else figure(part) for part in section.parts)
+    return (
+        f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n'
+        f'<h2 id="{section.name}-title">{escape(section.title)}</h2>\n' + "\n".join(parts) + "\n</section>\n"
+    )
 
 
 def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from purgatory._statistics import OUTCOMES
 from purgatory.journal.schema import EXPIRED
-from purgatory.pipeline.advice import duration
-from purgatory.pipeline.report import markup, table_names
+from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import Figure
-from purgatory.pipeline.report.findings import Findings, Row, series
+from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Findings, Row, series
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
+from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
+from purgatory.pipeline.text import duration
 
 # More names of nodes than this are not listed.
 _MAX_NAMES: Final = 5
@@ -28,14 +28,14 @@ def compacted(findings: Findings) -> Section:
     """The section on the journal's rows: how many were kept, and how many the nodes lost."""
     totals = [
         {"table": table.name}
-        | {name: findings.compacted(name, table.name) for name in ("files", "unreadable_files", *_ROWS)}
+        | {name: findings.compacted(name, table.name) for name in ("files", "unreadable_files", *ROW_COUNTS)}
         for table in TABLES
     ]
     columns = [
         markup.text_column("table", lambda row: str(row["table"])),
         markup.count_column("segments", "files"),
         markup.count_column("unreadable", "unreadable_files"),
-        *(markup.count_column(name, name) for name in _ROWS),
+        *(markup.count_column(name, name) for name in ROW_COUNTS),
     ]
     parts: list[str | Figure] = [
         markup.paragraph(
@@ -43,12 +43,11 @@ def compacted(findings: Findings) -> Section:
             "dataset's quarantine, with the reason."
         ),
         markup.table("Rows of the journal", columns, totals),
-        markup.table("Nodes, and the rows they lost", _NODE_COLUMNS, findings[table_names.NODES]),
+        markup.table("Nodes, and the rows they lost", _NODE_COLUMNS, findings[NODES]),
     ]
     return Section("compacted", "What was compacted", parts)
 
 
-_ROWS: Final = ("rows", "kept", "duplicates", "quarantined")
 _NODE_COLUMNS: Final = (
     markup.text_column("node", lambda row: str(row["node"])),
     markup.count_column("gaps", "gaps"),
@@ -59,7 +58,7 @@ _NODE_COLUMNS: Final = (
 
 def _warnings(findings: Findings) -> Iterator[str]:
     kept = findings.compacted("kept", OPERATIONS_TABLE.name)
-    if table_names.KINDS not in findings:
+    if KINDS not in findings:
         yield markup.run_hint("There is no summary yet.", "summarize", findings.dataset)
     elif findings.operations != kept:
         yield markup.run_hint(
@@ -67,15 +66,15 @@ def _warnings(findings: Findings) -> Iterator[str]:
             "summarize",
             findings.dataset,
         )
-    if table_names.TIMEOUTS in findings and findings.advised != kept:
+    if TIMEOUTS in findings and findings.advised != kept:
         yield markup.run_hint(
             f"The waits and timeouts have {findings.advised:,} operations, but {kept:,} are compacted.",
             "advise",
             findings.dataset,
         )
-    minutes = sum(row["incomplete_minutes"] for row in findings[table_names.GAPS])
+    minutes = sum(row["incomplete_minutes"] for row in findings[GAPS])
     if minutes:
-        lost = sum(row["lost_operations"] for row in findings[table_names.NODES])
+        lost = sum(row["lost_operations"] for row in findings[NODES])
         yield markup.paragraph(
             f"{minutes:,} minutes are incomplete, and shaded below: the journal lacks {lost:,} operations.",
             "warning",
@@ -83,12 +82,12 @@ def _warnings(findings: Findings) -> Iterator[str]:
 
 
 def _facts(findings: Findings) -> str:
-    nodes = [str(row["node"]) for row in findings[table_names.NODES]]
+    nodes = [str(row["node"]) for row in findings[NODES]]
     facts = [("operations", f"{findings.compacted('kept', OPERATIONS_TABLE.name):,}")]
     if findings.operations:
-        expired = sum(row[EXPIRED] for row in findings[table_names.KINDS])
+        expired = sum(row[EXPIRED] for row in findings[KINDS])
         facts.append((EXPIRED, _percent(expired, findings.operations)))
-        facts.append(("kinds", f"{len(findings[table_names.KINDS]):,}"))
+        facts.append(("kinds", f"{len(findings[KINDS]):,}"))
     facts.append(("nodes", f"{len(nodes):,}"))
     for name in ("duplicates", "quarantined"):
         facts.append((name, f"{sum(findings.compacted(name, table.name) for table in TABLES):,}"))
@@ -98,11 +97,11 @@ def _facts(findings: Findings) -> str:
 
 
 def _kinds(findings: Findings) -> Iterator[str]:
-    if findings[table_names.KINDS]:
+    if findings[KINDS]:
         yield markup.table(
             "The kinds of operations. Late by is the highest 99th percentile of any minute.",
             _KIND_COLUMNS,
-            findings[table_names.KINDS],
+            findings[KINDS],
         )
 
 

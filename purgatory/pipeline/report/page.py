@@ -16,11 +16,12 @@ from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.findings import Findings
 from purgatory.pipeline.report.history import fan_out, history
 from purgatory.pipeline.report.hot_keys import hot_keys
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
-from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.timeouts import timeouts
 from purgatory.pipeline.report.trade_off import wheel
 from purgatory.pipeline.report.verdicts import verdicts
-from purgatory.pipeline.report.waiting import advice, waits
+from purgatory.pipeline.report.waits import waits
 
 _HERE: Final = Path(__file__).parent
 # The page's script uses this function of the libraries.
@@ -33,7 +34,7 @@ _LIBRARIES: Final = """\
 
 def sections(findings: Findings) -> list[Section]:
     """The sections of the page, in order."""
-    parts = (verdicts, overview, waits, advice, history, hot_keys, fan_out, wheel, compacted)
+    parts = (verdicts, overview, waits, timeouts, history, hot_keys, fan_out, wheel, compacted)
     return [part(findings) for part in parts]
 
 
@@ -73,7 +74,7 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
 </nav>
 <main>
 <noscript>{markup.paragraph("The charts need JavaScript. The tables do not.", "warning")}</noscript>
-{"".join(_section(section) for section in body)}
+{"".join(map(markup.section, body))}
 </main>
 <footer>{_files(tables)}</footer>
 <script type="application/json" id="charts">{_embedded(charts)}</script>
@@ -81,14 +82,6 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
 </body>
 </html>
 """
-
-
-def _section(section: Section) -> str:
-    parts = (part if isinstance(part, str) else markup.figure(part) for part in section.parts)
-    return (
-        f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n'
-        f'<h2 id="{section.name}-title">{escape(section.title)}</h2>\n' + "\n".join(parts) + "\n</section>\n"
-    )
 
 
 def _files(tables: Sequence[str]) -> str:

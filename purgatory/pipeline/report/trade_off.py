@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration
-from purgatory.pipeline.recommendation import ReplayedSetting
+from purgatory.pipeline.replay.recommendation import ReplayedSetting
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
@@ -24,10 +23,10 @@ from purgatory.pipeline.report.figure import (
     selection_note,
     specification,
 )
-from purgatory.pipeline.report.findings import Findings, Row
+from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import RECOMMENDATIONS, SETTINGS
+from purgatory.pipeline.text import duration
 
 _CHOSEN: Final = COLOURS[5]
 _BEST: Final = COLOURS[0]

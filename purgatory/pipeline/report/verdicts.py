@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from purgatory.pipeline.advice import duration, percent
-from purgatory.pipeline.evidence import named
+from purgatory.pipeline.advise.evidence import named
+from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.findings import Findings
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.table_names import VERDICTS
-from purgatory.pipeline.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike
+from purgatory.pipeline.report.findings import VERDICTS, Findings
+from purgatory.pipeline.report.markup import Section
+from purgatory.pipeline.text import duration, percent
 
 # Those that ask for a change come first.
 _ORDER: Final = (LENGTHEN, SHORTEN, UNKNOWN, KEEP)

@@ -1,4 +1,4 @@
-"""Charts of how long operations wait: survival curves, and the timeouts that follow from them."""
+"""How long operations wait: the survival curves of the kinds."""
 
 from __future__ import annotations
 
@@ -9,24 +9,75 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.advice import duration, percent
+from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     GREY,
+    Figure,
+    LegendEntry,
     colour,
+    colours,
     duration_axis,
     log_scale,
     log_ticks,
+    selection_note,
     share_axis,
     shown_when_nearest,
     specification,
 )
-from purgatory.pipeline.report.findings import Row, series
+from purgatory.pipeline.report.findings import CURVES, Findings, Row, series
+from purgatory.pipeline.report.markup import Section
+from purgatory.pipeline.text import duration
 
 # Ticks for censored operations, per decade of waits on one curve. Closer together they would be a bar.
 _TICKS: Final = 12
 
 
-def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) -> dict[str, Any]:
+def waits(findings: Findings) -> Section:
+    """The section with the survival curves of the kinds."""
+    name, title = "waits", "How long operations wait"
+    if CURVES not in findings:
+        return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
+    hues = colours(findings.series)
+    legend = [
+        *(LegendEntry(of, hue) for of, hue in hues.items()),
+        LegendEntry("95 % interval", GREY, "shade"),
+        LegendEntry("censored here", GREY, "tick"),
+    ]
+    rows = findings[CURVES]
+    which = selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
+    return Section(
+        name,
+        title,
+        [
+            markup.paragraph(
+                "The Kaplan-Meier estimate of how long operations take to complete. An operation that "
+                "expired, was cancelled or failed counts until it ended; it is censored there. "
+                f"A curve ends with the longest wait recorded. {which}"
+            ),
+            Figure(
+                "survival",
+                "Share still waiting over time",
+                "Steps are estimates. A curve that does not reach the bottom ends with censored operations.",
+                curves(rows, hues, log_share=False),
+                legend,
+            ),
+            Figure(
+                "survival-tail",
+                "The longest waits",
+                "The same with a logarithmic share: 1 % still wait where 99 % have completed.",
+                curves(rows, hues, log_share=True),
+                legend,
+            ),
+            markup.paragraph(
+                "Curves are downsampled for this page; the difference is less than the width of a line. "
+                "The dataset has every step in advice/curves.",
+                "aside",
+            ),
+        ],
+    )
+
+
+def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> dict[str, Any]:
     """The share that still waits over time: steps with a confidence interval, and ticks at censored waits.
 
     `rows` come from `downsampling.downsampled`, each curve in order. With `log_share` the axis is logarithmic
@@ -34,7 +85,7 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     """
     by_series: dict[str, list[Row]] = {}
     for row in rows:
-        if row["key"] is None and series(row) in colours:
+        if row["key"] is None and series(row) in hues:
             by_series.setdefault(series(row), []).append(row)
     waits = [_wait(row) for curve in by_series.values() for row in curve]
     steps: list[dict[str, Any]] = []
@@ -54,7 +105,7 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     else:
         scale, axis = alt.Scale(domain=[0, 1]), share_axis("still waiting")
     x = alt.X("wait:Q", scale=log_scale(waits), axis=duration_axis("waited, log scale", log_ticks(waits)))
-    y, hue = alt.Y("share:Q", scale=scale, axis=axis), colour("series", colours)
+    y, hue = alt.Y("share:Q", scale=scale, axis=axis), colour("series", hues)
     of_steps = alt.Chart(alt.NamedData("steps")).encode(x=x, color=hue)
     interval_area = (
         of_steps.mark_area(interpolate="step-after", opacity=0.2, clip=True)
@@ -80,112 +131,6 @@ def curves(rows: Iterable[Row], colours: Mapping[str, str], *, log_share: bool) 
     return specification(
         alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320
     )
-
-
-def timeouts(
-    rows: Sequence[Row], verdicts: Sequence[Row], names: Sequence[str], colours: Mapping[str, str]
-) -> dict[str, Any]:
-    """The timeouts by which shares of each kind complete, with confidence intervals and naive percentiles.
-
-    `rows` come from `survival.timeouts`, `verdicts` have the present timeouts, `names` are the titles of the
-    kinds, and `colours` has a colour for each share in percent.
-    """
-    of_kinds = [row for row in rows if row["key"] is None and series(row) in names]
-    of_kinds.sort(key=lambda row: (names.index(series(row)), row["share"]))
-    points = [
-        {
-            "series": series(row),
-            "label": _label(row),
-            "share": percent(row["share"]),
-            "timeout": row["timeout_us"],
-            "followed": row["followed_us"] if row["timeout_us"] is None else None,
-            "low": row["timeout_low_us"],
-            # The interval is open if the curve ends within it.
-            "high": row["followed_us"] if row["timeout_high_us"] is None else row["timeout_high_us"],
-            "naive": row["naive_us"],
-            "text": timeout(row),
-            "interval": interval(row),
-            "naive_text": None if row["naive_us"] is None else duration(row["naive_us"]),
-        }
-        for row in of_kinds
-    ]
-    present = [
-        {"series": series(row), "label": _label(row), "at": row["present_us"], "text": row["present"]}
-        for row in verdicts
-        if row["key"] is None and series(row) in names and row["present_us"]
-    ]
-    values = [
-        max(1, point[name])
-        for point in points
-        for name in ("timeout", "followed", "low", "high", "naive")
-        if point[name] is not None
-    ] + [each["at"] for each in present]
-    scale, axis = log_scale(values), duration_axis("timeout, log scale", log_ticks(values))
-
-    def at(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", scale=scale, axis=axis)
-
-    tooltip = [
-        alt.Tooltip("series:N", title="of"),
-        alt.Tooltip("share:N", title="complete"),
-        alt.Tooltip("text:N", title="by a timeout of"),
-        alt.Tooltip("interval:N", title="95 % interval"),
-        alt.Tooltip("naive_text:N", title="naive percentile"),
-    ]
-    y = alt.Y(
-        "label:N",
-        # In the order of the data.
-        sort=None,
-        axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
-    )
-    every = alt.Chart(alt.NamedData("timeouts")).encode(
-        y=y,
-        yOffset=alt.YOffset("share:N", sort=list(colours)),
-        color=colour("share", colours),
-        tooltip=tooltip,
-    )
-    known, unknown = "isValid(datum.timeout)", "isValid(datum.followed)"
-    ticks = (
-        alt.Chart(alt.NamedData("present"))
-        .mark_tick(color=GREY, thickness=2)
-        .encode(
-            x=at("at"),
-            y=y,
-            tooltip=[alt.Tooltip("series:N", title="of"), alt.Tooltip("text:N", title="present timeout")],
-        )
-    )
-    chart = alt.layer(
-        every.transform_filter(known).mark_rule(strokeWidth=3, opacity=0.5).encode(x=at("low"), x2="high:Q"),
-        every.transform_filter("isValid(datum.naive)")
-        .mark_point(shape="diamond", size=50, filled=False)
-        .encode(x=at("naive")),
-        every.transform_filter(known).mark_point(filled=True, size=70, opacity=1).encode(x=at("timeout")),
-        every.transform_filter(unknown)
-        .mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
-        .encode(x=at("followed")),
-        # Vega warns of layers without data.
-        *([ticks] if present else []),
-    )
-    datasets = {"timeouts": points, "present": present}
-    return specification(chart, datasets, height=40 + 90 * len({point["series"] for point in points}))
-
-
-def timeout(row: Row) -> str:
-    """The timeout, or the wait beyond which it is not identifiable."""
-    return f"> {duration(row['followed_us'])}" if row["timeout_us"] is None else duration(row["timeout_us"])
-
-
-def interval(row: Row) -> str:
-    """The confidence interval of the timeout; empty if there is none."""
-    low, high = row["timeout_low_us"], row["timeout_high_us"]
-    if low is None:
-        return ""
-    until = f"> {duration(row['followed_us'])}" if high is None else duration(high)
-    return f"{duration(low)} to {until}"
-
-
-def _label(row: Row) -> str:
-    return f"{row['kind']}\nin {row['purgatory']}"
 
 
 def _step(row: Row, *, of: int) -> dict[str, Any]:

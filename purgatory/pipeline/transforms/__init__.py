@@ -1,1 +1,1 @@
-"""Functions from DataFrames to DataFrames. They read and write no files, and trigger no Spark job."""
+"""Functions from DataFrames to DataFrames that several commands need, or `compact` or `generate` alone."""

@@ -11,7 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from purgatory.journal.schema import SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
@@ -24,21 +25,15 @@ _CHUNK_ROWS: Final = 10_000
 LARGEST: Final = 1 << 30
 
 # The columns before the recorded ones. The first row of each file is about the file, and has no position.
-_ORIGIN: Final = StructType(
+_ORIGIN: Final = pa.schema(
     [
-        StructField("source", StringType()),
-        StructField("position", LongType()),
+        pa.field("source", pa.string()),
+        pa.field("position", pa.int64()),
         # The number of rows in the file; null if it cannot be read.
-        StructField("file_rows", LongType()),
+        pa.field("file_rows", pa.int64()),
         # Why the file cannot be read.
-        StructField("problem", StringType()),
+        pa.field("problem", pa.string()),
     ]
-)
-_ARROW_ORIGIN: Final = (
-    pa.field("source", pa.string()),
-    pa.field("position", pa.int64()),
-    pa.field("file_rows", pa.int64()),
-    pa.field("problem", pa.string()),
 )
 
 
@@ -91,7 +86,7 @@ def _decoded(source: str, content: pa.Buffer, recorded: pa.Schema) -> Iterator[p
 
 def _decoded_schema(table: Table) -> StructType:
     recorded = [StructField(field.name, _nullable(field.dataType)) for field in table.recorded]
-    return StructType([*_ORIGIN, *recorded])
+    return StructType([*from_arrow_schema(_ORIGIN), *recorded])
 
 
 def _too_large(size: int) -> str:
@@ -164,4 +159,4 @@ def _about(source: str, rows: int | None, problem: str | None, recorded: pa.Sche
 
 
 def _schema(recorded: pa.Schema) -> pa.Schema:
-    return pa.schema([*_ARROW_ORIGIN, *(pa.field(field.name, field.type) for field in recorded)])
+    return pa.schema([*_ORIGIN, *(pa.field(field.name, field.type) for field in recorded)])

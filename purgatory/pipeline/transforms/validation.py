@@ -18,7 +18,7 @@ _EARLIEST: Final = "1970-01-01"
 _LATEST: Final = "9999-12-31"
 # The end of that year, in microseconds since 1970.
 _END_OF_TIME: Final = 253_402_214_400_000_000
-# In microseconds. `transforms.gaps` makes a row for each minute of a gap, so gaps must not be longer.
+# In microseconds. `summarize.gaps` makes a row for each minute of a gap, so gaps must not be longer.
 _YEAR: Final = 366 * 86_400_000_000
 
 

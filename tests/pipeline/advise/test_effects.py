@@ -10,7 +10,7 @@ from statistics import NormalDist
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from purgatory.pipeline.transforms import survival
+from purgatory.pipeline.advise import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]
@@ -32,6 +32,26 @@ def advised(
     }
 
 
+# Log-normal waits, censored at 250 ms, at 4 s, or by a cancellation: until completion, timeout, cancellation.
+MEDIAN, SIGMA = 200_000, 1.0
+DRAW = random.Random(11)
+TRUTH = [
+    (
+        int(DRAW.lognormvariate(math.log(MEDIAN), SIGMA)),
+        DRAW.choice([250_000, 4_000_000]),
+        int(DRAW.expovariate(1 / 2_000_000)),
+    )
+    for _ in range(6_000)
+]
+
+
+def recorded() -> Iterable[Wait]:
+    for completion, timeout, cancellation in TRUTH:
+        wait = min(completion, timeout, cancellation)
+        outcome = "completed" if wait == completion else "expired" if wait == timeout else "cancelled"
+        yield "drawn", wait, outcome
+
+
 @pytest.fixture(scope="module")
 def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
     cut_short = [("cut short", wait, "completed") for wait in (1, 2, 3, 8, 9)]
@@ -43,10 +63,10 @@ def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
         "stratum string, waited_us long, outcome string, lateness_us long",
     )
     at_once = [("at once", 2, "completed")] * 3
-    operations = waits([*cut_short, *left, *gone_on, *unknown, *at_once]).unionByName(closed)
+    operations = waits([*cut_short, *left, *gone_on, *unknown, *at_once, *recorded()]).unionByName(closed)
     # Twice the same does no harm.
     others = [("cut short", 5), ("cut short", 20), ("cut short", 0), ("gone on", 5), ("unknown", 4)]
-    return advised(operations, 0.5, 0.9, others=others * 2)
+    return advised(operations, 0.5, 0.9, 0.95, others=others * 2)
 
 
 def change(row: Row) -> tuple[int | None, float | None, float | None]:
@@ -144,33 +164,15 @@ def test_a_timeout_beyond_the_longest_wait_has_no_effect(
 
 
 def test_the_estimate_recovers_the_distribution_of_censored_waits(
-    waits: Waits,
+    worked: dict[tuple[str, float], Row],
 ) -> None:
-    """Log-normal waits, censored at 250 ms, at 4 s, or by a cancellation."""
-    median, sigma, number = 200_000, 1.0, 6_000
-    draw = random.Random(11)
-    truth = [
-        (
-            int(draw.lognormvariate(math.log(median), sigma)),
-            draw.choice([250_000, 4_000_000]),
-            int(draw.expovariate(1 / 2_000_000)),
-        )
-        for _ in range(number)
-    ]
-    recorded = []
-    for completion, timeout, cancellation in truth:
-        wait = min(completion, timeout, cancellation)
-        outcome = "completed" if wait == completion else "expired" if wait == timeout else "cancelled"
-        recorded.append(("a", wait, outcome))
-
-    law = NormalDist(math.log(median), sigma)
+    law = NormalDist(math.log(MEDIAN), SIGMA)
 
     def lasts(wait: float) -> float:
         return 1 - law.cdf(math.log(wait))
 
-    rows = advised(waits(recorded), 0.5, 0.9, 0.95)
     for share in (0.5, 0.9, 0.95):
-        row = rows["a", share]
+        row = worked["drawn", share]
         right = math.exp(law.inv_cdf(share))
         assert row.timeout_low_us <= right <= row.timeout_high_us
         assert row.timeout_us == pytest.approx(right, rel=0.06)
@@ -179,12 +181,12 @@ def test_the_estimate_recovers_the_distribution_of_censored_waits(
         # Cancelled operations stay cancelled, unless this timeout comes first.
         seen = [
             (completion, min(cancellation, row.timeout_us) if cancellation < timeout else row.timeout_us)
-            for completion, timeout, cancellation in truth
+            for completion, timeout, cancellation in TRUTH
         ]
         completed = sum(completion <= end for completion, end in seen)
         waited = sum(map(min, seen))
-        more = completed - sum(outcome == "completed" for _, _, outcome in recorded)
-        less = sum(wait for _, wait, _ in recorded) - waited
+        more = completed - sum(outcome == "completed" for _, _, outcome in recorded())
+        less = sum(wait for _, wait, _ in recorded()) - waited
         assert row.more_completed == pytest.approx(more, rel=0.06)
         assert row.waited_less_us == pytest.approx(less, rel=0.06)
 
@@ -192,7 +194,7 @@ def test_the_estimate_recovers_the_distribution_of_censored_waits(
         expected = sum(
             (outcome == "expired" and wait < until and 1 - lasts(until) / lasts(wait))
             - (outcome == "completed" and wait > until)
-            for _, wait, outcome in recorded
+            for _, wait, outcome in recorded()
         )
         assert row.more_completed_low <= expected <= row.more_completed_high
         assert row.completes_low <= law.cdf(math.log(until)) <= row.completes_high

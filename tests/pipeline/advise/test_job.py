@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import re
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -14,33 +15,33 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import EXPIRED
+from purgatory.pipeline.advise.verdict import UNKNOWN
+from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
 from purgatory.pipeline.tables import ADVICE_TABLES
-from purgatory.pipeline.verdict import UNKNOWN
-from tests.pipeline.datasets import add_batch
+from tests.pipeline.datasets import add_batch, derive
 from tests.pipeline.journals import operation
 
 
-def compacted(
-    spark: SparkSession, root: Path, waits: Sequence[tuple[str, int, str]], others: Sequence[Any] = ()
-) -> Dataset:
-    """A dataset with operations on these keys, and others; waits are in milliseconds."""
+def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, str, int, str]]) -> Dataset:
+    """A dataset with operations of these purgatories, on these keys; waits are in milliseconds."""
     dataset = Dataset(str(root))
     rows = [
         operation(
             number,
+            purgatory=purgatory,
             keys=[key],
             timeout_us=5_000,
             waited_us=1_000 * wait,
             lateness_us=0 if outcome == EXPIRED else None,
             outcome=outcome,
         )
-        for number, (key, wait, outcome) in enumerate(waits)
+        for number, (purgatory, key, wait, outcome) in enumerate(waits)
     ]
-    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame([*rows, *others], OPERATIONS))
+    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATIONS))
     return dataset
 
 
@@ -54,43 +55,29 @@ def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Run:
-    options: Namespace
     output: str
     tables: dict[str, list[Any]]
 
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    hot = [("hot", 1, "completed"), ("hot", 2, "completed"), ("hot", 5, "expired")]
+    hot = [("fetch", "hot", 1, "completed"), ("fetch", "hot", 2, "completed"), ("fetch", "hot", 5, "expired")]
+    cold = ("fetch", "cold", 4, "completed")
+    fast = [("produce", f"fast-{number}", 1, "completed") for number in range(500)]
+    # A terminal would obey the name of this key.
+    slow = [("produce", "slow\x1b[2J", 5, "expired")] * 40
     root = tmp_path_factory.mktemp("dataset")
-    dataset = compacted(spark, root, [*hot, ("cold", 4, "completed")])
-    parser = ArgumentParser()
-    advise.add_arguments(parser)
-    options = parser.parse_args([str(root), "--hot-keys", "1"])
+    dataset = compacted(spark, root, [*hot, cold, *fast, *slow])
+    # An earlier run has left these.
+    for table in ADVICE_TABLES:
+        derive(dataset, table, [], run=3)
     with redirect_stdout(StringIO()) as printed:
-        advise.run(spark, options)
-    return Run(options, printed.getvalue(), advised(spark, dataset))
-
-
-def test_a_second_run_gives_the_same_tables_even_after_an_interruption(
-    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(advise, "with_stratum", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            advise.run(spark, run.options)
-    # The curves are of another run than the timeouts.
-    assert advised(spark, run.options.dataset) == {}
-
-    advise.run(spark, run.options)
-    assert advised(spark, run.options.dataset) == run.tables
+        advise.run(spark, parser().parse_args(["advise", dataset.root, "--hot-keys=1"]))
+    return Run(printed.getvalue(), advised(spark, dataset))
 
 
 def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
-    first = run.tables
+    first = {name: [row for row in rows if row.purgatory == "fetch"] for name, rows in run.tables.items()}
     of_kind, of_key = (None, 4), ("hot", 3)
     assert [(row.key, row.operations, row.share) for row in first["timeouts"]] == [
         (key, number, share) for key, number in (of_kind, of_key) for share in advise.SHARES
@@ -113,38 +100,21 @@ def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
 
 
 def test_it_prints_the_verdicts_before_the_timeouts(run: Run) -> None:
-    of_kind, of_key = run.tables["verdicts"]
-    verdicts, timeouts = run.output.split("\n\n")
-    title, *reason, alike = verdicts.splitlines()
+    of_kind, of_key, *_ = run.tables["verdicts"]
+    fetch, produce, timeouts = run.output.split("\n\n")
+    title, *reason, alike = fetch.splitlines()
     assert title == "Fetch in fetch: cannot be told yet"
     assert " ".join(line.strip() for line in reason) == of_kind.reason
     assert alike == "  1 key behaves as its kind does: hot."
     assert of_key.reason not in run.output
-    header, kind, key = timeouts.splitlines()
+    # A key that behaves differently has a verdict of its own.
+    titles = [line.partition(": ")[0] for line in produce.splitlines() if line[0] != " "]
+    assert titles == ["Fetch in produce", "Fetch in produce on slow\ufffd[2J"]
+    header, kind, key, *_ = timeouts.splitlines()
     columns = "operations 50 % 90 % 95 % 99 % 99.9 %"
     assert header.split() == ["would", "complete", "by", *columns.split()]
-    assert kind.startswith("Fetch in fetch                  4  2.00 ms  > 5.00 ms")
-    assert key.startswith("Fetch in fetch on hot           3  2.00 ms  > 5.00 ms")
-
-
-def test_keys_that_behave_differently_have_a_verdict_of_their_own(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fast = [("fast", 1, "completed")] * 500
-    # A terminal would obey the name of the other key.
-    slow = [("slow\x1b[2J", 5, "expired")] * 40
-    dataset = compacted(spark, tmp_path, [*fast, *slow], [operation(540, kind="Produce", keys=["other"])])
-    advise.run(spark, Namespace(dataset=dataset, hot_keys=2))
-
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(": ")[0] for line in lines if line.startswith("Fetch") and ": " in line] == [
-        "Fetch in fetch",
-        "Fetch in fetch on fast",
-        "Fetch in fetch on slow\ufffd[2J",
-    ]
-    # Another kind comes after an empty line.
-    produce = next(number for number, line in enumerate(lines) if line.startswith("Produce in fetch: "))
-    assert lines[produce - 1] == ""
+    for line, row in ((kind, ["Fetch in fetch", "4"]), (key, ["Fetch in fetch on hot", "3"])):
+        assert re.split("  +", line)[:4] == [*row, "2.00 ms", "> 5.00 ms"]
 
 
 def test_an_empty_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

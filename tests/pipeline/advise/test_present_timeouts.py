@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.transforms.present_timeouts import present_timeouts
+from purgatory.pipeline.advise.present_timeouts import present_timeouts
 
 
 def test_the_most_frequent_timeouts_come_first_and_the_longest_of_equally_frequent_ones(

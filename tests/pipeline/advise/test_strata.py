@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.transforms.strata import flattened, with_strata
+from purgatory.pipeline.advise.strata import flattened, with_strata
 
 COLUMNS = "purgatory string, kind string, keys array<string>, waited_us long"
 

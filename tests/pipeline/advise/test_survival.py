@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from lifelines import KaplanMeierFitter
 from lifelines.utils import restricted_mean_survival_time
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.transforms import survival
+from purgatory.pipeline.advise import survival
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]
@@ -61,9 +61,24 @@ ALL = [
 ]
 
 
+# Strata of many operations: the wait, the number that ended, and the number that completed. Most complete at
+# once, twenty complete later, one after the other; some never do.
+LATE = [(wait, 1, 1) for wait in range(2, 22)]
+COUNTED = {
+    "known": [(1, 19_980, 19_980), *LATE],
+    "in vain": [(1, 19_980, 19_980), *LATE, (900, 5_000, 0)],
+    "enough": [(1, 3_921, 3_921)],
+    "too few": [(1, 3_920, 3_920)],
+}
+
+
 @pytest.fixture(scope="module")
-def curves(waits: Waits) -> DataFrame:
-    return survival.curves(survival.ends(waits(ALL))).localCheckpoint()
+def curves(waits: Waits, spark: SparkSession) -> DataFrame:
+    counted = spark.createDataFrame(
+        [(name, *each, 0) for name, ends in COUNTED.items() for each in ends],
+        "stratum string, waited_us long, ended long, completed long, expired long",
+    )
+    return survival.curves(survival.ends(waits(ALL)).unionByName(counted)).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +88,14 @@ def by_stratum(curves: DataFrame) -> dict[str, Curve]:
         stratum: {
             column: [row[column] for row in rows if row.stratum == stratum] for column in curves.columns
         }
-        for stratum in {row.stratum for row in rows}
+        for stratum in {row.stratum for row in rows} - COUNTED.keys()
     }
+
+
+@pytest.fixture(scope="module")
+def readings(curves: DataFrame) -> dict[tuple[str, float], Row]:
+    """By stratum and share."""
+    return {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
 
 
 def test_worked_example(by_stratum: dict[str, Curve]) -> None:
@@ -156,15 +177,16 @@ def test_operations_expired_by_closing_their_purgatory_are_not_counted_as_expire
     assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
 
 
-def test_a_timeout_is_the_first_wait_by_which_the_share_completes(curves: DataFrame) -> None:
-    rows = {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
-    assert len(rows) == 36 * len(SHARES)
+def test_a_timeout_is_the_first_wait_by_which_the_share_completes(
+    readings: dict[tuple[str, float], Row],
+) -> None:
+    assert len(readings) == (36 + len(COUNTED)) * len(SHARES)
     for stratum, mine in groupby(sorted(ALL), key=itemgetter(0)):
         waits = [(wait, outcome == "completed") for _, wait, outcome in mine]
         exact = estimate(waits)
         completed = sorted(wait for wait, done in waits if done)
         for share in SHARES:
-            row = rows[stratum, share]
+            row = readings[stratum, share]
             wanted = Fraction(str(share))
             assert row.operations == len(waits)
             assert row.followed_us == max(wait for wait, _ in waits)
@@ -175,30 +197,16 @@ def test_a_timeout_is_the_first_wait_by_which_the_share_completes(curves: DataFr
 
 
 def test_a_curve_has_settled_when_at_most_a_thousandth_of_the_completions_may_come_later(
-    spark: SparkSession,
+    readings: dict[tuple[str, float], Row],
 ) -> None:
-    # Most complete at once, twenty complete later, one after the other; some never do.
-    late = [(wait, 1, 1) for wait in range(2, 22)]
-    counted = {
-        "known": [(1, 19_980, 19_980), *late],
-        "in vain": [(1, 19_980, 19_980), *late, (900, 5_000, 0)],
-        "enough": [(1, 3_921, 3_921)],
-        "too few": [(1, 3_920, 3_920)],
-    }
-    rows = [(name, *each, 0) for name, each_wait in counted.items() for each in each_wait]
-    ends = spark.createDataFrame(
-        rows, "stratum string, waited_us long, ended long, completed long, expired long"
-    )
-    found = {row.stratum: row for row in survival.timeouts(survival.curves(ends), (0.5,)).collect()}
-
     # If eleven come later, at most twenty do, with a confidence of 97.5 %: those that come after 10.
-    assert {name: row.settled_us for name, row in found.items()} == {
+    assert {name: readings[name, 0.5].settled_us for name in COUNTED} == {
         "known": 10,
         "in vain": 10,
         "enough": 1,
         "too few": None,
     }
-    assert found["in vain"].waited_in_all_us == 19_980 + sum(range(2, 22)) + 900 * 5_000
+    assert readings["in vain", 0.5].waited_in_all_us == 19_980 + sum(range(2, 22)) + 900 * 5_000
 
 
 def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
@@ -213,9 +221,9 @@ def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
 
 
 def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_share(
-    curves: DataFrame, by_stratum: dict[str, Curve]
+    readings: dict[tuple[str, float], Row], by_stratum: dict[str, Curve]
 ) -> None:
-    rows = survival.timeouts(curves, (0.5,)).collect()
+    rows = [row for row in readings.values() if row.share == 0.5 and row.stratum in by_stratum]
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
         curve = by_stratum[row.stratum]
@@ -228,10 +236,3 @@ def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_sh
         # The low bound ends where all have completed.
         low = [wait for wait in (first("survival_low"), first("survival")) if wait is not None]
         assert row.timeout_low_us == min(low, default=None)
-
-
-def test_curves_do_not_depend_on_the_order_of_operations(waits: Waits, by_stratum: dict[str, Curve]) -> None:
-    shuffled = random.Random(1).sample(WORKED, len(WORKED))
-    rows = survival.curves(survival.ends(waits(shuffled).repartition(5))).orderBy("waited_us").collect()
-    for column, values in by_stratum["worked"].items():
-        assert [row[column] for row in rows] == values

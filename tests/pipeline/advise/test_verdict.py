@@ -6,9 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from purgatory.pipeline.advice import Effect, Reading
-from purgatory.pipeline.evidence import Evidence, Mixture
-from purgatory.pipeline.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike, compared, decide
+from purgatory.pipeline.advise.evidence import Effect, Evidence, Mixture, Reading
+from purgatory.pipeline.advise.verdict import (
+    KEEP,
+    LENGTHEN,
+    SHORTEN,
+    UNKNOWN,
+    Verdict,
+    alike,
+    compared,
+    decide,
+)
 
 SECOND = 1_000_000
 P99 = Reading(

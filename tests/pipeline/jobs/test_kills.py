@@ -20,15 +20,12 @@ import duckdb
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
@@ -185,106 +182,6 @@ def test_no_row_is_lost_or_doubled(
     assert sorted(Path(source).name for source, _ in refused) == readable
     assert add(spark, journal, dataset) == Counts()
     assert keys(spark, dataset) == sorted({*first, *second, *rest} - lost)
-
-
-def test_of_two_processes_that_add_a_batch_one_is_refused(
-    spark: SparkSession, journal: Path, dataset: Dataset
-) -> None:
-    add_checks(journal, "1", "a1")
-    slow = Batches(dataset, CHECKS_TABLE)
-    add(spark, journal, dataset)
-    with pytest.raises(
-        PipelineError, match="another process added segments meanwhile, so batch 1 was not added"
-    ):
-        slow.commit(BatchFiles(rows=[], quarantine=[], segments=[]))
-    assert repr(Batches(dataset, CHECKS_TABLE)) == f"<Batches of {dataset.root}/checks: 1>"
-    assert add(spark, journal, dataset) == Counts()
-
-
-def test_a_process_that_is_overtaken_between_two_batches_is_refused(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(1, 4):
-        add_checks(journal, f"{number}", f"a{number}")
-    update = DeltaTable.update_incremental
-
-    def be_overtaken(log: DeltaTable) -> None:
-        """The other process adds all other segments after the first batch."""
-        monkeypatch.setattr(DeltaTable, "update_incremental", update)
-        Batches(dataset, CHECKS_TABLE)
-        assert add(spark, journal, dataset).files == 1
-        update(log)
-
-    monkeypatch.setattr(DeltaTable, "update_incremental", be_overtaken)
-    with pytest.raises(
-        PipelineError, match="another process added segments meanwhile, so batch 2 was not added"
-    ):
-        add(spark, journal, dataset)
-    assert keys(spark, dataset) == ["a1", "a2", "a3"]
-
-
-def test_two_processes_may_complete_the_same_batch(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_checks(journal, "1", "a1")
-    append = StoredTable.append
-
-    def append_and_be_overtaken(table: StoredTable, *arguments: Any) -> None:
-        """The other process completes the batch when the first one is about to."""
-        if table.path == dataset.quarantine.path:
-            monkeypatch.setattr(StoredTable, "append", append)
-            Batches(dataset, CHECKS_TABLE)
-        append(table, *arguments)
-
-    monkeypatch.setattr(StoredTable, "append", append_and_be_overtaken)
-    assert add(spark, journal, dataset).quarantined == 1
-    assert len(read(spark, dataset.quarantine, "source")) == 1
-    assert len(read(spark, dataset.segments, "name")) == 1
-
-
-def test_a_failure_to_complete_a_batch_is_raised(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_checks(journal, "1", "a1")
-
-    def refuse(table: StoredTable, *arguments: Any) -> None:
-        raise CommitFailedError("the disk is full")
-
-    append = StoredTable.append
-    monkeypatch.setattr(
-        StoredTable,
-        "append",
-        lambda table, *arguments: (append if table.path.endswith("checks") else refuse)(table, *arguments),
-    )
-    with pytest.raises(CommitFailedError, match="the disk is full"):
-        add(spark, journal, dataset)
-
-
-def test_a_batch_that_nothing_can_complete_is_an_error(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_checks(journal, "1", "a1")
-    with killed_before("commit the quarantine", monkeypatch, batch=1):
-        add(spark, journal, dataset)
-    # As if the log had been cleaned since.
-    monkeypatch.setattr(DeltaTable, "history", lambda log: [])
-    with pytest.raises(
-        PipelineError, match="killed while it added batch 1, and the log no longer says of which"
-    ):
-        add(spark, journal, dataset)
-
-
-def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
-    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_checks(journal, "1", "a1")
-    with killed_before("commit the quarantine", monkeypatch, batch=1):
-        add(spark, journal, dataset)
-    # Another program has added metadata to the table.
-    DeltaTable(dataset.table(CHECKS_TABLE).path).alter.set_table_properties({"delta.appendOnly": "false"})
-    assert add(spark, journal, dataset) == Counts()
-    assert len(read(spark, dataset.quarantine, "source")) == 1
-    assert len(read(spark, dataset.segments, "name")) == 1
 
 
 @pytest.mark.long

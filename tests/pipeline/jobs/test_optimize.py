@@ -10,41 +10,39 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
+from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.jobs import compact, optimize
+from purgatory.pipeline.jobs import optimize
 from purgatory.pipeline.schemas import CHECKS_TABLE
 from purgatory.pipeline.tables import GAP_MINUTES
-from tests.pipeline.datasets import derive
-from tests.pipeline.journals import ROWS, add_segment
+from tests.pipeline.datasets import add_batch, derive
+from tests.pipeline.journals import ROWS
 
 
 def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal, dataset = tmp_path / "journal", Dataset(f"{tmp_path}/dataset")
+    dataset = Dataset(f"{tmp_path}/dataset")
     checks = dataset.table(CHECKS_TABLE)
-    for number in range(3):
-        rows = [ROWS[CHECKS], ROWS[CHECKS] | {"tried": -1}]
-        add_segment(journal, f"{number}", rows, table=CHECKS)
-        compact.run(spark, parser().parse_args(["compact", str(journal), dataset.root]))
+    for _ in range(3):
+        add_batch(dataset, CHECKS_TABLE, spark.createDataFrame([ROWS[CHECKS]], CHECKS_TABLE.recorded))
     derive(dataset, GAP_MINUTES, [])
     # What a killed process left ten days ago, and what another one is writing now.
     left, being_written = Path(checks.path, "left.parquet"), Path(checks.path, "new.parquet")
     for path in (left, being_written):
         path.touch()
     os.utime(left, (time.time() - 10 * 86400,) * 2)
-    capsys.readouterr()
 
     optimize.run(spark, parser().parse_args(["optimize", dataset.root]))
 
     lines = capsys.readouterr().out.splitlines()
     assert f"{checks.path}: 3 files merged, 1 old files deleted" in lines
-    assert f"{dataset.quarantine.path}: 3 files merged, 0 old files deleted" in lines
+    assert f"{dataset.segments.path}: 3 files merged, 0 old files deleted" in lines
     assert f"{dataset.derived(GAP_MINUTES).path}: 0 files merged, 0 old files deleted" in lines
     assert (left.exists(), being_written.exists()) == (False, True)
     assert len(checks.log().file_uris()) == 1
     assert dataset.read_checks(spark).count() == 3
-    assert dataset.read_quarantine(spark).count() == 3
-    added = compact.compact(spark, str(journal), dataset, CHECKS_TABLE, 1000).added
-    assert added.files == 0
+    # `compact` still knows what it has read.
+    assert dataset.read_segments(spark).count() == 3
+    assert Batches(dataset, CHECKS_TABLE).last == 3

@@ -14,11 +14,12 @@ from purgatory.pipeline.command import parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import compact, prune
 from tests.pipeline.journals import ROWS, add_segment, operation
+from tests.pipeline.settings import NO_SPARK
 
 
-def run(spark: SparkSession, *arguments: str) -> None:
-    options = parser().parse_args(["prune", *arguments])
-    prune.run(spark, options)
+def run(*arguments: str) -> None:
+    """Run the command, which needs no Spark."""
+    prune.run(NO_SPARK, parser().parse_args(["prune", *arguments]))
 
 
 def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
@@ -44,7 +45,7 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
         os.utime(path, (1, 1))
     capsys.readouterr()
 
-    run(spark, f"{tmp_path}/[jo]*r*", dataset, "--dry-run")
+    run(f"{tmp_path}/[jo]*r*", dataset, "--dry-run")
     lines = capsys.readouterr().out.splitlines()
     size = sum(path.stat().st_size for path in old[:2])
     assert lines[:3] == [
@@ -54,7 +55,7 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
     ]
     assert all(path.exists() for path in old)
 
-    run(spark, f"{tmp_path}/[jo]*r*", dataset)
+    run(f"{tmp_path}/[jo]*r*", dataset)
     assert [path.exists() for path in old] == [False] * 4
     assert all(path.exists() for path in (recent, unreadable, other, new))
     assert f"operations: 2 of 6 segments deleted, {size:,} bytes" in capsys.readouterr().out
@@ -63,12 +64,12 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
     shutil.copy(copy, old[0])
     compact.run(spark, parser().parse_args(["compact", str(journal), dataset]))
     assert "operations: 1 new files, 1 rows = 1 kept" in capsys.readouterr().out
-    run(spark, str(journal), dataset, "--days", "0")
+    run(str(journal), dataset, "--days", "0")
     assert sorted(path.name for path in (journal / OPERATIONS).iterdir()) == ["6.parquet"]
 
 
-def test_without_a_dataset_nothing_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_dataset_nothing_is_deleted(tmp_path: Path) -> None:
     path = add_segment(tmp_path / "journal", "1", [operation(1)])
     with pytest.raises(PipelineError, match="nothing is compacted here"):
-        run(spark, f"{tmp_path}/journal", f"{tmp_path}/dataset", "--days", "0")
+        run(f"{tmp_path}/journal", f"{tmp_path}/dataset", "--days", "0")
     assert path.exists()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from purgatory.pipeline.transforms.reaper import Wait
+from purgatory.pipeline.replay.reaper import Wait
 
 WheelWaits = Callable[[Iterable[tuple[str, Wait]]], DataFrame]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from purgatory.pipeline.transforms.reaper import NEVER, Setting, Wait, Work
+from purgatory.pipeline.replay.reaper import NEVER, Setting, Wait, Work
 
 # An instant in microseconds, and the order of events at the same instant. First waits are cancelled. Then
 # slots start: their operations leave the old slot, enter the new one, or expire. Then new waits are added.

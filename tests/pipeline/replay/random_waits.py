@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from purgatory.pipeline.transforms.reaper import Wait
+from purgatory.pipeline.replay.reaper import Wait
 
 TIMEOUTS = ([500_000], [20_000, 100_000, 500_000], [500_000, 60_000_000], [3_000, 7_000])
 

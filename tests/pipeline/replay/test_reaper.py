@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from purgatory.pipeline.transforms.reaper import NEVER, ReplayInterval, Setting, Wait, Work
+from purgatory.pipeline.replay.reaper import NEVER, ReplayInterval, Setting, Wait, Work
 from tests.pipeline.replay.model import model
 from tests.pipeline.replay.random_waits import random_waits, waits_at_slot_edges
 
@@ -110,6 +110,7 @@ def test_without_waits_there_is_no_work() -> None:
     assert ReplayInterval([]).replayed(TWENTY) == Work()
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("make", [random_waits, waits_at_slot_edges])
 def test_the_work_equals_that_of_a_model_without_a_wheel(make: Callable[[int], list[Wait]]) -> None:
     chance = random.Random(1)
@@ -120,6 +121,7 @@ def test_the_work_equals_that_of_a_model_without_a_wheel(make: Callable[[int], l
         assert ReplayInterval(waits).replayed(setting) == model(waits, setting), (seed, setting)
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("make", [random_waits, waits_at_slot_edges])
 def test_the_work_of_intervals_adds_up_for_every_partition(make: Callable[[int], list[Wait]]) -> None:
     chance = random.Random(2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from inspect import signature
 
 from purgatory import Purgatory
-from purgatory.pipeline.recommendation import DEFAULT, ReplayedSetting, recommend
+from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from tests.pipeline.journals import NOON
 
 DEFAULTS = ReplayedSetting(

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from pyspark.sql import DataFrame, SparkSession
 
+from purgatory.pipeline.replay.reaper import NEVER, Wait
+from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
 from purgatory.pipeline.schemas import OPERATIONS
-from purgatory.pipeline.transforms.reaper import NEVER, Wait
-from purgatory.pipeline.transforms.wheel_waits import intervals, wheel_waits
 from tests.pipeline.journals import NOON, Row, operation
 from tests.pipeline.replay.conftest import WheelWaits
 

@@ -7,9 +7,23 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from purgatory.pipeline.report import table_names
-from purgatory.pipeline.report.findings import Findings, kinds
-from purgatory.pipeline.verdict import KEEP, LENGTHEN, Verdict
+from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, Verdict
+from purgatory.pipeline.report.findings import (
+    COMMITS,
+    CURVES,
+    EFFECTS,
+    FAN_OUT,
+    GAPS,
+    HOTTEST_KEYS,
+    KINDS,
+    MINUTES,
+    NODES,
+    PENDING,
+    TIMEOUTS,
+    VERDICTS,
+    Findings,
+    kinds,
+)
 
 Row = dict[str, Any]
 
@@ -170,34 +184,34 @@ def summary(*rows: Row, **changed: list[Row]) -> dict[str, Sequence[Row]]:
     """The tables that `summarize` leaves, with these minutes."""
     of_pending = [pending(0)] if rows else []
     whole: dict[str, Sequence[Row]] = {
-        table_names.MINUTES: rows,
-        table_names.PENDING: of_pending,
-        table_names.FAN_OUT: [checks(0)] if rows else [],
-        table_names.GAPS: [],
-        table_names.HOTTEST_KEYS: hot_keys() if rows else [],
+        MINUTES: rows,
+        PENDING: of_pending,
+        FAN_OUT: [checks(0)] if rows else [],
+        GAPS: [],
+        HOTTEST_KEYS: hot_keys() if rows else [],
     }
     whole |= changed
-    return whole | {table_names.KINDS: kinds(whole[table_names.MINUTES], whole[table_names.PENDING])}
+    return whole | {KINDS: kinds(whole[MINUTES], whole[PENDING])}
 
 
 def advice(*rows: Row, curves: Sequence[Row] = (), verdicts: Sequence[Row] = ()) -> dict[str, Sequence[Row]]:
     """The tables that `advise` leaves."""
     strata = list(dict.fromkeys((row["purgatory"], row["kind"], row["key"]) for row in rows))
     return {
-        table_names.CURVES: curves,
-        table_names.TIMEOUTS: rows,
-        table_names.EFFECTS: [
+        CURVES: curves,
+        TIMEOUTS: rows,
+        EFFECTS: [
             row
             for purgatory, kind, key in strata
             for row in effects({"purgatory": purgatory, "kind": kind}, key)
         ],
-        table_names.VERDICTS: verdicts,
+        VERDICTS: verdicts,
     }
 
 
 def findings(**tables: Sequence[Row]) -> Findings:
     """Findings with these tables, and those that always exist."""
-    always: dict[str, Sequence[Row]] = {table_names.COMMITS: commits(), table_names.NODES: nodes("a")}
+    always: dict[str, Sequence[Row]] = {COMMITS: commits(), NODES: nodes("a")}
     return Findings("build/data set", NOON, always | tables)
 
 

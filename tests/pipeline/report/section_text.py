@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from purgatory.pipeline.report.section import Section
+from purgatory.pipeline.report.markup import Section
 
 
 def words(section: Section) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from purgatory.pipeline.advice import duration
 from purgatory.pipeline.report.figure import count_axis, duration_axis
 from purgatory.pipeline.report.findings import series
 from purgatory.pipeline.report.over_time import Timeline, bars, between, legend, lines
+from purgatory.pipeline.text import duration
 from tests.pipeline.report.sample_findings import MINUTE, NOON, PRODUCE, findings, minute, step, summary
 
 TIMELINE = Timeline(NOON, NOON + 5 * MINUTE)

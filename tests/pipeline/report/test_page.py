@@ -33,6 +33,23 @@ def test_the_page_contains_only_its_two_scripts(page: str) -> None:
     assert HOSTILE not in page
 
 
+def test_every_finding_has_its_chart(page: str) -> None:
+    parts = re.findall(r'<section id="([^"]*)"(.*?)</section>', page, flags=re.DOTALL)
+    charts = [(name, re.findall(r'<div class="chart" id="([^"]*)">', part)) for name, part in parts]
+
+    assert charts == [
+        ("verdicts", []),
+        ("overview", []),
+        ("waits", ["survival", "survival-tail"]),
+        ("timeouts", ["timeouts-chart"]),
+        ("time", ["ended-0", "ended-1", "ended-2", "expired", "waited", "pending", "late"]),
+        ("keys", ["keys-operations", "keys-waited-us"]),
+        ("fan-out", ["fan-out-chart"]),
+        ("wheel", ["wheel-0"]),
+        ("compacted", []),
+    ]
+
+
 def test_each_chart_has_an_element(page: str) -> None:
     (text,) = re.findall(r'<script type="application/json" id="charts">(.*)</script>', page)
     charts = json.loads(text)

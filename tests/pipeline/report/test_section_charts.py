@@ -9,9 +9,9 @@ import pytest
 from purgatory.pipeline.report.history import fan_out, history, length
 from purgatory.pipeline.report.hot_keys import MAX_BARS
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
-from purgatory.pipeline.report.page import sections
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.trade_off import wheel
-from purgatory.pipeline.report.waiting import waits
+from purgatory.pipeline.report.waits import waits
 from tests.pipeline.report.sample_findings import (
     HOSTILE,
     MINUTE,
@@ -19,7 +19,6 @@ from tests.pipeline.report.sample_findings import (
     advice,
     checks,
     curve,
-    everything,
     findings,
     hot_keys,
     minute,
@@ -28,22 +27,6 @@ from tests.pipeline.report.sample_findings import (
     summary,
 )
 from tests.pipeline.report.section_text import names, words
-
-
-def test_every_finding_has_its_chart() -> None:
-    charts = {section.name: names(section) for section in sections(everything())}
-
-    assert charts == {
-        "verdicts": [],
-        "overview": [],
-        "waits": ["survival", "survival-tail"],
-        "timeouts": ["timeouts-chart"],
-        "time": ["ended-0", "ended-1", "ended-2", "expired", "waited", "pending", "late"],
-        "keys": ["keys-operations", "keys-waited-us"],
-        "fan-out": ["fan-out-chart"],
-        "wheel": ["wheel-0"],
-        "compacted": [],
-    }
 
 
 def test_of_many_kinds_those_with_the_most_operations_are_drawn() -> None:
@@ -63,27 +46,24 @@ def test_of_many_purgatories_those_with_the_most_checks_are_drawn() -> None:
     assert figure.legend[0].text == "p7"
 
 
-def test_without_late_operations_there_is_no_chart_of_lateness() -> None:
-    section = history(findings(**summary(minute(0, lateness_p99_us=None))))
+@pytest.fixture(scope="module")
+def steps_of_any_length() -> Section:
+    """Five minutes, a quarter of one, and an instant. No operation was late."""
+    lengths = (5 * MINUTE, MINUTE / 4, 0 * MINUTE)
+    rows = [minute(0, lateness_p99_us=None) | {"until": NOON + length} for length in lengths]
+    return history(findings(**summary(*rows)))
 
-    assert "late" not in names(section)
+
+def test_without_late_operations_there_is_no_chart_of_lateness(steps_of_any_length: Section) -> None:
+    assert "late" not in names(steps_of_any_length)
 
 
-@pytest.mark.parametrize(
-    ("length", "heights"),
-    [
-        (5 * MINUTE, [0.4, 0.2, 0.2]),
-        # A part of the first or the last minute.
-        (MINUTE / 4, [8, 4, 4]),
-        # Less than a second counts as one.
-        (0 * MINUTE, [120, 60, 60]),
-    ],
-)
-def test_counts_are_per_minute_for_any_length_of_step(length: timedelta, heights: list[float]) -> None:
-    row = minute(0) | {"until": NOON + length}
-    (figure,) = (each for each in history(findings(**summary(row))).figures if each.name == "ended-0")
+def test_counts_are_per_minute_for_any_length_of_step(steps_of_any_length: Section) -> None:
+    (figure,) = (each for each in steps_of_any_length.figures if each.name == "ended-0")
+    heights = [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]]
 
-    assert [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]] == pytest.approx(heights)
+    # Less than a second counts as one.
+    assert heights == pytest.approx([0.4, 0.2, 0.2, 8, 4, 4, 120, 60, 60])
 
 
 @pytest.mark.parametrize(

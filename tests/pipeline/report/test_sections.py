@@ -6,14 +6,15 @@ import re
 
 import pytest
 
+from purgatory.pipeline.advise.verdict import KEEP, UNKNOWN
 from purgatory.pipeline.report.findings import Findings
 from purgatory.pipeline.report.history import fan_out, history
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
+from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
-from purgatory.pipeline.report.section import Section
-from purgatory.pipeline.report.waiting import advice as advice_section
-from purgatory.pipeline.verdict import KEEP, UNKNOWN
+from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
+from purgatory.pipeline.report.verdicts import verdicts
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
     advice,
@@ -115,39 +116,38 @@ def words_of_parts(section: Section) -> list[str]:
 
 def test_advice_for_hot_keys_is_below_that_for_kinds() -> None:
     keys = [*timeouts(key="few", operations=2), *timeouts(key="many", operations=5)]
-    *_, of_kinds, of_keys = words_of_parts(advice_section(findings(**advice(*timeouts(), *keys))))
+    *_, of_kinds, of_keys = words_of_parts(timeouts_section(findings(**advice(*timeouts(), *keys))))
 
     assert "on few" not in of_kinds
     assert of_keys.index("on many") < of_keys.index("on few")
 
 
 def test_advice_without_hot_keys_has_empty_tables_of_them() -> None:
-    *_, of_keys = words_of_parts(advice_section(findings(**advice(*timeouts()))))
+    *_, of_keys = words_of_parts(timeouts_section(findings(**advice(*timeouts()))))
 
     assert "Fetch in fetch" not in of_keys
 
 
 def test_the_effect_of_each_timeout_is_in_a_table() -> None:
     found = findings(**advice(*timeouts(), verdicts=[verdict()]))
-    _, table, _ = words_of_parts(advice_section(found))
+    _, table, _ = words_of_parts(timeouts_section(found))
 
     assert "1.00 ms the present timeout 50 % 40 % to 60 % 3 fewer 5.00 ms less" in table
     assert "2.00 ms the verdict 75 % 65 % to 85 % 1 more +0 to +2 5.00 ms less" in table
     assert "5.00 ms 90 % 80 % to 100 % not known not known" in table
 
 
-def test_verdicts_come_first_and_those_that_ask_for_a_change_before_the_others() -> None:
+def test_verdicts_that_ask_for_a_change_come_before_the_others() -> None:
     told = [
         verdict(operations=9, verdict=KEEP),
         verdict(key="alike", as_kind=True),
         verdict(key="other", verdict=UNKNOWN),
         verdict(PRODUCE, advice="lengthen it"),
     ]
-    section = sections(findings(**advice(verdicts=told)))[0]
+    section = verdicts(findings(**advice(verdicts=told)))
     looks = [look for part in section.parts for look in re.findall(r'"box (\w+)"', str(part))]
     text = words(section)
 
-    assert section.name == "verdicts"
     assert looks == ["change", "keep", "unknown"]
     assert re.search("Produce in produce: *lengthen it *Only half of 8 complete.", text)
     assert "1 key behaves as its kind does: alike." in text
@@ -158,7 +158,7 @@ def test_verdicts_come_first_and_those_that_ask_for_a_change_before_the_others()
 def test_the_present_timeout_is_in_the_table_of_verdicts() -> None:
     known = verdict(p99_us=2_000, p99_high_us=2_500, times_p99=0.5, with_present=1.0)
     unknown = verdict(completes_low=0.3, p99_low_us=None)
-    text = words(sections(findings(**advice(verdicts=[verdict(), known, unknown])))[0])
+    text = words(verdicts(findings(**advice(verdicts=[verdict(), known, unknown]))))
 
     assert "8 1.00 ms 1.00 ms (90 %), 2.00 ms (10 %) 50 % 40 % to 60 % not known 1.50 ms to …" in text
     assert "8 1.00 ms 50 % 40 % to 60 % 2.00 ms 1.50 ms to 2.50 ms 0.5" in text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.report.steps import (
+from purgatory.pipeline.report.downsampling import (
     MAX_STEPS,
     fan_out_in_steps,
     gaps_in_steps,
@@ -17,7 +17,7 @@ from purgatory.pipeline.report.steps import (
     minutes_per_step,
     pending_in_steps,
 )
-from purgatory.pipeline.transforms.coverage import Coverage
+from purgatory.pipeline.summarize.coverage import Coverage
 from tests.pipeline.report.sample_findings import FETCH, MINUTE, NOON, minute
 
 PENDING = (

@@ -40,7 +40,7 @@ def _table(spark: SparkSession, schema: pa.Schema, defaults: Callable[[], Row]) 
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def operations(spark: SparkSession) -> Table:
     """Makes operations that start at noon and complete at their second try, a second later."""
     ids = count()
@@ -59,7 +59,7 @@ def operations(spark: SparkSession) -> Table:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def checks(spark: SparkSession) -> Table:
     """Makes checks at noon that try one operation each and complete none."""
     return _table(
@@ -69,7 +69,7 @@ def checks(spark: SparkSession) -> Table:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def gaps(spark: SparkSession) -> Table:
     """Makes gaps of one operation, which last a second from noon."""
     return _table(
@@ -79,7 +79,7 @@ def gaps(spark: SparkSession) -> Table:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def collected() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
     """Collects the rows of a frame in a fixed order, with instants in seconds after noon."""
 

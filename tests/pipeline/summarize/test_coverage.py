@@ -7,25 +7,21 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.coverage import Coverage
-from purgatory.pipeline.transforms.fan_out import fan_out
-from purgatory.pipeline.transforms.pending import changes
+from purgatory.pipeline.summarize.coverage import Coverage
 from tests.pipeline.journals import NOON
 
 NOON_US = round(NOON.timestamp()) * 1_000_000
+SPAN = "first_us long, last_us long"
 
 
-def test_a_journal_covers_the_time_from_its_first_event_to_its_last(operations: Any, checks: Any) -> None:
-    of_operations = changes(operations({"started": 20}, {"started": 10, "waited_us": 100_000_000}))
-    of_checks = fan_out(checks({"checked": 5}, {"checked": 70}))
+def test_a_journal_covers_the_time_from_its_first_event_to_its_last(spark: SparkSession) -> None:
+    of_operations, of_checks, none = (
+        spark.createDataFrame(rows, SPAN) for rows in ([(20, 30), (10, 110)], [(5, 5), (70, 70)], [])
+    )
 
-    both = Coverage.of(of_operations, of_checks)
-    assert (both.since_us - NOON_US, both.until_us - NOON_US) == (5_000_000, 110_000_000)
-    assert Coverage.of(of_operations, fan_out(checks())).since_us == NOON_US + 10_000_000
-
-
-def test_without_events_it_covers_nothing(operations: Any, checks: Any) -> None:
-    assert Coverage.of(changes(operations()), fan_out(checks())) == Coverage(0, 0)
+    assert Coverage.of(of_operations, of_checks) == Coverage(5, 110)
+    assert Coverage.of(of_operations, none) == Coverage(10, 110)
+    assert Coverage.of(none) == Coverage(0, 0)
 
 
 def test_the_first_and_the_last_minute_are_marked_as_partial(spark: SparkSession, collected: Any) -> None:

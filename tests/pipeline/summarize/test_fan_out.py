@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from purgatory.pipeline.transforms.fan_out import fan_out
+from purgatory.pipeline.summarize.fan_out import fan_out
 
 
 def test_each_minute_has_the_fan_out_of_its_checks(checks: Any, collected: Any) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from purgatory.pipeline.transforms.gaps import gap_minutes, mark_gaps
-from purgatory.pipeline.transforms.minutes import minutes
+from purgatory.pipeline.summarize.gaps import gap_minutes, mark_gaps
+from purgatory.pipeline.summarize.minutes import minutes
 
 
 def test_each_minute_that_a_gap_overlaps_has_the_nodes_and_their_losses(gaps: Any, collected: Any) -> None:

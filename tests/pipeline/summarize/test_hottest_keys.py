@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from purgatory.pipeline.transforms.hottest_keys import hottest_keys
+import pytest
+
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys
+
+Ranking = list[tuple[int, str, int]]
+
+# The operations of each purgatory. One job ranks the keys of all, because a job takes Spark a second.
+CASES: dict[str, list[dict[str, Any]]] = {
+    "measures": [
+        *[{"keys": ["many"], "waited_us": 1, "tries": 1}] * 3,
+        {"keys": ["long"], "waited_us": 100, "tries": 1},
+        *[{"keys": ["tried"], "waited_us": 2, "tries": 9}] * 2,
+    ],
+    "tries": [
+        {"keys": ["a"], "tries": 4, "outcome": "completed"},
+        {"keys": ["b"], "tries": 4, "outcome": "expired"},
+        {"keys": ["c"], "tries": 1, "outcome": "completed"},
+    ],
+    "ties": [{"keys": ["b", "a", "b"]}, {"keys": ["c", "a"]}],
+}
 
 
-def ranked(frame: Any, by: str) -> list[tuple[object, ...]]:
-    rows = frame.where(frame["by"] == by).orderBy("purgatory", "rank").collect()
-    return [(row["purgatory"], row["rank"], row["key"], row[by]) for row in rows]
+@pytest.fixture(scope="module")
+def ranked(operations: Any) -> dict[tuple[str, str], Ranking]:
+    """The two highest keys of each purgatory by each measure: rank, name, amount."""
+    frame = operations(*({"purgatory": name} | row for name, case in CASES.items() for row in case))
+    rows = hottest_keys(frame, up_to=2).orderBy("rank").collect()
+    return {
+        (purgatory, by): [
+            (row["rank"], row["key"], row[by])
+            for row in rows
+            if (row["purgatory"], row["by"]) == (purgatory, by)
+        ]
+        for purgatory in CASES
+        for by in ("operations", "waited_us", "wasted_tries")
+    }
 
 
-def test_keys_are_ranked_by_each_measure_in_their_purgatory(operations: Any) -> None:
-    frame = hottest_keys(
-        operations(
-            *[{"keys": ["many"], "waited_us": 1, "tries": 1}] * 3,
-            {"keys": ["long"], "waited_us": 100, "tries": 1},
-            *[{"keys": ["tried"], "waited_us": 2, "tries": 9}] * 2,
-            {"keys": ["many"], "waited_us": 5, "tries": 1, "purgatory": "produce"},
-        ),
-        up_to=2,
-    ).cache()
-
-    assert ranked(frame, "operations") == [
-        ("fetch", 1, "many", 3),
-        ("fetch", 2, "tried", 2),
-        ("produce", 1, "many", 1),
-    ]
-    assert ranked(frame, "waited_us") == [
-        ("fetch", 1, "long", 100),
-        ("fetch", 2, "tried", 4),
-        ("produce", 1, "many", 5),
-    ]
-    assert ranked(frame, "wasted_tries") == [("fetch", 1, "tried", 16)]
-    frame.unpersist()
+def test_keys_are_ranked_by_each_measure_in_their_purgatory(ranked: dict[tuple[str, str], Ranking]) -> None:
+    assert ranked["measures", "operations"] == [(1, "many", 3), (2, "tried", 2)]
+    assert ranked["measures", "waited_us"] == [(1, "long", 100), (2, "tried", 4)]
+    assert ranked["measures", "wasted_tries"] == [(1, "tried", 16)]
 
 
-def test_a_try_is_wasted_unless_it_completed_the_operation(operations: Any) -> None:
-    frame = hottest_keys(
-        operations(
-            {"keys": ["a"], "tries": 4, "outcome": "completed"},
-            {"keys": ["b"], "tries": 4, "outcome": "expired"},
-            {"keys": ["c"], "tries": 1, "outcome": "completed"},
-        ),
-        up_to=10,
-    )
-
-    assert ranked(frame, "wasted_tries") == [("fetch", 1, "b", 4), ("fetch", 2, "a", 3)]
+def test_a_try_is_wasted_unless_it_completed_the_operation(ranked: dict[tuple[str, str], Ranking]) -> None:
+    assert ranked["tries", "wasted_tries"] == [(1, "b", 4), (2, "a", 3)]
 
 
 def test_an_operation_counts_once_for_each_of_its_keys_and_ties_are_ranked_by_name(
-    operations: Any,
+    ranked: dict[tuple[str, str], Ranking],
 ) -> None:
-    frame = hottest_keys(operations({"keys": ["b", "a", "b"]}, {"keys": ["c", "a"]}), up_to=2)
-
-    assert ranked(frame, "operations") == [("fetch", 1, "a", 2), ("fetch", 2, "b", 1)]
+    assert ranked["ties", "operations"] == [(1, "a", 2), (2, "b", 1)]

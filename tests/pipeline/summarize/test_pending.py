@@ -3,92 +3,90 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
-from purgatory.pipeline.transforms.coverage import Coverage
-from purgatory.pipeline.transforms.pending import changes, pending
+from purgatory.pipeline.summarize.coverage import Coverage
+from purgatory.pipeline.summarize.pending import changes, pending
+from tests.pipeline.journals import NOON
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+NOON_US = round(NOON.timestamp()) * SECOND
 
 
 def wait(started: float, ended: float, **others: object) -> dict[str, object]:
     return {"started": started, "waited_us": round((ended - started) * SECOND), **others}
 
 
-def by_minute(operations: DataFrame) -> DataFrame:
-    """In the time from the first start to the last end."""
-    changed = changes(operations)
-    return pending(changed, Coverage.of(changed))
-
-
-def found(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(row["minute"], row["pending_max"], row["pending_mean"], row["pending_last"]) for row in rows]
-
-
-def test_each_minute_has_its_maximum_average_and_last_number(operations: Any, collected: Any) -> None:
+# The waits of each kind. One job counts all kinds, because a job takes Spark a second.
+CASES: dict[str, list[dict[str, object]]] = {
     # Two until second 30 of the first minute, one of them until second 45 of the second minute.
-    frame = by_minute(operations(wait(0, 105), wait(0, 30)))
+    "two": [wait(0, 105), wait(0, 30)],
+    "lasting": [wait(0, 270), wait(30, 240), wait(0, 300)],
+    "until a minute begins": [*[wait(0, 60)] * 5, wait(59, 61)],
+    # A thousand of half a millisecond, one after the other, and two more at the same time.
+    "short": [
+        *(wait(number / 1_000, number / 1_000 + 0.0005) for number in range(1_000)),
+        wait(0.0001, 0.0004),
+        wait(0.0002, 0.0003),
+        wait(0, 1),
+    ],
+    "one after the other": [wait(0, 1), wait(1, 2), wait(2, 2)],
+    "anywhere": [wait(0, 3, node="a"), wait(0, 3, node="b"), wait(1, 4, purgatory="produce")],
+}
 
-    # The journal ends with that.
-    assert found(collected(frame)) == [(0.0, 2, 1.5, 1), (60.0, 1, 1.0, 0)]
+
+@pytest.fixture(scope="module")
+def rows(operations: Any, collected: Any) -> Mapping[str, list[tuple[Any, ...]]]:
+    """The rows of each kind, in six whole minutes."""
+    frame = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
+    found = collected(pending(changes(frame), Coverage(NOON_US, NOON_US + 6 * MINUTE)))
+    names = ("purgatory", "minute", "pending_max", "pending_mean", "pending_last")
+    return {
+        kind: [tuple(row[name] for name in names) for row in found if row["kind"] == kind] for kind in CASES
+    }
+
+
+def test_each_minute_has_its_maximum_average_and_last_number(rows: Mapping[str, list[Any]]) -> None:
+    assert rows["two"] == [("fetch", 0.0, 2, 1.5, 1), ("fetch", 60.0, 1, 0.75, 0)]
 
 
 def test_a_minute_without_a_change_has_no_row_and_the_number_is_carried_over(
-    operations: Any, collected: Any
+    rows: Mapping[str, list[Any]],
 ) -> None:
-    frame = by_minute(operations(wait(0, 270), wait(30, 240), wait(0, 300)))
-
-    assert found(collected(frame)) == [(0.0, 3, 2.5, 3), (240.0, 2, 1.5, 1), (300.0, 0, 0.0, 0)]
+    assert rows["lasting"] == [
+        ("fetch", 0.0, 3, 2.5, 3),
+        ("fetch", 240.0, 2, 1.5, 1),
+        ("fetch", 300.0, 0, 0.0, 0),
+    ]
 
 
 def test_operations_that_end_when_a_minute_begins_are_in_the_minute_before(
-    operations: Any, collected: Any
+    rows: Mapping[str, list[Any]],
 ) -> None:
-    frame = by_minute(operations(*[wait(0, 60)] * 5, wait(59, 61)))
-
-    assert [row[:2] for row in found(collected(frame))] == [(0.0, 6), (60.0, 1)]
+    assert [row[1:3] for row in rows["until a minute begins"]] == [(0.0, 6), (60.0, 1)]
 
 
 def test_operations_shorter_than_a_millisecond_are_pending_for_their_time(
-    operations: Any, collected: Any
+    rows: Mapping[str, list[Any]],
 ) -> None:
-    # A thousand of half a millisecond, one after the other, and two more at the same time.
-    short = [wait(number / 1_000, number / 1_000 + 0.0005) for number in range(1_000)]
-    frame = by_minute(operations(*short, wait(0.0001, 0.0004), wait(0.0002, 0.0003), wait(0, 1)))
-
-    assert found(collected(frame)) == [(0.0, 4, pytest.approx(0.5 + 0.0003 + 0.0001 + 1), 0)]
+    mean = pytest.approx((0.5 + 0.0003 + 0.0001 + 1) / 60)
+    assert rows["short"] == [("fetch", 0.0, 4, mean, 0)]
 
 
 def test_an_operation_that_ends_as_another_begins_is_not_pending_with_it(
-    operations: Any, collected: Any
+    rows: Mapping[str, list[Any]],
 ) -> None:
-    frame = by_minute(operations(wait(0, 1), wait(1, 2), wait(2, 2)))
-
-    assert found(collected(frame)) == [(0.0, 1, 1.0, 0)]
+    assert [row[2:] for row in rows["one after the other"]] == [(1, pytest.approx(2 / 60), 0)]
 
 
-def test_purgatories_and_kinds_are_counted_separately(operations: Any, collected: Any) -> None:
-    frame = by_minute(
-        operations(
-            wait(0, 2, node="a"),
-            wait(0, 2, node="b"),
-            wait(1, 3, kind="Other"),
-            wait(1, 4, purgatory="produce"),
-        )
-    )
-
-    assert [
-        (row["purgatory"], row["kind"], row["pending_max"], row["pending_mean"]) for row in collected(frame)
-    ] == [
-        ("fetch", "Fetch", 2, 1.0),
-        ("fetch", "Other", 1, 0.5),
-        ("produce", "Fetch", 1, 0.75),
-    ]
+def test_purgatories_are_counted_separately_and_their_nodes_together(
+    rows: Mapping[str, list[Any]],
+) -> None:
+    assert rows["anywhere"] == [("fetch", 0.0, 2, 0.1, 0), ("produce", 0.0, 1, 0.05, 0)]
 
 
 def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, collected: Any) -> None:
@@ -104,7 +102,8 @@ def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, col
         for case in range(40)
         for _ in range(chance.randrange(1, 20))
     ]
-    rows = collected(by_minute(operations(*waits)))
+    changed = changes(operations(*waits))
+    rows = collected(pending(changed, Coverage.of(changed)))
 
     spans = [(each["started"] * SECOND, each["started"] * SECOND + each["waited_us"]) for each in waits]
     covered = min(began for began, _ in spans), max(ended for _, ended in spans)

@@ -15,7 +15,7 @@ from purgatory.pipeline.schemas import CHECKS, CHECKS_TABLE, OPERATIONS, OPERATI
 from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
 from purgatory.pipeline.transforms.validation import validated
 
-COUNT = 8_000
+COUNT = 4_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)
 WORKLOAD = Workload(operations=COUNT, kinds=(FETCH, PRODUCE), withdrawn=0.1, malformed=0.25, hot=0.3)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.pipeline.control_chart import (
+from purgatory.pipeline.watch.control_chart import (
     FALSE_ALARM_RATE,
     MAX_BASELINE,
     MIN_BASELINE,
@@ -46,6 +46,7 @@ def test_no_window_is_assessed_before_there_is_a_baseline() -> None:
     assert chart.assess(100, 100) is not None
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("ratio", [0.001, 0.1, 0.5])
 @pytest.mark.parametrize("alike", [None, 500], ids=["by chance alone", "by more than chance"])
 def test_a_steady_ratio_hardly_ever_leaves_the_control_limits(ratio: float, alike: float | None) -> None:

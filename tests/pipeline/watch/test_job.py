@@ -13,23 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, SCHEMAS
-from purgatory.pipeline import files
 from purgatory.pipeline.command import INTERRUPTED
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
-from purgatory.pipeline.message import Message
-from purgatory.pipeline.monitor import HEADER, Monitor, Window
+from purgatory.pipeline.watch.message import Message
+from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
+from purgatory.pipeline.watch.stream import watched
 from tests.pipeline.journals import ROWS, Row, add_segment, operation
-from tests.pipeline.settings import SETTINGS
-
-NO_SPARK: Final = cast(SparkSession, None)
+from tests.pipeline.settings import NO_SPARK, SETTINGS
 
 # An hour ago, so that no row is in the future.
 BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
@@ -63,10 +61,10 @@ def journal(tmp_path: Path) -> Path:
 @pytest.fixture
 def watching(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
     """Says which messages there are. Nothing is read, and Spark is not needed."""
-    monkeypatch.setattr(files, "exists", lambda spark, path: True)
+    monkeypatch.setattr(watch, "check_journal", lambda spark, journal: None)
 
     def say(events: list[str]) -> None:
-        monkeypatch.setattr(watch, "watch", lambda *arguments: (message(event) for event in events))
+        monkeypatch.setattr(watch, "watched", lambda *_, **__: (message(event) for event in events))
 
     return say
 
@@ -126,8 +124,12 @@ def test_existing_segments_are_reported_with_their_faults(
 
 
 def test_open_windows_are_reported_at_the_end(
-    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    journal: Path,
+    watching: Callable[[list[str]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    watching([])
     start = round(BEGIN.timestamp() * 1e6)
     window = Window(
         start=start,
@@ -143,13 +145,11 @@ def test_open_windows_are_reported_at_the_end(
         latest=start + 5_000_000,
     )
 
-    def update(
-        spark: SparkSession, journal: str, asked: argparse.Namespace, monitor: Monitor
-    ) -> Iterator[Message]:
+    def update(spark: SparkSession, journal: str, monitor: Monitor, **_: object) -> Iterator[Message]:
         yield from monitor.update([window])
 
-    monkeypatch.setattr(watch, "watch", update)
-    assert watch.run(spark, options(journal)) == 0
+    monkeypatch.setattr(watch, "watched", update)
+    assert watch.run(NO_SPARK, options(journal)) == 0
     _, line = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{at(0)}           7 ")
     assert line.endswith("Fetch in fetch, so far")
@@ -200,8 +200,8 @@ def test_with_json_each_line_is_an_object(
 def test_it_follows_a_journal_segment_by_segment(
     spark: SparkSession, journal: Path, sessions: list[SparkSession]
 ) -> None:
-    asked = options(journal, "--every", "100ms", "--lateness", "300ms", "--window", "1s")
-    with closing(watch.watch(spark, str(journal), asked, Monitor(300_000))) as lines:
+    times = {"window_ms": 1_000, "lateness_ms": 300, "every_ms": 100, "since_ms": 600_000}
+    with closing(watched(spark, str(journal), Monitor(300_000), **times)) as lines:
         closed = (line for line in map(str, lines) if "so far" not in line)
         add_segment(journal, "1", ended(0, count=2))
         add_segment(journal, "2", ended(2))

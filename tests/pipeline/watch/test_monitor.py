@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from purgatory.pipeline.control_chart import MIN_BASELINE, SHIFT_RUN
-from purgatory.pipeline.monitor import HEADER, Gap, Monitor, Window
+from purgatory.pipeline.watch.control_chart import MIN_BASELINE, SHIFT_RUN
+from purgatory.pipeline.watch.monitor import HEADER, Gap, Monitor, Window
 
 SECOND = 1_000_000
 NOON = 1_772_366_400 * SECOND

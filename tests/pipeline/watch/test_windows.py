@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.schemas import OPERATIONS
-from purgatory.pipeline.transforms.minutes import minutes
-from purgatory.pipeline.transforms.windows import windows
+from purgatory.pipeline.summarize.minutes import minutes
+from purgatory.pipeline.watch.windows import windows
 from tests.pipeline.journals import NOON, operation
 
 ROWS: Final[list[dict[str, Any]]] = [

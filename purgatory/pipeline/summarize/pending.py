@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.coverage import MINUTE_US, Coverage
+from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
 from purgatory.pipeline.transforms.running_sum import running_sum
 
 _SERIES: Final = ("purgatory", "kind")

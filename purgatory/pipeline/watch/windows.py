@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from purgatory.pipeline.summarize.minutes import measures
 from purgatory.pipeline.transforms.instants import ended
-from purgatory.pipeline.transforms.minutes import measures
 from purgatory.pipeline.transforms.quantiles import binned
 
 

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from purgatory.journal.schema import COMPLETED, FAILED
+from purgatory.pipeline.replay.reaper import NEVER
 from purgatory.pipeline.transforms.instants import ended
-from purgatory.pipeline.transforms.reaper import NEVER
 
 # The approximate number of waits that begin in an interval.
 WAITS_PER_INTERVAL: Final = 20_000

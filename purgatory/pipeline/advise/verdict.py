@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from purgatory.pipeline.advice import duration, percent
-from purgatory.pipeline.evidence import HEADROOM, Evidence, named
+from purgatory.pipeline.advise.evidence import HEADROOM, Evidence, named
+from purgatory.pipeline.text import duration, percent
 
 KEEP: Final = "keep"
 SHORTEN: Final = "shorten"

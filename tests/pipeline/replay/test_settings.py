@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
-from purgatory.pipeline.transforms.replay import by_setting, replay, replayed
-from purgatory.pipeline.transforms.wheel_waits import intervals
+from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
+from purgatory.pipeline.replay.settings import by_setting, replay, replayed
+from purgatory.pipeline.replay.wheel_waits import intervals
 from tests.pipeline.journals import NOON
 from tests.pipeline.replay.random_waits import random_waits
 
@@ -63,7 +63,7 @@ def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
 
 
 def test_the_measures_do_not_depend_on_the_partition_into_intervals(spark: SparkSession) -> None:
-    histories = {wheel: random_waits(seed, most=400) for wheel, seed in SEEDS.items()}
+    histories = {wheel: random_waits(seed, most=150) for wheel, seed in SEEDS.items()}
     waits = spark.createDataFrame(
         [(*wheel, *wait) for wheel, waits in histories.items() for wait in waits],
         "node string, purgatory string, entered_us long, deadline_us long, left_us long",

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from purgatory.pipeline.transforms.reaper import ReplayInterval, Setting
-from purgatory.pipeline.transforms.wheel_waits import WHEEL, off_the_wheel
+from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
+from purgatory.pipeline.replay.wheel_waits import WHEEL, off_the_wheel
 
 # Intervals are few and spread at random, so several partitions for each core balance the load.
 _PARTS_PER_CORE: Final = 4

@@ -56,42 +56,34 @@ def test_each_row_has_the_sum_of_its_group_up_to_it(spark: SparkSession) -> None
     }
 
 
-def test_without_groups_the_sum_is_that_of_all_rows_so_far(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(shuffled([(n, n, 1) for n in range(100)]), "id int, at int, amount int")
-
-    found = sums(running_sum(frame, order_by=["at"], value_columns=["amount"]))
-
-    assert found == {number: number + 1 for number in range(100)}
-
-
-def test_several_columns_are_summed_and_the_others_are_unchanged(spark: SparkSession) -> None:
+def test_several_columns_are_summed_in_which_nulls_count_as_zero(spark: SparkSession) -> None:
+    # Nulls come first in the order, and form a group.
     frame = spark.createDataFrame(
-        [(1, "a", 10, Decimal("0.1")), (2, "b", 20, Decimal("0.2")), (3, "c", 30, Decimal("0.3"))],
-        "at int, label string, some long, other decimal(9, 1)",
+        [
+            (None, None, None, Decimal("0.1")),
+            (None, 1, 5, Decimal("0.2")),
+            (None, 2, None, Decimal("0.3")),
+            ("a", None, 7, Decimal("0.4")),
+            ("a", 1, 1, None),
+        ],
+        "name string, at int, some int, other decimal(9, 1)",
     )
 
-    result = running_sum(frame, order_by=["at"], value_columns=["some", "other"])
+    result = running_sum(frame, order_by=["at"], value_columns=["some", "other"], within=["name"])
 
-    assert result.columns == ["at", "label", "some", "other", "some_running", "other_running"]
-    assert sorted(map(tuple, result.collect())) == [
-        (1, "a", 10, Decimal("0.1"), 10, Decimal("0.1")),
-        (2, "b", 20, Decimal("0.2"), 30, Decimal("0.3")),
-        (3, "c", 30, Decimal("0.3"), 60, Decimal("0.6")),
-    ]
-
-
-def test_nulls_count_as_zero_come_first_and_form_a_group(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(
-        [(1, None, None, None), (2, None, 1, 5), (3, None, 2, None), (4, "a", None, 7), (5, "a", 1, 1)],
-        "id int, name string, at int, amount int",
-    )
-
-    found = sums(running_sum(frame, order_by=["at"], value_columns=["amount"], within=["name"]))
-
-    assert found == {1: 0, 2: 5, 3: 5, 4: 7, 5: 8}
+    assert result.columns == ["name", "at", "some", "other", "some_running", "other_running"]
+    assert {(row["name"], row["at"]): row[4:] for row in result.collect()} == {
+        (None, None): (0, Decimal("0.1")),
+        (None, 1): (5, Decimal("0.3")),
+        (None, 2): (5, Decimal("0.6")),
+        ("a", None): (7, Decimal("0.4")),
+        ("a", 1): (8, Decimal("0.4")),
+    }
 
 
-def test_the_order_can_have_several_columns(spark: SparkSession) -> None:
+def test_without_groups_the_sum_is_that_of_all_rows_in_an_order_of_several_columns(
+    spark: SparkSession,
+) -> None:
     rows = [(10 * major + minor, major, minor, 1) for major in range(6) for minor in range(10)]
     frame = spark.createDataFrame(shuffled(rows), "id int, major int, minor int, amount int")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from purgatory.pipeline.advice import duration
-from purgatory.pipeline.control_chart import SHIFT_RUN, Assessment, ControlChart
-from purgatory.pipeline.message import (
+from purgatory.pipeline.text import duration, printable
+from purgatory.pipeline.watch.control_chart import SHIFT_RUN, Assessment, ControlChart
+from purgatory.pipeline.watch.message import (
     INCOMPLETE,
     LATE,
     RECOVERED,
@@ -21,7 +21,6 @@ from purgatory.pipeline.message import (
     Message,
     instant,
 )
-from purgatory.pipeline.terminal import printable
 
 HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"

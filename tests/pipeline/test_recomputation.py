@@ -1,17 +1,23 @@
-"""The summaries of a journal that has everything, computed again by DuckDB from the journal's own files."""
+"""What the commands find in a journal that has everything, computed again from the journal's own files.
+
+DuckDB computes the summaries and the curves, and a model without a wheel the replay.
+"""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final
 
 import duckdb
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,10 +25,12 @@ from benchmarks.suites.pipeline import check, summarize
 from purgatory.journal.schema import CHECKS, GAPS
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.jobs import compact
+from purgatory.pipeline.jobs import advise, compact, replay
 from purgatory.pipeline.jobs import summarize as summarize_job
-from purgatory.pipeline.tables import GAP_MINUTES
+from purgatory.pipeline.replay.reaper import Setting, Wait
+from purgatory.pipeline.tables import CURVES, GAP_MINUTES, SETTINGS
 from tests.pipeline.journals import NOON, ROWS, Row, add_segment, operation
+from tests.pipeline.replay.model import model
 
 # What the page on the journal says about valid rows, in SQL of its own.
 CLEAN: Final = """
@@ -41,6 +49,52 @@ COPY (
 COPY (
     SELECT * FROM read_parquet('{journal}/checks/*.parquet') WHERE completed BETWEEN 0 AND tried
 ) TO '{clean}/checks.parquet';
+"""
+# The Kaplan-Meier estimate, and its interval by Greenwood's variance on the scale of log(-log(survival)).
+KAPLAN_MEIER: Final = """
+WITH watched AS (
+    SELECT *, unnest(list_distinct(keys)) AS key FROM read_parquet('{clean}/operations.parquet')
+),
+hot AS (
+    SELECT purgatory, key FROM watched GROUP BY purgatory, key
+    QUALIFY row_number() OVER (PARTITION BY purgatory ORDER BY count(*) DESC, key) <= {hot_keys}
+),
+strata AS (
+    SELECT purgatory, kind, NULL AS key, waited_us, outcome FROM read_parquet('{clean}/operations.parquet')
+    UNION ALL
+    SELECT purgatory, kind, key, waited_us, outcome FROM watched SEMI JOIN hot USING (purgatory, key)
+),
+ends AS (
+    SELECT purgatory, kind, key, waited_us, count(*) AS ended,
+        count(*) FILTER (outcome = 'completed') AS completed
+    FROM strata GROUP BY ALL
+),
+counted AS (
+    SELECT *, sum(ended) OVER (PARTITION BY purgatory, kind, key ORDER BY waited_us DESC) AS at_risk FROM ends
+),
+estimated AS (
+    SELECT *, product(1 - completed / at_risk) OVER waits AS survival,
+        sqrt(sum(completed / at_risk / nullif(at_risk - completed, 0)) OVER waits) AS error
+    FROM counted WINDOW waits AS (PARTITION BY purgatory, kind, key ORDER BY waited_us)
+)
+SELECT purgatory, kind, key, waited_us, at_risk, ended, completed, survival,
+    CASE WHEN survival = 1 THEN 1 WHEN survival > 0 THEN pow(survival, exp(-{z} * error / ln(survival))) END,
+    CASE WHEN survival = 1 THEN 1 WHEN survival > 0 THEN pow(survival, exp({z} * error / ln(survival))) END
+FROM estimated
+"""
+COUNTS: Final = ("purgatory", "kind", "key", "waited_us", "at_risk", "ended", "completed")
+ESTIMATES: Final = ("survival", "survival_low", "survival_high")
+
+# When an operation was added to its wheel, its deadline, and when it left before that, in microseconds.
+WAITS: Final = """
+SELECT node, purgatory, entered, entered + timeout_us, CASE WHEN NOT expired THEN ended END
+FROM (
+    SELECT *, epoch_us(started) AS entered, entered + waited_us AS ended, lateness_us IS NOT NULL AS expired
+    FROM read_parquet('{clean}/operations.parquet')
+)
+WHERE timeout_us > 0 AND waited_us > 0
+    AND NOT (outcome IN ('completed', 'failed') AND tries = 1 AND waited_us < 1000)
+ORDER BY entered
 """
 INCOMPLETE: Final = """
 SELECT DISTINCT unnest(generate_series(date_trunc('minute', began), ended, INTERVAL 1 MINUTE)) AS minute
@@ -93,6 +147,8 @@ class Recomputed:
     """The tables of both, and the minutes for which the journal is incomplete."""
 
     dataset: Dataset
+    # The valid rows of the journal, each once, as DuckDB finds them.
+    clean: Path
     tables: Path
     incomplete: list[datetime]
     compacted: str
@@ -136,7 +192,9 @@ def recomputed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
         str(root),
         "500m",
     )
-    return Recomputed(dataset, root / "tables", [minute for (minute,) in incomplete], printed.getvalue())
+    return Recomputed(
+        dataset, clean, root / "tables", [minute for (minute,) in incomplete], printed.getvalue()
+    )
 
 
 def test_the_summaries_are_those_of_another_engine_on_the_journal_itself(recomputed: Recomputed) -> None:
@@ -155,3 +213,56 @@ def test_the_incomplete_minutes_are_those_of_the_gaps(spark: SparkSession, recom
         each.timestamp() for each in recomputed.incomplete
     ]
     assert [each.minute for each in recomputed.incomplete] == [0, 1, 2, 4]
+
+
+@pytest.mark.long
+def test_the_curves_are_those_of_another_engine(spark: SparkSession, recomputed: Recomputed) -> None:
+    hot_keys = 2
+    advise.run(spark, parser().parse_args(["advise", recomputed.dataset.root, f"--hot-keys={hot_keys}"]))
+    z = NormalDist().inv_cdf(0.975)
+    with duckdb.connect() as connection:
+        connection.execute(KAPLAN_MEIER.format(clean=recomputed.clean, hot_keys=hot_keys, z=z))
+        right = connection.fetchall()
+    found = recomputed.dataset.read_derived(spark, CURVES).select(*COUNTS, *ESTIMATES).collect()
+    assert len(found) == len(right) > 3_000
+    for own, other in zip(sorted(found, key=place), sorted(right, key=place), strict=True):
+        assert own[: len(COUNTS)] == other[: len(COUNTS)]
+        assert own[len(COUNTS) :] == pytest.approx(other[len(COUNTS) :], abs=1e-9)
+
+
+def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The order of the points of curves. A kind, which has no key, comes before its keys."""
+    purgatory, kind, key, waited_us, *_ = row
+    return purgatory, kind, key or "", waited_us
+
+
+@pytest.mark.long
+def test_the_replayed_settings_are_those_of_a_model_without_a_wheel(
+    spark: SparkSession, recomputed: Recomputed
+) -> None:
+    arguments = ["--operations=0", "--ticks", "0.001", "0.05", "--wheel-sizes", "8", "256"]
+    replay.run(spark, parser().parse_args(["replay", recomputed.dataset.root, *arguments]))
+    with duckdb.connect() as connection:
+        rows = connection.execute(WAITS.format(clean=recomputed.clean)).fetchall()
+    wheels: dict[tuple[str, str], list[Wait]] = {}
+    for node, purgatory, entered, deadline, left in rows:
+        wheels.setdefault((node, purgatory), []).append((entered, deadline, left))
+    found = recomputed.dataset.read_derived(spark, SETTINGS).collect()
+    assert len(found) == 2 * 5
+    for row in found:
+        setting = Setting(row["tick_us"], row["wheel_size"])
+        mine = [waits for (_, purgatory), waits in wheels.items() if purgatory == row["purgatory"]]
+        works = [model(waits, setting) for waits in mine]
+        lateness = sum((work.lateness for work in works), Counter[int]())
+        assert row["operations"] == sum(map(len, mine))
+        assert (row["wakeups"], row["moves"]) == (
+            sum(work.wakeups for work in works),
+            sum(work.moves for work in works),
+        )
+        assert row["fullest_slot"] == max(work.fullest_slot for work in works)
+        assert row["levels"] == max(work.levels for work in works)
+        assert (row["expired"], row["lateness_max_us"]) == (lateness.total(), max(lateness))
+        late = sum(late * count for late, count in lateness.items())
+        assert row["lateness_mean_us"] == pytest.approx(late / lateness.total())
+        percentile = np.percentile(list(lateness.elements()), 99)
+        assert row["lateness_p99_us"] == pytest.approx(percentile)

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
-from purgatory.pipeline.advice import duration
-from purgatory.pipeline.transforms.reaper import Setting
+from purgatory.pipeline.replay.reaper import Setting
+from purgatory.pipeline.text import duration
 
 # The default of a Purgatory.
 DEFAULT: Final = Setting(tick_us=1_000, wheel_size=DEFAULT_WHEEL_SIZE)
@@ -21,7 +21,7 @@ WORTHWHILE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ReplayedSetting:
-    """A setting, and the results of its replay. A row of the table of settings; see `replay.by_setting`."""
+    """A setting, and the results of its replay. A row of the table of settings; see `settings.by_setting`."""
 
     purgatory: str
     tick_us: int

@@ -1,0 +1,1 @@
+"""What `summarize` does: measures of each minute, and the hottest keys."""

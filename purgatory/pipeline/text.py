@@ -1,0 +1,40 @@
+"""Text for people: quantities in words, and names that are safe to print."""
+
+from __future__ import annotations
+
+from math import floor
+
+
+def duration(microseconds: float) -> str:
+    """Format a duration with three digits, in the unit that fits."""
+    for unit, size, least in (("h", 3.6e9, 7.2e9), ("min", 6e7, 1.2e8), ("s", 1e6, 1e6), ("ms", 1e3, 1e3)):
+        if microseconds >= least:
+            number = microseconds / size
+            decimals = 2 if number < 10 else 1 if number < 100 else 0
+            return f"{number:,.{decimals}f} {unit}"
+    return f"{microseconds:.0f} µs"
+
+
+def percent(share: float) -> str:
+    """A share in percent, rounded down to hundredths: 99.996 % are not all."""
+    # The share has an error of up to 1e-9.
+    return f"{floor(10_000 * (share + 1e-9)) / 100:g} %"
+
+
+def more(operations: float) -> str:
+    """How many more operations, or fewer."""
+    number = round(operations)
+    return f"{abs(number):,} {'more' if number > 0 else 'fewer'}" if number else "as many"
+
+
+def less(microseconds: float) -> str:
+    """How much less time, or more."""
+    return f"{duration(abs(microseconds))} {'less' if microseconds >= 0 else 'more'}"
+
+
+def printable(text: str) -> str:
+    """The text without line breaks and control characters, which a terminal would obey.
+
+    Names and keys come from the users of a service.
+    """
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
