@@ -83,6 +83,8 @@ class Kafka08(RoundTrips):
         # When it expires; a number, so that requests are never compared; the request.
         self.queue: list[tuple[float, int, Any]] = []
         self._enqueued = 0
+        # How many entries the purges have looked at.
+        self.walked = 0
         self._handle: asyncio.TimerHandle | None = None
         # The time for which the handle is armed.
         self._armed = math.inf
@@ -162,8 +164,10 @@ class Kafka08(RoundTrips):
                 request.expire()
         if self.held >= PURGE_INTERVAL:
             for watchers in self.buckets.values():
+                self.walked += len(watchers)
                 watchers[:] = [request for request in watchers if not request.satisfied]
         if len(queue) >= PURGE_INTERVAL:
+            self.walked += len(queue)
             queue[:] = [item for item in queue if not item[2].satisfied]
             heapify(queue)
         self._arm()

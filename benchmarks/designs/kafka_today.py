@@ -299,6 +299,8 @@ class KafkaToday(RoundTrips):
         self.timer = SystemTimer(tally, after_advance=self._purge_if_worthwhile)
         # Those pending at the last purge, and all that have been watched since.
         self.estimated_total_operations = 0
+        # How many entries the purges have looked at.
+        self.walked = 0
         self._reaper = self.loop.call_later(POLL, self._poll)
 
     async def close(self) -> None:
@@ -359,4 +361,5 @@ class KafkaToday(RoundTrips):
         if self.estimated_total_operations - pending > PURGE_INTERVAL:
             self.estimated_total_operations = pending
             for key, watchers in list(self.buckets.items()):
+                self.walked += len(watchers)
                 self._purge_completed(key, watchers)
