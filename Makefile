@@ -37,16 +37,11 @@ demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator f
 
 # The page shows one run, so the steps start from an empty directory.
 STEPS := build/report
-PIPELINE := $(COMPILED) $(BIN)/python -m purgatory.pipeline
 
 report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a slow replica, and make a page of the journal: which timeouts to change
 	rm -rf $(STEPS)
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
-	$(PIPELINE) compact $(STEPS)/journal $(STEPS)/dataset
-	$(PIPELINE) summarize $(STEPS)/dataset
-	$(PIPELINE) advise $(STEPS)/dataset
-	$(PIPELINE) replay $(STEPS)/dataset
-	$(PIPELINE) report $(STEPS)/dataset $(STEPS)/page
+	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(STEPS)/dataset $(STEPS)/page
 
 serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.longpoll $(ARGS)

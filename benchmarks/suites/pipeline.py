@@ -1,8 +1,9 @@
 """Runs all steps of the pipeline on journals of ever more operations, and compares the cost with the aims.
 
-Each step is a command in a process of its own, and so are DuckDB's summaries of the same dataset, by the SQL
-that a user with one machine would write (pipeline.sql): ``python -m benchmarks.suites.pipeline``. Linux
-counts the time and memory of a step, with all the processes that it starts.
+Each step is a command in a process of its own. So is what DuckDB does of the same journal, by the SQL that a
+user with one machine would write (pipeline-compact.sql and pipeline-summarize.sql):
+``python -m benchmarks.suites.pipeline``. Linux counts the time and memory of a step, with all the processes
+that it starts.
 """
 
 import os
@@ -26,11 +27,14 @@ from rich.console import Console
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Result, Row, Sample, Setting, Table, spreads
 from benchmarks.harness.processes import ROOT, environment
+from purgatory.pipeline.session import spark_session
 
+# The first only starts a session, which is a part of each other step.
+START = "start"
 STEPS = ("generate", "compact", "summarize", "advise")
-# The same as summarize, and after it.
-DUCKDB = "DuckDB"
-ORDER = ("generate", "compact", "summarize", DUCKDB, "advise")
+# What DuckDB does, after the step that does the same.
+DUCKDB = {"compact": "DuckDB's compact", "summarize": "DuckDB's summarize"}
+ORDER = (START, *(each for step in STEPS for each in (step, DUCKDB.get(step)) if each))
 QUICK_OPERATIONS, OPERATIONS = 100_000, 10_000_000
 # The largest journal has so many times the operations.
 GROWTH = 10
@@ -40,6 +44,8 @@ HOT = 0.5
 PER_SECOND = 10_000_000 / 3600
 # The aims: the cost of ten times the operations, and of half of them on one key, each at most so many times.
 GROWTH_AIM, SKEW_AIM = 10.5, 1.5
+# Compact and summarize together: at most so many times DuckDB's seconds, from so many operations on.
+DUCKDB_AIM, DUCKDB_FROM = 4, 1_000_000
 # Memory should not grow; two runs of the same differ by this.
 MEMORY_AIM = 1.15
 COLUMNS = spreads(seconds="seconds", processor_seconds="CPU s", rss_mib="peak MiB")
@@ -101,7 +107,7 @@ def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result
             files = Path(directory)
             for step in ORDER:
                 sample = costs[step] = measure(step, journal, files, setting.memory)
-                if step == DUCKDB:
+                if step == DUCKDB["summarize"]:
                     check(files / "dataset" / "summary", files / "tables")
                 figures = map(tables.figure, (sample[column.metric] for column in COLUMNS))
                 text = "{}: {}: {} s, {} s of CPU, {} MiB".format(journal, step, *figures)
@@ -118,7 +124,9 @@ def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample
 
     `memory`, as Java writes it, is the heap of Spark's driver, and the limit of DuckDB.
     """
-    files, dataset, duckdb_tables = (str(directory / name) for name in ("journal", "dataset", "tables"))
+    files, dataset, clean, found = (
+        str(directory / name) for name in ("journal", "dataset", "clean", "tables")
+    )
     operations, seconds = journal.operations, journal.operations / PER_SECOND
     # No key but the hot one is more likely than another.
     generated = (f"--operations={operations}", f"--duration={seconds}", f"--hot={journal.hot}", "--zipf=0")
@@ -129,8 +137,12 @@ def measure(step: str, journal: Journal, directory: Path, memory: str) -> Sample
         "advise": (dataset,),
     }
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
-        if step == DUCKDB:
-            return measured("-m", "benchmarks.suites.pipeline", dataset, duckdb_tables, scratch, memory)
+        if step == START:
+            return measured("-c", "from benchmarks.suites import pipeline; pipeline.start()")
+        if step == DUCKDB["compact"]:
+            return measured("-m", "benchmarks.suites.pipeline", "compact", files, clean, scratch, memory)
+        if step == DUCKDB["summarize"]:
+            return measured("-m", "benchmarks.suites.pipeline", "summarize", clean, found, scratch, memory)
         log = Path(scratch, "gc.log")
         usage = measured(
             *("-m", "purgatory.pipeline", step, *arguments[step]),
@@ -154,16 +166,20 @@ def results(samples: Samples, memory: str) -> Iterator[Result]:
         "The ratio is that of the seconds to the first row's.",
     )
     beside = Table(
-        "The same summaries by DuckDB",
+        "The same by DuckDB",
         COLUMNS,
-        f"Of the same dataset, each with {THREADS} threads and {memory}. Both have found the same: counts "
+        f"Of the same journal, each with {THREADS} threads and {memory}. Both have found the same: counts "
         "are equal, and quantiles within the pipeline's bins of 0.1 %.",
     )
     steps = [Row(step, str(each), None, [samples[each][step]]) for step in STEPS for each in samples]
     both = [
-        Row(f"{journal} operations", name, None, [costs[step]])
-        for journal, costs in samples.items()
-        for name, step in (("DuckDB", DUCKDB), ("Spark", "summarize"))
+        Row("start of a session", "Spark", None, [costs[START] for costs in samples.values()]),
+        *(
+            Row(f"{journal} operations, {step}", name, None, [costs[own]])
+            for journal, costs in samples.items()
+            for step, other in DUCKDB.items()
+            for name, own in (("DuckDB", other), ("Spark", step))
+        ),
     ]
     yield Result("pipeline", "pipeline-growth", growth.title, [growth], steps)
     yield Result("pipeline", "pipeline-duckdb", beside.title, [beside], both)
@@ -190,6 +206,20 @@ def print_aims(samples: Samples, usual: Journal, hot: Journal, large: Journal, c
         met = "met" if max(ratios) <= aim else "missed"
         grid.add_row(f"{name}: {cost}", *map(tables.figure, ratios), f"{aim:g}", met)
     tables.print_grid(console, grid, "Together: the sum of the seconds, the peak of the memory.")
+    print_ratios(samples, console)
+
+
+def print_ratios(samples: Samples, console: Console) -> None:
+    """Print how many times as long as DuckDB the pipeline takes, and whether that meets the aim."""
+    grid = tables.new_grid("Compact and summarize, in seconds")
+    for heading in ("Spark", "DuckDB", "times", "allowed", ""):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for journal, costs in samples.items():
+        spark, duckdb = (sum(costs[step]["seconds"] for step in steps) for steps in (DUCKDB, DUCKDB.values()))
+        aim = (f"{DUCKDB_AIM}", "met" if spark <= DUCKDB_AIM * duckdb else "missed")
+        compared = aim if journal.operations >= DUCKDB_FROM else ("", "")
+        grid.add_row(str(journal), *map(tables.figure, (spark, duckdb, spark / duckdb)), *compared)
+    tables.print_grid(console, grid, "Each of the two starts Spark.")
 
 
 def measured(*arguments: str) -> Sample:
@@ -252,20 +282,37 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
     return found
 
 
-def main(dataset: str, tables: str, spill: str, memory: str) -> None:
-    """Summarize a dataset of the pipeline."""
-    operations, checks = (DeltaTable(Path(dataset, name)).file_uris() for name in ("operations", "checks"))
+def start() -> None:
+    """Start a session, and run a job in it."""
+    with spark_session(f"local[{THREADS}]") as spark:
+        spark.range(1).count()
+
+
+def compact(journal: str, clean: str, spill: str, memory: str) -> None:
+    """Write the valid rows of a journal, each once, as Parquet files into the directory `clean`."""
+    Path(clean).mkdir()
+    execute("compact", spill, memory, journal=journal, clean=clean)
+
+
+def summarize_compacted(clean: str, tables: str, spill: str, memory: str) -> None:
+    """Summarize what `compact` has left."""
+    operations, checks = (
+        sorted(map(str, Path(clean, name).rglob("*.parquet"))) for name in ("operations", "checks")
+    )
     summarize(operations, checks, tables, spill, memory)
 
 
 def summarize(operations: Sequence[str], checks: Sequence[str], tables: str, spill: str, memory: str) -> None:
     """Write each table as a Parquet file; what does not fit in memory goes into `spill`."""
     Path(tables).mkdir()
-    sql = Path(__file__).with_suffix(".sql").read_text()
     files = {"operations": operations, "checks": checks}
-    values = {**files, "tables": tables, "spill": spill, "memory": memory}
+    execute("summarize", spill, memory, **files, tables=tables, hottest=HOTTEST)
+
+
+def execute(step: str, spill: str, memory: str, **values: object) -> None:
+    sql = Path(__file__).with_name(f"pipeline-{step}.sql").read_text()
     with duckdb.connect() as connection:
-        connection.execute(sql.format(**values, threads=THREADS, hottest=HOTTEST))
+        connection.execute(sql.format(threads=THREADS, spill=spill, memory=memory, **values))
 
 
 def check(summaries: Path, tables: Path) -> None:
@@ -290,4 +337,4 @@ def check(summaries: Path, tables: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    {"compact": compact, "summarize": summarize_compacted}[sys.argv[1]](*sys.argv[2:])

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from deltalake import Transaction
 from deltalake.exceptions import CommitFailedError
 
@@ -66,9 +66,9 @@ class Batches:
     def read_before(self, found: Sequence[Segment]) -> Mapping[str, Mapping[str, Any]]:
         """The rows of the table of segments about these segments, by name; of several, the last."""
         names = pa.array([segment.name for segment in found], pa.string())
-        mine = (ds.field("table") == self._table.name) & ds.field("name").isin(names)
-        recorded = self._dataset.segments.log().to_pyarrow_dataset().to_table(filter=mine).sort_by("batch")
-        return {row["name"]: row for row in recorded.to_pylist()}
+        recorded = self._dataset.segments.rows()
+        mine = pc.and_(pc.equal(recorded["table"], self._table.name), pc.is_in(recorded["name"], names))
+        return {row["name"]: row for row in recorded.filter(mine).sort_by("batch").to_pylist()}
 
     def commit(self, files: BatchFiles) -> None:
         """Commit the next batch.

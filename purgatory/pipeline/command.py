@@ -17,10 +17,11 @@ INTERRUPTED: Final = 130
 
 _DESCRIPTION: Final = "Turn the journals of purgatories into tables, reports and advice, on Spark."
 _EXAMPLES: Final = """\
+  %(prog)s run build/journal build/dataset build/page
+      then open build/page/index.html
   %(prog)s compact build/journal build/dataset
-  %(prog)s summarize build/dataset
-  %(prog)s report build/dataset build/report
-      then open build/report/index.html
+  %(prog)s advise build/dataset
+      one step alone
   %(prog)s COMMAND --help
       has examples of each command"""
 _NEEDED: Final = ("pyspark", "pyarrow", "deltalake")

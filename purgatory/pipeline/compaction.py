@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any, Final
 
+import numpy as np
 from py4j.protocol import Py4JJavaError
+from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.tally import Counts, Tally
-from purgatory.pipeline.transforms.duplicates import new_identities, without_duplicates
+from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
 from purgatory.pipeline.transforms.segments import read
-from purgatory.pipeline.transforms.validation import validated
 
 # In bytes. A task reads segments of about so many together.
 _TASK_SIZE: Final = 32 << 20
@@ -50,6 +56,7 @@ class Compaction:
         """
         batches = Batches(self._dataset, self._table)
         new = self._new(batches, found, retry)
+        fit(self._spark, sum(each.size for each in new[:files_per_batch]))
         for first in range(0, len(new), files_per_batch):
             self._add(batches, new[first : first + files_per_batch])
 
@@ -82,10 +89,9 @@ class Compaction:
         return new
 
     def _add(self, batches: Batches, segments: Sequence[Segment]) -> None:
-        rows = self._read(segments).persist()
+        batch = batches.last + 1
         try:
-            tally = Tally(rows)
-            files = self._write(rows, tally, segments, batches.last + 1)
+            intake = self._taken_in(segments, batch)
         except (PySparkException, Py4JJavaError) as error:
             gone = [each.path for each in segments if not os.path.exists(each.path)]
             if not gone:
@@ -94,66 +100,96 @@ class Compaction:
                 f"{gone[0]}: it was moved or deleted before compact had read it, so none of the "
                 f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
             ) from error
-        finally:
-            rows.unpersist()
-        batches.commit(files)
-        self.added += tally.counts
-        self.reasons += tally.reasons
+        read = {each.source: each for each in intake.segments}
+        rows = [self._row(segment, read[segment.path], batch) for segment in segments]
+        batches.commit(
+            BatchFiles(
+                rows=intake.rows,
+                quarantine=intake.quarantine,
+                segments=self._dataset.segments.write_rows(rows),
+            )
+        )
+        self.added += Counts.of(intake.segments)
+        for each in intake.segments:
+            self.reasons.update(each.refused if each.problem is None else {each.problem: 1})
 
-    def _read(self, segments: Sequence[Segment]) -> DataFrame:
-        """The rows of the segments, each with its date, or with the reason for which it is refused."""
+    def _taken_in(self, segments: Sequence[Segment], batch: int) -> Intake:
+        """Write the rows of the segments, but no duplicates, to files that are in no commit yet."""
+        intake = self._checked(self._run(segments, batch, {}), segments)
+        identity = self._table.identity
+        if not (identity and intake.rows):
+            return intake
+        # Usually there are no duplicates. To find them means to sort all rows.
+        stored = self._dataset.table(self._table)
+        rows = stored.read_files(self._spark, [file.path for file in intake.rows])
+        known = stored.read(self._spark, {date.fromisoformat(file.date) for file in intake.rows if file.date})
+        if not has_duplicates(rows, known, identity, count=_rows(intake.rows)):
+            return intake
+        readable = [each.source for each in intake.segments if each.problem is None]
+        drop = self._duplicates(readable, known)
+        again = self._checked(self._run(segments, batch, drop), segments)
+        if _rows(again.rows) != new_identities(rows, known, identity).count():
+            raise self._wrong(again)
+        return again
+
+    def _run(self, segments: Sequence[Segment], batch: int, drop: Mapping[str, Positions]) -> Intake:
+        dataset = Dataset(os.path.abspath(self._dataset.root))
+        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
+        return Intake.of(paths.mapPartitions(partial(take_in, dataset, self._table, batch, drop)).collect())
+
+    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
         context = self._spark.sparkContext
-        tasks = max(context.defaultParallelism, sum(each.size for each in segments) // _TASK_SIZE)
-        paths = context.parallelize([(each.path,) for each in segments], min(tasks, len(segments)))
-        return validated(read(self._spark.createDataFrame(paths, "path string"), self._table), self._table)
+        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
+        return context.parallelize(paths, min(tasks, len(paths)))
 
-    def _write(self, rows: DataFrame, tally: Tally, segments: Sequence[Segment], batch: int) -> BatchFiles:
-        """Write the files of a batch."""
-        dataset, table = self._dataset, self._table
-        unread = [each.path for each in segments if each.path not in tally.rows]
+    def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
+        """The same. Raises PipelineError if it lacks a segment, or rows."""
+        read = {each.source for each in intake.segments}
+        unread = [each.path for each in segments if each.path not in read]
         if unread:
             raise PipelineError(
                 f"{unread[0]}: Spark has not read it, and its batch was not added; run compact again"
             )
-        kept, new = self._new_rows(rows, tally)
-        files = BatchFiles(
-            rows=dataset.table(table).write(kept) if new else [],
-            quarantine=dataset.quarantine.write(self._refused(rows, batch)) if tally.refused else [],
-            segments=dataset.segments.write_rows(
-                [{**tally.row(segment), "table": table.name, "batch": batch} for segment in segments]
-            ),
-        )
-        written, quarantined = (sum(each.rows for each in part) for part in (files.rows, files.quarantine))
-        if (written, quarantined) != (new, tally.refused.total()) or not tally.adds_up:
-            raise PipelineError(
-                f"{dataset.root}: the rows of batch {batch} of {table.name} do not add up, so it was not "
-                f"added; run compact again: {tally.counts}; new {new}, written {written} and {quarantined}"
-            )
-        return files
+        counts = Counts.of(intake.segments)
+        if (counts.kept, counts.quarantined) != (_rows(intake.rows), _rows(intake.quarantine)):
+            raise self._wrong(intake)
+        return intake
 
-    def _new_rows(self, rows: DataFrame, tally: Tally) -> tuple[DataFrame, int]:
-        """The valid rows that are no duplicates, and their number. The tally counts them by their files."""
+    def _wrong(self, intake: Intake) -> PipelineError:
+        return PipelineError(
+            f"{self._dataset.root}: the rows of a batch of {self._table.name} do not add up, so it was not "
+            f"added; run compact again: {Counts.of(intake.segments)}; written {_rows(intake.rows)} and "
+            f"{_rows(intake.quarantine)}"
+        )
+
+    def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
+        """The positions of the duplicates in each segment."""
         table = self._table
-        kept = rows.where(F.col("position").isNotNull() & F.col("reason").isNull())
-        valid = new = tally.valid.total()
-        if table.identity and valid:
-            known = self._dataset.table(table).read(self._spark, tally.dates)
-            new = new_identities(kept, known, table.identity).count()
-            # Usually there are no duplicates, and removing them means to sort all rows.
-            if new < valid:
-                kept = without_duplicates(kept, known, table.identity)
-                counted = kept.groupBy("source").count().collect()
-                tally.kept = Counter({row["source"]: row["count"] for row in counted})
-        by_date = kept.select(*table.compacted.names).hint("rebalance", "date")
-        return by_date.sortWithinPartitions(*table.order_by), new
-
-    def _refused(self, rows: DataFrame, batch: int) -> DataFrame:
-        """The rows for the quarantine."""
-        return rows.where(F.col("position").isNotNull() & F.col("reason").isNotNull()).select(
-            "source",
-            "position",
-            "reason",
-            F.to_json(F.struct(*self._table.recorded.names), {"ignoreNullFields": "false"}).alias("row"),
-            F.lit(self._table.name).alias("table"),
-            F.lit(batch).cast("long").alias("batch"),
+        files = self._spark.createDataFrame([(path,) for path in paths], "path string")
+        rows = read(files.repartition(self._spark.sparkContext.defaultParallelism), table)
+        valid = rows.where("position IS NOT NULL AND reason IS NULL").withColumn(
+            "date", F.to_date(table.instant)
         )
+        found = duplicates(valid, known, table.identity)
+        by_file = found.groupBy("source").agg(F.collect_list("position").alias("positions"))
+        return {row["source"]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
+
+    def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
+        """The row of the table of segments; see schemas.SEGMENTS."""
+        return {
+            "table": self._table.name,
+            "name": segment.name,
+            "source": segment.path,
+            "size": segment.size,
+            "modified": segment.modified,
+            "rows": read.rows,
+            "kept": read.kept,
+            "duplicates": read.duplicates,
+            "quarantined": read.quarantined,
+            "reason": read.problem,
+            "batch": batch,
+        }
+
+
+def _rows(files: Sequence[DataFile]) -> int:
+    return sum(file.rows for file in files)

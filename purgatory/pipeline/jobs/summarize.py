@@ -10,12 +10,15 @@ from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.summarize.changes import CHANGES, changes
+from purgatory.pipeline.summarize.condensation import condensed
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.summarize.fan_out import fan_out
 from purgatory.pipeline.summarize.gaps import gap_minutes, mark_gaps
-from purgatory.pipeline.summarize.hottest_keys import hottest_keys
-from purgatory.pipeline.summarize.minutes import minutes
-from purgatory.pipeline.summarize.pending import changes, pending
+from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
+from purgatory.pipeline.summarize.minutes import COUNTED, minutes
+from purgatory.pipeline.summarize.pending import pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 
 NAME: Final = "summarize"
@@ -42,25 +45,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
+    fit(spark, dataset.size)
     this_run = dataset.new_run(SUMMARY_TABLES)
     dataset.replace(GAP_MINUTES, gap_minutes(dataset.read_gaps(spark)), this_run)
     gaps = dataset.read_derived(spark, GAP_MINUTES)
 
-    operations = dataset.read_operations(spark)
-    # Few rows, which are read more than once.
-    of_operations, of_checks = changes(operations).cache(), fan_out(dataset.read_checks(spark)).cache()
+    # All that is cached has few rows.
+    read = condensed(dataset.read_operations(spark), COUNTED, KEYS, CHANGES).cache()
+    of_operations = changes(CHANGES.of(read)).cache()
+    of_checks = fan_out(dataset.read_checks(spark)).cache()
     coverage = Coverage.of(of_operations, of_checks)
     by_minute = {
-        MINUTES: minutes(operations),
+        MINUTES: minutes(COUNTED.of(read)),
         PENDING: pending(of_operations, coverage),
         FAN_OUT: of_checks.drop("first_us", "last_us"),
     }
     frames = {table: mark_gaps(coverage.mark(frame), gaps) for table, frame in by_minute.items()}
-    frames[HOTTEST_KEYS] = hottest_keys(operations, up_to=options.hottest)
+    frames[HOTTEST_KEYS] = hottest_keys(KEYS.of(read), up_to=options.hottest)
     for table, frame in frames.items():
         rows = dataset.replace(table, frame, this_run)
         print(f"{dataset.derived(table).path}: {rows:,} rows")
-    for cached in (of_operations, of_checks):
+    for cached in (read, of_operations, of_checks):
         cached.unpersist()
 
     since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-MINUTE_US: Final = 60_000_000
+from purgatory.pipeline.transforms.instants import MINUTE_US
 
 
 @dataclass(frozen=True, slots=True)

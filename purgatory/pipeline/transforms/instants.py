@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+MINUTE_US: Final = 60_000_000
 
 
 def ended() -> Column:
@@ -12,5 +19,21 @@ def ended() -> Column:
 
 
 def minute_of(instant: Column) -> Column:
-    """The beginning of the minute of an instant."""
-    return F.date_trunc("minute", instant)
+    """The beginning of the minute of an instant.
+
+    Spark's ``date_trunc`` does the same with a time zone, and an object or two for each row.
+    """
+    microseconds = F.unix_micros(instant)
+    return F.timestamp_micros(microseconds - F.pmod(microseconds, F.lit(MINUTE_US)))
+
+
+def started_us(operations: pa.Table) -> NDArray[np.int64]:
+    """When each operation started, in microseconds since 1970."""
+    started: NDArray[np.int64] = operations["started"].cast(pa.int64()).to_numpy()
+    return started
+
+
+def ended_us(operations: pa.Table) -> NDArray[np.int64]:
+    """When each operation ended, in microseconds since 1970."""
+    waited: NDArray[np.int64] = operations["waited_us"].to_numpy()
+    return started_us(operations) + waited

@@ -1,4 +1,4 @@
-"""Decodes the segments of a journal. A broken segment becomes one row with the reason."""
+"""Reads the segments of a journal: whole, or not at all with the reason."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from purgatory.journal.schema import SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.transforms.validation import reasons
 
 # Rows that are passed to Spark at a time.
 _CHUNK_ROWS: Final = 10_000
@@ -29,59 +30,70 @@ _ORIGIN: Final = pa.schema(
     [
         pa.field("source", pa.string()),
         pa.field("position", pa.int64()),
-        # The number of rows in the file; null if it cannot be read.
-        pa.field("file_rows", pa.int64()),
-        # Why the file cannot be read.
-        pa.field("problem", pa.string()),
+        # Why the row is refused, or why the file cannot be read.
+        pa.field("reason", pa.string()),
     ]
 )
 
 
-def read(files: DataFrame, table: Table) -> DataFrame:
-    """The rows in the Parquet `files` (path), each with its origin. Any recorded column may be null.
+class UnreadableError(Exception):
+    """Raised when a segment cannot be read completely. The message is the reason."""
 
-    A file that cannot be read completely becomes one row with the reason. Spark's own reader would fail at
-    such a file or skip it silently, and would read a missing column as null. A file that does not exist, or
-    that the system refuses to read, is an error.
+
+def rows_of(path: str, table: Table) -> pa.Table:
+    """All rows of a segment, with the recorded columns. Any of them may have nulls.
+
+    Raises UnreadableError. A file that does not exist, or that the system refuses to read, is an OSError.
+    Spark's own reader would fail at a broken file or skip it silently, and would read a missing column as
+    null.
     """
-    return files.select("path").mapInArrow(partial(read_files, table.name), _decoded_schema(table))
+    size = os.stat(path).st_size
+    if size > LARGEST:
+        raise UnreadableError(f"unreadable: {_too_large(size)}")
+    return _rows_in(pa.py_buffer(Path(path).read_bytes()), table)
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
-    """As `read`, of files that have been read already (path, content)."""
-    return files.select("path", "content").mapInArrow(partial(decode, table.name), _decoded_schema(table))
+    """The rows in Parquet files that are read already (path, content), each with its origin.
+
+    Each has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
+    the reason.
+    """
+    return files.select("path", "content").mapInArrow(partial(decode, table), _decoded_schema(table))
 
 
-def read_files(name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The part of `read` that runs in the workers."""
-    recorded = SCHEMAS[name]
-    for batch in batches:
-        for path in batch.column("path").to_pylist():
-            size = os.stat(path).st_size
-            if size > LARGEST:
-                yield _about(path, None, f"unreadable: {_too_large(size)}", recorded)
-            else:
-                yield from _decoded(path, pa.py_buffer(Path(path).read_bytes()), recorded)
+def read(files: DataFrame, table: Table) -> DataFrame:
+    """As `decoded`, of files (path) that are to be read."""
+    return files.select("path").mapInArrow(partial(read_files, table), _decoded_schema(table))
 
 
-def decode(name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The part of `decoded` that runs in the workers."""
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            yield from _decoded(path.as_py(), content.as_buffer(), SCHEMAS[name])
+            try:
+                rows = _rows_in(content.as_buffer(), table)
+            except UnreadableError as error:
+                yield _about(path.as_py(), table, str(error))
+            else:
+                yield from _placed(path.as_py(), rows, table)
 
 
-def _decoded(source: str, content: pa.Buffer, recorded: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The part of `read` that runs in the workers."""
+    for batch in batches:
+        for path in batch.column("path").to_pylist():
+            yield from _placed(path, rows_of(path, table), table)
+
+
+def _rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     try:
-        rows = _rows(content, recorded)
+        return _rows(content, SCHEMAS[table.name])
     except MemoryError:
         # Not a fault of the file.
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield _about(source, None, f"unreadable: {error}".partition("\n")[0], recorded)
-    else:
-        yield _about(source, rows.num_rows, None, recorded)
-        yield from _placed(source, rows, recorded)
+        raise UnreadableError(f"unreadable: {error}".partition("\n")[0]) from error
 
 
 def _decoded_schema(table: Table) -> StructType:
@@ -103,7 +115,8 @@ def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
     size = sum(file.metadata.row_group(each).total_byte_size for each in range(file.num_row_groups))
     if size > LARGEST:
         raise ValueError(f"decompressed, {_too_large(size)}")
-    rows = file.read()
+    # Spark gives each core a task.
+    rows = file.read(use_threads=False)
     version = (rows.schema.metadata or {}).get(VERSION_KEY)
     if version not in (None, str(SCHEMA_VERSION).encode()):
         raise ValueError(f"its version is {version.decode(errors='replace')}, not {SCHEMA_VERSION}")
@@ -137,26 +150,26 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
-def _placed(source: str, rows: pa.Table, recorded: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _placed(source: str, rows: pa.Table, table: Table) -> Iterator[pa.RecordBatch]:
+    yield _about(source, table, None)
     position = 0
-    for batch in rows.to_batches(max_chunksize=_CHUNK_ROWS):
+    for batch in rows.append_column("reason", reasons(rows, table)).to_batches(max_chunksize=_CHUNK_ROWS):
         count = batch.num_rows
         origin = [
             pa.repeat(pa.scalar(source, pa.string()), count),
             pa.array(range(position, position + count), pa.int64()),
-            pa.nulls(count, pa.int64()),
-            pa.nulls(count, pa.string()),
+            batch.column("reason"),
         ]
-        yield pa.RecordBatch.from_arrays([*origin, *batch.columns], schema=_schema(recorded))
+        yield pa.RecordBatch.from_arrays([*origin, *batch.columns[:-1]], schema=_schema(table))
         position += count
 
 
-def _about(source: str, rows: int | None, problem: str | None, recorded: pa.Schema) -> pa.RecordBatch:
-    values = [source, None, rows, problem, *[None] * len(recorded)]
-    schema = _schema(recorded)
+def _about(source: str, table: Table, reason: str | None) -> pa.RecordBatch:
+    schema = _schema(table)
+    values = [source, None, reason, *[None] * len(SCHEMAS[table.name])]
     arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _schema(recorded: pa.Schema) -> pa.Schema:
-    return pa.schema([*_ORIGIN, *(pa.field(field.name, field.type) for field in recorded)])
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema([*_ORIGIN, *(pa.field(field.name, field.type) for field in SCHEMAS[table.name])])

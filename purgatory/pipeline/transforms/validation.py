@@ -5,85 +5,99 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from purgatory._statistics import OUTCOMES
-from purgatory.journal.schema import EXPIRED
-from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.journal.schema import CHECKS, EXPIRED, GAPS, OPERATIONS, SCHEMAS
+from purgatory.pipeline.schemas import Table
 
-# A date is the name of a directory, and only these years have four digits.
-_EARLIEST: Final = "1970-01-01"
-_LATEST: Final = "9999-12-31"
-# The end of that year, in microseconds since 1970.
-_END_OF_TIME: Final = 253_402_214_400_000_000
-# In microseconds. `summarize.gaps` makes a row for each minute of a gap, so gaps must not be longer.
+# All in microseconds, instants since 1970. A date is the name of a directory, and only the years until 9999
+# have four digits.
+_LATEST: Final = 253_402_214_400_000_000
+# `summarize.gaps` makes a row for each minute of a gap, so gaps must not be longer.
 _YEAR: Final = 366 * 86_400_000_000
 
-
-def validated(rows: DataFrame, table: Table) -> DataFrame:
-    """Add to decoded rows the ``reason`` for which a row is refused, or its ``date`` if it is valid.
-
-    If there are several reasons, it is the first. Rows about readable files have neither.
-    """
-    broken = [F.when(broken, F.lit(reason)) for reason, broken in _faults(table)]
-    reason = F.when(F.col("position").isNull(), F.col("problem")).otherwise(F.coalesce(*broken))
-    return rows.withColumn("reason", reason).withColumn(
-        "date", F.when(F.col("reason").isNull(), F.to_date(table.instant))
-    )
+# A reason, and for each row whether it applies; null counts as no.
+Fault = tuple[str, pa.ChunkedArray]
 
 
-def _faults(table: Table) -> Iterator[tuple[str, Column]]:
-    for field in table.recorded:
+def reasons(rows: pa.Table, table: Table) -> pa.ChunkedArray:
+    """The reason for which each row is refused, the first of several; null if it is valid."""
+    found = pa.chunked_array([pa.nulls(rows.num_rows, pa.string())])
+    for reason, applies in _faults(rows, table):
+        if pc.any(applies).as_py():
+            first = pc.and_(pc.is_null(found), pc.fill_null(applies, False))
+            found = pc.if_else(first, reason, found)
+    return found
+
+
+def _faults(rows: pa.Table, table: Table) -> Iterator[Fault]:
+    for field in SCHEMAS[table.name]:
         if not field.nullable:
-            yield f"{field.name} is null", F.col(field.name).isNull()
-        if isinstance(field.dataType, ArrayType):
-            yield f"{field.name} holds a null", F.exists(field.name, lambda element: element.isNull())
+            yield f"{field.name} is null", pc.is_null(rows[field.name])
+        if pa.types.is_list(field.type):
+            yield f"{field.name} holds a null", _holds_null(rows[field.name])
+    at = _microseconds(rows, table.instant)
     yield (
         f"{table.instant} is not in the years from 1970 to 9998",
-        ~F.col(table.instant).between(F.lit(_EARLIEST).cast("timestamp"), F.lit(_LATEST).cast("timestamp")),
+        pc.or_(pc.less(at, 0), pc.greater(at, _LATEST)),
     )
-    yield from _OWN_FAULTS[table.name]()
+    yield from _OWN_FAULTS[table.name](rows)
 
 
-def _faults_of_operations() -> Iterator[tuple[str, Column]]:
-    expired, lateness = F.col("outcome") == EXPIRED, F.col("lateness_us")
-    yield "kind is empty", F.col("kind") == ""
-    yield f"outcome is none of {', '.join(OUTCOMES)}", ~F.col("outcome").isin(*OUTCOMES)
-    yield "tries is below 1", F.col("tries") < 1
-    yield from _negative("timeout_us", "waited_us", "lateness_us")
+def _holds_null(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    array = lists.combine_chunks()
+    holders = pc.list_parent_indices(array).filter(pc.is_null(pc.list_flatten(array)))
+    marks = np.zeros(len(array), dtype=bool)
+    marks[holders.to_numpy()] = True
+    return pa.chunked_array([marks])
+
+
+def _faults_of_operations(rows: pa.Table) -> Iterator[Fault]:
+    outcome, waited, lateness = rows["outcome"], rows["waited_us"], rows["lateness_us"]
+    yield "kind is empty", pc.equal(rows["kind"], "")
+    yield f"outcome is none of {', '.join(OUTCOMES)}", pc.invert(pc.is_in(outcome, pa.array(OUTCOMES)))
+    yield "tries is below 1", pc.less(rows["tries"], 1)
+    yield from _negative(rows, "timeout_us", "waited_us", "lateness_us")
     yield (
         "it ended after the year 9998",
-        F.col("waited_us") > _END_OF_TIME - F.unix_micros("started"),
+        pc.greater(waited, pc.subtract(_LATEST, _microseconds(rows, "started"))),
     )
     # An expired operation without a lateness is valid: closing its purgatory expired it.
+    expired = pc.and_(pc.equal(outcome, EXPIRED), pc.is_valid(rows["timeout_us"]))
     yield (
         "lateness_us is given, but its timeout did not expire",
-        lateness.isNotNull() & ~(expired & F.col("timeout_us").isNotNull()),
+        pc.and_(pc.is_valid(lateness), pc.invert(expired)),
     )
-    yield "lateness_us is more than waited_us", lateness > F.col("waited_us")
+    yield "lateness_us is more than waited_us", pc.greater(lateness, waited)
 
 
-def _faults_of_checks() -> Iterator[tuple[str, Column]]:
-    yield from _negative("tried", "completed")
-    yield "completed is more than tried", F.col("completed") > F.col("tried")
+def _faults_of_checks(rows: pa.Table) -> Iterator[Fault]:
+    yield from _negative(rows, "tried", "completed")
+    yield "completed is more than tried", pc.greater(rows["completed"], rows["tried"])
 
 
-def _faults_of_gaps() -> Iterator[tuple[str, Column]]:
-    yield from _negative("lost_operations", "lost_checks")
-    yield "it ended before it began", F.col("ended") < F.col("began")
-    yield "it ended after the year 9998", F.unix_micros("ended") > _END_OF_TIME
-    yield "it lasted for more than a year", F.unix_micros("ended") - F.unix_micros("began") > _YEAR
+def _faults_of_gaps(rows: pa.Table) -> Iterator[Fault]:
+    began, ended = _microseconds(rows, "began"), _microseconds(rows, "ended")
+    yield from _negative(rows, "lost_operations", "lost_checks")
+    yield "it ended before it began", pc.less(ended, began)
+    yield "it ended after the year 9998", pc.greater(ended, _LATEST)
+    yield "it lasted for more than a year", pc.greater(pc.subtract(ended, began), _YEAR)
 
 
-def _negative(*names: str) -> Iterator[tuple[str, Column]]:
+def _negative(rows: pa.Table, *names: str) -> Iterator[Fault]:
     for name in names:
-        yield f"{name} is negative", F.col(name) < 0
+        yield f"{name} is negative", pc.less(rows[name], 0)
+
+
+def _microseconds(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return rows[name].cast(pa.int64())
 
 
 _OWN_FAULTS: Final = {
-    OPERATIONS_TABLE.name: _faults_of_operations,
-    CHECKS_TABLE.name: _faults_of_checks,
-    GAPS_TABLE.name: _faults_of_gaps,
+    OPERATIONS: _faults_of_operations,
+    CHECKS: _faults_of_checks,
+    GAPS: _faults_of_gaps,
 }

@@ -25,7 +25,6 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.transforms.validation import validated
 from purgatory.pipeline.watch.message import Message
 from purgatory.pipeline.watch.monitor import Gap, Monitor, Window
 from purgatory.pipeline.watch.windows import windows
@@ -172,7 +171,7 @@ def _valid(session: SparkSession, journal: str, table: Table, since: datetime, e
         .load(f"{journal}/{table.name}")
         .where(F.col("modificationTime") >= F.lit(since))
     )
-    rows = validated(decoded(segments, table), table)
+    rows = decoded(segments, table)
     # A row with a wrong date would else close all windows before that date.
     future = F.when(end > F.current_timestamp() + F.expr(_CLOCK_SKEW), F.lit("it ended in the future"))
     rows = rows.withColumn("reason", F.when(F.col("reason").isNull(), future).otherwise(F.col("reason")))

@@ -1,4 +1,4 @@
-"""DuckDB's tables of a dataset, and the comparison with the pipeline's."""
+"""DuckDB's tables of a journal, and the comparison with the pipeline's."""
 
 from __future__ import annotations
 
@@ -40,25 +40,44 @@ def operation(number: int, began_s: float, waited_s: float, **others: Any) -> di
     }
 
 
-def write(dataset: Path, name: str, rows: Rows) -> None:
-    write_deltalake(dataset / name, pa.Table.from_pylist(rows, schema.SCHEMAS[name]))
+def write(journal: Path, name: str, rows: Rows) -> None:
+    folder = journal / name
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema.SCHEMAS[name]), folder / "1.parquet")
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """DuckDB's, of three operations and two checks."""
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """DuckDB's tables of three operations and two checks, a duplicate, and a malformed row of each."""
     directory = tmp_path_factory.mktemp("duckdb")
     operations = [
         operation(1, 0, 30, keys=["k", "other", "k"]),
         operation(2, 0, 60, outcome="expired", tries=5),
         operation(3, 10, 20),
+        operation(3, 10, 20),
+        operation(4, 10, 20, tries=0),
     ]
     checked = {"node": "a", "purgatory": "fetch", "key": "k", "checked": NOON_US}
-    write(directory / "dataset", schema.OPERATIONS, operations)
-    checks = [{**checked, "tried": 1, "completed": 1}, {**checked, "tried": 4, "completed": 0}]
-    write(directory / "dataset", schema.CHECKS, checks)
-    pipeline.main(str(directory / "dataset"), str(directory / "tables"), str(directory), "100m")
+    write(directory / "journal", schema.OPERATIONS, operations)
+    counts = ((1, 1), (4, 0), (1, 2))
+    checks = [{**checked, "tried": tried, "completed": completed} for tried, completed in counts]
+    write(directory / "journal", schema.CHECKS, checks)
+    journal, clean, tables = (str(directory / name) for name in ("journal", "clean", "tables"))
+    pipeline.compact(journal, clean, str(directory), "100m")
+    pipeline.summarize_compacted(clean, tables, str(directory), "100m")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def tables(directory: Path) -> Path:
     return directory / "tables"
+
+
+def test_malformed_rows_are_in_a_quarantine_and_all_rows_are_counted(directory: Path) -> None:
+    found = [(row["position"], row["reason"]) for row in rows(directory / "clean", "quarantine")]
+    assert sorted(found) == [(2, "completed is more than tried"), (4, "tries is below 1")]
+    counts = [(row["rows"], row["quarantined"]) for row in rows(directory / "clean", "segments")]
+    assert sorted(counts) == [(3, 1), (5, 1)]
 
 
 def rows(tables: Path, name: str) -> Rows:

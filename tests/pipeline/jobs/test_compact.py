@@ -7,14 +7,16 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -25,11 +27,11 @@ from purgatory.pipeline.command import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.intake import Intake, take_in
 from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.transforms import segments as segment_files
 from tests.pipeline.journals import NOON, ROWS, add_segment, operation
 from tests.pipeline.settings import NO_SPARK
 
@@ -171,10 +173,20 @@ def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2)])
-    monkeypatch.setattr(compaction, "without_duplicates", lambda rows, known, identity: rows.limit(1))
-    with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1"):
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "duplicates", lambda rows, known, identity: rows.limit(2))
+        with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1.*written 1 and 0"):
+            add(spark, journal, dataset)
+    monkeypatch.setattr(compaction, "take_in", with_a_row_too_many)
+    with pytest.raises(PipelineError, match=r"do not add up.*rows=4, kept=4.*written 3 and 0"):
         add(spark, journal, dataset)
     assert dataset.read_operations(spark).isEmpty()
+
+
+def with_a_row_too_many(*arguments: Any) -> Iterator[Intake]:
+    for intake in take_in(*arguments):
+        segments = [replace(segment, kept=segment.kept + 1) for segment in intake.segments]
+        yield replace(intake, segments=segments)
 
 
 def test_a_segment_that_is_gone_when_its_batch_is_read_is_an_error(
@@ -192,8 +204,7 @@ def test_a_segment_that_spark_passes_over_is_an_error(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = add_segment(journal, "one", [ROWS[GAPS]], table=GAPS)
-    read = segment_files.read
-    monkeypatch.setattr(compaction, "read", lambda files, table: read(files.limit(0), table))
+    monkeypatch.setattr(compaction, "take_in", lambda *arguments: iter([]))
     with pytest.raises(PipelineError, match=f"{path}: Spark has not read it"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
 
@@ -202,10 +213,12 @@ def test_errors_of_spark_are_raised_unchanged(
     spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(journal, "one", [ROWS[GAPS]], table=GAPS)
-    read = segment_files.read
-    failing = "raise_error('the cluster is gone') IS NULL"
-    monkeypatch.setattr(compaction, "read", lambda files, table: read(files, table).where(failing))
-    with pytest.raises(PySparkException, match="the cluster is gone"):
+
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("the cluster is gone")
+
+    monkeypatch.setattr(compaction, "take_in", fail)
+    with pytest.raises((PySparkException, Py4JJavaError), match="the cluster is gone"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
     assert dataset.read_segments(spark).isEmpty()
 

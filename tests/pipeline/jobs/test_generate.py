@@ -16,7 +16,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
-from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.transforms.segments import decode
 
 
@@ -34,7 +34,7 @@ def test_a_synthetic_journal_can_be_compacted(
         "generate",
         journal,
         "--operations",
-        "5_000",
+        "1_000",
         "--malformed",
         "0.1",
         "--kind",
@@ -44,20 +44,20 @@ def test_a_synthetic_journal_can_be_compacted(
     generate.run(spark, options)
     truth = json.loads(Path(journal, "truth.json").read_text())
     assert truth["kinds"] == [{"name": "Poll", "median": 0.1, "sigma": 1.0, "timeout": 0.2}]
-    assert (truth["operations"], truth["start"]) == (5000, "2026-05-04T23:30:00+00:00")
+    assert (truth["operations"], truth["start"]) == (1000, "2026-05-04T23:30:00+00:00")
 
-    # Without duplicates, no rows are sorted to remove them.
-    monkeypatch.delattr(compaction, "without_duplicates")
+    # Without duplicates, no rows are sorted to find them.
+    monkeypatch.delattr(compaction, "duplicates")
     dataset = Dataset(str(tmp_path / "dataset"))
     added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added
-    assert (added.rows, added.duplicates, added.unreadable_files) == (5000, 0, 0)
-    assert 400 < added.quarantined < 600
+    assert (added.rows, added.duplicates, added.unreadable_files) == (1000, 0, 0)
+    assert 50 < added.quarantined < 150
     dates = {row["date"].isoformat() for row in dataset.read_operations(spark).select("date").collect()}
     assert dates == {"2026-05-04", "2026-05-05"}
     for file in Path(journal, CHECKS).glob("*.parquet"):
         segment = pa.record_batch({"path": [file.name], "content": [file.read_bytes()]})
-        about, *_ = decode(CHECKS, iter([segment]))
-        assert about.column("problem").to_pylist() == [None]
+        about, *_ = decode(CHECKS_TABLE, iter([segment]))
+        assert about.column("reason").to_pylist() == [None]
 
     with pytest.raises(PipelineError, match="exists already"):
         generate.run(spark, options)

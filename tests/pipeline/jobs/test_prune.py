@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
+from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.command import parser
+from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.jobs import compact, prune
-from tests.pipeline.journals import ROWS, add_segment, operation
+from purgatory.pipeline.jobs import prune
+from purgatory.pipeline.jobs.compact import compact
+from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.tally import Counts
+from tests.pipeline.journals import add_segment, operation
 from tests.pipeline.settings import NO_SPARK
 
 
@@ -30,14 +34,12 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
         add_segment(journal, "1", [operation(1)]),
         # All its rows are refused, and are in the quarantine.
         add_segment(journal, "2", [operation(2, tries=0)]),
-        add_segment(journal, "3", [ROWS[CHECKS]], table=CHECKS),
-        add_segment(journal, "4", [ROWS[GAPS]], table=GAPS),
     ]
     recent = add_segment(journal, "5", [operation(5)])
     unreadable = journal / OPERATIONS / "6.parquet"
     unreadable.touch()
     os.utime(unreadable, (1, 1))
-    compact.run(spark, parser().parse_args(["compact", str(journal), dataset]))
+    compact(spark, str(journal), Dataset(dataset), OPERATIONS_TABLE, 1000)
     copy = shutil.copy(old[0], tmp_path / "1.parquet")
     other = add_segment(tmp_path / "other", "1", [operation(number) for number in range(99)])
     new = add_segment(journal, "7", [operation(7)])
@@ -47,7 +49,7 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
 
     run(f"{tmp_path}/[jo]*r*", dataset, "--dry-run")
     lines = capsys.readouterr().out.splitlines()
-    size = sum(path.stat().st_size for path in old[:2])
+    size = sum(path.stat().st_size for path in old)
     assert lines[:3] == [
         str(old[0]),
         str(old[1]),
@@ -56,14 +58,14 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
     assert all(path.exists() for path in old)
 
     run(f"{tmp_path}/[jo]*r*", dataset)
-    assert [path.exists() for path in old] == [False] * 4
+    assert [path.exists() for path in old] == [False] * 2
     assert all(path.exists() for path in (recent, unreadable, other, new))
     assert f"operations: 2 of 6 segments deleted, {size:,} bytes" in capsys.readouterr().out
 
     # The dataset still knows them.
     shutil.copy(copy, old[0])
-    compact.run(spark, parser().parse_args(["compact", str(journal), dataset]))
-    assert "operations: 1 new files, 1 rows = 1 kept" in capsys.readouterr().out
+    added = compact(spark, str(journal), Dataset(dataset), OPERATIONS_TABLE, 1000).added
+    assert added == Counts(files=1, rows=1, kept=1)
     run(str(journal), dataset, "--days", "0")
     assert sorted(path.name for path in (journal / OPERATIONS).iterdir()) == ["6.parquet"]
 

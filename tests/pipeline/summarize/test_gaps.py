@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from purgatory.pipeline.summarize.condensation import condensed
 from purgatory.pipeline.summarize.gaps import gap_minutes, mark_gaps
-from purgatory.pipeline.summarize.minutes import minutes
+from purgatory.pipeline.summarize.minutes import COUNTED, minutes
 
 
 def test_each_minute_that_a_gap_overlaps_has_the_nodes_and_their_losses(gaps: Any, collected: Any) -> None:
@@ -27,7 +28,9 @@ def test_each_minute_that_a_gap_overlaps_has_the_nodes_and_their_losses(gaps: An
 def test_rows_of_a_minute_that_a_gap_overlaps_are_marked_and_no_row_is_added(
     operations: Any, gaps: Any, collected: Any
 ) -> None:
-    by_minute = minutes(operations({}, {"kind": "Other"}, {"started": 60}, {"started": 120}))
+    by_minute = minutes(
+        COUNTED.of(condensed(operations({}, {"kind": "Other"}, {"started": 60}, {"started": 120}), COUNTED))
+    )
 
     frame = mark_gaps(
         by_minute, gap_minutes(gaps({"began": 110, "ended": 130}, {"began": 600, "ended": 601}))

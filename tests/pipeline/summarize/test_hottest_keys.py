@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from purgatory.pipeline.summarize.hottest_keys import hottest_keys
+from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
 
 Ranking = list[tuple[int, str, int]]
 
@@ -30,7 +31,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 def ranked(operations: Any) -> dict[tuple[str, str], Ranking]:
     """The two highest keys of each purgatory by each measure: rank, name, amount."""
     frame = operations(*({"purgatory": name} | row for name, case in CASES.items() for row in case))
-    rows = hottest_keys(frame, up_to=2).orderBy("rank").collect()
+    rows = hottest_keys(KEYS.of(condensed(frame, KEYS)), up_to=2).orderBy("rank").collect()
     return {
         (purgatory, by): [
             (row["rank"], row["key"], row[by])

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.summarize.minutes import minutes
+from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.summarize.minutes import COUNTED, minutes
 
 # The operations of each kind. One job counts all kinds, because a job takes Spark a second.
 CASES: dict[str, list[dict[str, Any]]] = {
@@ -36,9 +37,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def rows(operations: Any, collected: Any) -> dict[str, list[Any]]:
     """The rows of each kind."""
-    found = collected(
-        minutes(operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case)))
-    )
+    frame = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
+    found = collected(minutes(COUNTED.of(condensed(frame, COUNTED))))
     return {kind: [row for row in found if row["kind"] == kind] for kind in CASES}
 
 

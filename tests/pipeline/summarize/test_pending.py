@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from purgatory.pipeline.summarize.changes import CHANGES, changes
+from purgatory.pipeline.summarize.condensation import condensed
 from purgatory.pipeline.summarize.coverage import Coverage
-from purgatory.pipeline.summarize.pending import changes, pending
+from purgatory.pipeline.summarize.pending import pending
 from tests.pipeline.journals import NOON
 
 SECOND = 1_000_000
@@ -43,7 +45,9 @@ CASES: dict[str, list[dict[str, object]]] = {
 def rows(operations: Any, collected: Any) -> Mapping[str, list[tuple[Any, ...]]]:
     """The rows of each kind, in six whole minutes."""
     frame = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
-    found = collected(pending(changes(frame), Coverage(NOON_US, NOON_US + 6 * MINUTE)))
+    found = collected(
+        pending(changes(CHANGES.of(condensed(frame, CHANGES))), Coverage(NOON_US, NOON_US + 6 * MINUTE))
+    )
     names = ("purgatory", "minute", "pending_max", "pending_mean", "pending_last")
     return {
         kind: [tuple(row[name] for name in names) for row in found if row["kind"] == kind] for kind in CASES
@@ -102,7 +106,7 @@ def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, col
         for case in range(40)
         for _ in range(chance.randrange(1, 20))
     ]
-    changed = changes(operations(*waits))
+    changed = changes(CHANGES.of(condensed(operations(*waits), CHANGES)))
     rows = collected(pending(changed, Coverage.of(changed)))
 
     spans = [(each["started"] * SECOND, each["started"] * SECOND + each["waited_us"]) for each in waits]

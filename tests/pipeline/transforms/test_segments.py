@@ -12,8 +12,9 @@ import pytest
 
 from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
+from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms import segments
-from purgatory.pipeline.transforms.segments import decode, read_files
+from purgatory.pipeline.transforms.segments import UnreadableError, decode, read_files, rows_of
 from tests.pipeline.journals import operation, segment
 
 
@@ -32,16 +33,15 @@ def read(*contents: bytes) -> list[dict[str, Any]]:
     files = pa.record_batch(
         {"path": [f"file:/{number}" for number in range(len(contents))], "content": list(contents)}
     )
-    return [row for batch in decode(OPERATIONS, iter([files])) for row in batch.to_pylist()]
+    return [row for batch in decode(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
 
 
 def problem(content: bytes) -> str:
     """The reason for which a file is unreadable; it gives no rows."""
     (row,) = read(content)
-    assert row["file_rows"] is None
     assert row["position"] is None
     assert row["source"] == "file:/0"
-    return str(row["problem"])
+    return str(row["reason"])
 
 
 def test_a_file_begins_with_a_row_about_itself_and_each_other_row_has_its_position(
@@ -50,12 +50,7 @@ def test_a_file_begins_with_a_row_about_itself_and_each_other_row_has_its_positi
     monkeypatch.setattr(segments, "_CHUNK_ROWS", 2)
     rows = [operation(number) for number in range(5)]
     about, *others = read(written(segment(OPERATIONS, rows)))
-    assert (about["source"], about["position"], about["file_rows"], about["problem"]) == (
-        "file:/0",
-        None,
-        5,
-        None,
-    )
+    assert (about["source"], about["position"], about["reason"]) == ("file:/0", None, None)
     assert [row["position"] for row in others] == list(range(5))
     assert [{name: row[name] for name in OPERATIONS_SCHEMA.names} for row in others] == rows
 
@@ -68,7 +63,12 @@ def test_rows_with_nulls_are_decoded() -> None:
 
 def test_a_file_without_rows_is_read() -> None:
     (about,) = read(written(segment(OPERATIONS, [])))
-    assert about["file_rows"] == 0
+    assert about["reason"] is None
+
+
+def test_a_row_that_is_refused_has_its_reason() -> None:
+    _, good, bad = read(written(segment(OPERATIONS, [operation(1), operation(2, tries=0)])))
+    assert (good["reason"], bad["reason"]) == (None, "tries is below 1")
 
 
 def test_wider_types_and_additional_columns_are_accepted() -> None:
@@ -150,7 +150,7 @@ def test_a_file_of_another_schema_version_is_unreadable() -> None:
 
 def test_a_broken_file_does_not_affect_other_files() -> None:
     good = written(segment(OPERATIONS, [operation()]))
-    assert [row["problem"] is None for row in read(good, b"", good)] == [True, True, False, True, True]
+    assert [row["reason"] is None for row in read(good, b"", good)] == [True, True, False, True, True]
 
 
 def test_a_lack_of_memory_is_not_an_error_of_the_file(
@@ -166,17 +166,15 @@ def test_a_lack_of_memory_is_not_an_error_of_the_file(
 
 def read_paths(*paths: Path) -> list[dict[str, Any]]:
     files = pa.record_batch({"path": [str(path) for path in paths]})
-    return [row for batch in read_files(OPERATIONS, iter([files])) for row in batch.to_pylist()]
+    return [row for batch in read_files(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
 
 
 def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
-    good, empty = tmp_path / "good.parquet", tmp_path / "empty.parquet"
+    good = tmp_path / "good.parquet"
     good.write_bytes(written(segment(OPERATIONS, [operation()])))
-    empty.touch()
-    about, row, broken = read_paths(good, empty)
-    assert (about["source"], about["file_rows"]) == (str(good), 1)
+    about, row = read_paths(good)
+    assert (about["source"], about["position"]) == (str(good), None)
     assert (row["source"], row["position"], row["operation_id"]) == (str(good), 0, 1)
-    assert (broken["source"], broken["problem"]) == (str(empty), "unreadable: Parquet file size is 0 bytes")
 
 
 def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
@@ -187,18 +185,19 @@ def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
     path.write_bytes(written(repeating, compression="zstd", use_dictionary=False))
     assert path.stat().st_size < 9_000
     monkeypatch.setattr(segments, "LARGEST", 9_000)
-    (row,) = read_paths(path)
-    assert row["problem"].startswith("unreadable: decompressed, it has 1")
-    assert row["problem"].endswith(" bytes, more than 9,000; split it into several files")
-    monkeypatch.setattr(segments, "LARGEST", 100)
-    (row,) = read_paths(path)
-    assert row["problem"] == (
-        f"unreadable: it has {path.stat().st_size:,} bytes, more than 100; split it into several files"
+    too_large = (
+        r"^unreadable: decompressed, it has 1[0-9,]+ bytes, more than 9,000; split it into several files$"
     )
+    with pytest.raises(UnreadableError, match=too_large):
+        rows_of(str(path), OPERATIONS_TABLE)
+    monkeypatch.setattr(segments, "LARGEST", 100)
+    size = f"{path.stat().st_size:,}"
+    with pytest.raises(UnreadableError, match=f"^unreadable: it has {size} bytes, more than 100; split it"):
+        rows_of(str(path), OPERATIONS_TABLE)
 
 
 def test_a_file_that_is_gone_or_that_the_system_refuses_to_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_paths(tmp_path / "none.parquet")
+        rows_of(f"{tmp_path}/none.parquet", OPERATIONS_TABLE)
     with pytest.raises(IsADirectoryError):
-        read_paths(tmp_path)
+        rows_of(str(tmp_path), OPERATIONS_TABLE)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from purgatory.pipeline.schemas import CHECKS, CHECKS_TABLE, OPERATIONS, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
-from purgatory.pipeline.transforms.validation import validated
+from purgatory.pipeline.transforms.validation import reasons
 
 COUNT = 4_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)
@@ -120,12 +120,10 @@ def test_checks_have_the_tries_and_completions_of_operations(spark: SparkSession
 
 def test_exactly_the_rows_with_a_defect_are_refused(spark: SparkSession) -> None:
     def refused(frame: DataFrame, table: Table = OPERATIONS_TABLE) -> dict[str, int]:
-        origin = {"position": F.lit(0), "problem": F.lit(None).cast("string")}
-        counted = validated(frame.withColumns(origin), table).groupBy("reason").count()
-        return {row["reason"]: row["count"] for row in counted.collect() if row["reason"] is not None}
+        return Counter(reasons(frame.toArrow(), table).drop_null().to_pylist())
 
     assert refused(synthetic(spark)) == {}
     assert refused(checks(synthetic(spark)), CHECKS_TABLE) == {}
-    reasons = refused(with_defects(synthetic(spark), WORKLOAD))
-    assert sum(reasons.values()) / COUNT == share(0.25)
-    assert len(reasons) == 10
+    found = refused(with_defects(synthetic(spark), WORKLOAD))
+    assert sum(found.values()) / COUNT == share(0.25)
+    assert len(found) == 10

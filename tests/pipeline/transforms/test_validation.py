@@ -5,29 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+import pyarrow as pa
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.validation import validated
-from tests.pipeline.journals import NOON, ROWS
+from purgatory.pipeline.transforms import validation
+from tests.pipeline.journals import NOON, ROWS, segment
 
 
-def reasons(spark: SparkSession, table: Table, changes: list[dict[str, Any]]) -> list[str | None]:
-    """The reason for refusing the table's row with each change. Valid rows must have a date."""
-    fields = [
-        StructField(field.name, ArrayType(StringType()) if field.name == "keys" else field.dataType)
-        for field in table.recorded
-    ]
-    decoded = StructType([StructField("position", LongType()), StructField("problem", StringType()), *fields])
-    rows = [{"position": number, **ROWS[table.name], **change} for number, change in enumerate(changes)]
-    found = validated(spark.createDataFrame(rows, decoded), table).orderBy("position").collect()
-    assert all((row["reason"] is None) == (row["date"] is not None) for row in found)
-    return [row["reason"] for row in found]
+def reasons(table: Table, changes: list[dict[str, Any]]) -> list[str | None]:
+    """The reason for refusing the table's row with each change. How the rows are chunked does not matter."""
+    rows = segment(table.name, [ROWS[table.name] | change for change in changes])
+    found: list[str | None] = validation.reasons(rows, table).to_pylist()
+    chunks = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
+    assert validation.reasons(chunks, table).to_pylist() == found
+    return found
 
 
-def test_valid_operations_are_not_refused(spark: SparkSession) -> None:
+def test_valid_operations_are_not_refused() -> None:
     valid: list[dict[str, Any]] = [
         {},
         {"outcome": "completed", "lateness_us": None, "waited_us": 0},
@@ -44,10 +39,10 @@ def test_valid_operations_are_not_refused(spark: SparkSession) -> None:
         {"node": "", "purgatory": ""},
         {"kind": "é" * 400},
     ]
-    assert reasons(spark, OPERATIONS_TABLE, valid) == [None] * len(valid)
+    assert reasons(OPERATIONS_TABLE, valid) == [None] * len(valid)
 
 
-def test_an_invalid_operation_is_refused_with_the_reason(spark: SparkSession) -> None:
+def test_an_invalid_operation_is_refused_with_the_reason() -> None:
     invalid: dict[str, dict[str, Any]] = {
         **{
             f"{name} is null": {name: None}
@@ -66,16 +61,14 @@ def test_an_invalid_operation_is_refused_with_the_reason(spark: SparkSession) ->
         "lateness_us is given, but its timeout did not expire": {"outcome": "completed"},
         "lateness_us is more than waited_us": {"lateness_us": 601},
     }
-    assert reasons(spark, OPERATIONS_TABLE, list(invalid.values())) == list(invalid)
-    assert reasons(
-        spark, OPERATIONS_TABLE, [{"timeout_us": None}, {"started": datetime(9999, 12, 31, 1)}]
-    ) == [
+    assert reasons(OPERATIONS_TABLE, list(invalid.values())) == list(invalid)
+    assert reasons(OPERATIONS_TABLE, [{"timeout_us": None}, {"started": datetime(9999, 12, 31, 1)}]) == [
         "lateness_us is given, but its timeout did not expire",
         "started is not in the years from 1970 to 9998",
     ]
 
 
-def test_an_invalid_check_or_gap_is_refused_with_the_reason(spark: SparkSession) -> None:
+def test_an_invalid_check_or_gap_is_refused_with_the_reason() -> None:
     checks: dict[str | None, dict[str, Any]] = {
         None: {},
         **{f"{name} is null": {name: None} for name in ROWS[CHECKS]},
@@ -83,7 +76,7 @@ def test_an_invalid_check_or_gap_is_refused_with_the_reason(spark: SparkSession)
         "completed is negative": {"completed": -1},
         "completed is more than tried": {"completed": 3},
     }
-    assert reasons(spark, CHECKS_TABLE, list(checks.values())) == list(checks)
+    assert reasons(CHECKS_TABLE, list(checks.values())) == list(checks)
     gaps: dict[str | None, dict[str, Any]] = {
         None: {},
         **{f"{name} is null": {name: None} for name in ROWS[GAPS]},
@@ -94,20 +87,8 @@ def test_an_invalid_check_or_gap_is_refused_with_the_reason(spark: SparkSession)
         "it lasted for more than a year": {"ended": NOON + timedelta(days=366, microseconds=1)},
     }
     a_year: dict[str, Any] = {"ended": NOON + timedelta(days=366)}
-    assert reasons(spark, GAPS_TABLE, [*gaps.values(), a_year]) == [*gaps, None]
+    assert reasons(GAPS_TABLE, [*gaps.values(), a_year]) == [*gaps, None]
 
 
-def test_the_row_about_an_unreadable_file_is_refused(spark: SparkSession) -> None:
-    about = dict.fromkeys(ROWS[GAPS]) | {"position": None}
-    schema = StructType(
-        [
-            StructField("position", LongType()),
-            StructField("problem", StringType()),
-            *(StructField(field.name, field.dataType) for field in GAPS_TABLE.recorded),
-        ]
-    )
-    files = spark.createDataFrame([about | {"problem": None}, about | {"problem": "unreadable"}], schema)
-    assert [row["reason"] for row in validated(files, GAPS_TABLE).orderBy("problem").collect()] == [
-        None,
-        "unreadable",
-    ]
+def test_a_table_without_rows_has_no_reasons() -> None:
+    assert reasons(OPERATIONS_TABLE, []) == []

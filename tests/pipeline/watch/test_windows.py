@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.schemas import OPERATIONS
-from purgatory.pipeline.summarize.minutes import minutes
+from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.summarize.minutes import COUNTED, minutes
 from purgatory.pipeline.watch.windows import windows
 from tests.pipeline.journals import NOON, operation
 
@@ -32,7 +33,7 @@ def test_windows_of_a_minute_equal_the_table_of_minutes(spark: SparkSession) -> 
     operations = spark.createDataFrame(ROWS, OPERATIONS)
     found = windows(operations, length_ms=60_000, lateness_ms=0)
     same = found.withColumnRenamed("start", "minute").drop("end", "latest")
-    expected = minutes(operations)
+    expected = minutes(COUNTED.of(condensed(operations, COUNTED)))
     assert same.columns == expected.columns
     assert {tuple(row) for row in same.collect()} == {tuple(row) for row in expected.collect()}
 

@@ -9,10 +9,10 @@ SET TimeZone = 'UTC';
 
 CREATE VIEW operations AS
 SELECT *, epoch_us(started) AS started_us, started_us + waited_us AS ended_us
-FROM read_parquet({operations});
+FROM read_parquet({operations}, hive_partitioning = false);
 
 CREATE VIEW checks AS
-SELECT * FROM read_parquet({checks});
+SELECT * FROM read_parquet({checks}, hive_partitioning = false);
 
 COPY (
     SELECT
