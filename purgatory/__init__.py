@@ -6,6 +6,7 @@ from purgatory._core import operation as _operation
 from purgatory._core.outcome import OperationState
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
 from purgatory._statistics import PurgatoryStatistics
+from purgatory.async_delayed_operation import AsyncDelayedOperation
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
     OperationWithdrawn,
@@ -30,6 +31,7 @@ if not COMPILED and _os.environ.get("PURGATORY_REQUIRE_COMPILED", "") not in (""
 
 __all__ = [
     "COMPILED",
+    "AsyncDelayedOperation",
     "DelayedOperation",
     "DelayedQuorum",
     "DelayedValue",

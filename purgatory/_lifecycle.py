@@ -81,8 +81,12 @@ class Lifecycle:
             with CancelScope(shield=True):
                 while closing.step():
                     await pause()
+                # An evaluation may be what closes the purgatory.
+                ending = engine.pending.evaluations - {asyncio.current_task()}
                 if self._task is not None:
-                    await asyncio.wait([self._task])
+                    ending.add(self._task)
+                if ending:
+                    await asyncio.wait(ending)
         finally:
             # A plain Task.cancel gets through the shield. Then the rest ends here in one go.
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anyio import CancelScope
 
@@ -15,6 +15,15 @@ async def uninterrupted(future: asyncio.Future[T]) -> T:
 
     The cancellation is raised when the future is done. An exception of the future is raised instead of it.
     """
+    cancelled = await until_done(future)
+    result = future.result()
+    if cancelled is not None:
+        raise cancelled
+    return result
+
+
+async def until_done(future: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait for `future` even when the task is cancelled. Returns the cancellation, which is to be raised."""
     cancelled: asyncio.CancelledError | None = None
     with CancelScope(shield=True):
         while not future.done():
@@ -23,7 +32,4 @@ async def uninterrupted(future: asyncio.Future[T]) -> T:
             except asyncio.CancelledError as error:
                 # A plain Task.cancel, which no shield stops.
                 cancelled = error
-    result = future.result()
-    if cancelled is not None:
-        raise cancelled
-    return result
+    return cancelled

@@ -44,9 +44,14 @@ class DelayedOperation(Operation, Generic[R]):
         check_names(cls, _PROTECTED)
         for hook in HOOKS:
             if inspect.iscoroutinefunction(getattr(cls, hook)):
+                mend = (
+                    "Override condition() of an AsyncDelayedOperation instead"
+                    if hook == "try_complete"
+                    else "Write `def`, and create a task where something has to be awaited"
+                )
                 raise TypeError(
                     f"{cls.__name__}.{hook} must not be `async def`: the purgatory does not wait in a hook. "
-                    "Write `def`, and create a task where something has to be awaited"
+                    f"{mend}"
                 )
 
     if TYPE_CHECKING:

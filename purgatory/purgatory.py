@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, overload
 
 from anyio import TASK_STATUS_IGNORED
 
@@ -107,9 +107,10 @@ class Purgatory(SynchronousPurgatory):
         """Take no more operations, and end those that are pending: expire them, or withdraw them.
 
         The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all operations have
-        ended. The reaper's task that `start` made has ended by then. A task that runs `run` has not: `run`
-        returns in one of the next turns of the loop. A second call of `aclose` waits, too. When the calling
-        task is cancelled meanwhile, the rest ends in one go.
+        ended. The evaluations of async conditions, which are cancelled, have ended by then, and so has the
+        reaper's task that `start` made. A task that runs `run` has not: `run` returns in one of the next
+        turns of the loop. A second call of `aclose` waits, too. When the calling task is cancelled meanwhile,
+        the rest ends in one go.
         """
         await self._lifecycle.aclose(CANCELLED if cancel_pending else EXPIRED)
 
@@ -135,23 +136,44 @@ class Purgatory(SynchronousPurgatory):
         found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
         return cast("list[DelayedOperation[Any]]", found)
 
+    @overload
+    async def wait_until(
+        self,
+        predicate: Callable[[], Awaitable[T | Literal[False] | None]],
+        keys: Iterable[Hashable],
+        timeout: float | None = None,
+    ) -> T: ...
+    @overload
     async def wait_until(
         self,
         predicate: Callable[[], T | Literal[False] | None],
         keys: Iterable[Hashable],
         timeout: float | None = None,
-    ) -> T:
+    ) -> T: ...
+    async def wait_until(
+        self, predicate: Callable[[], Any], keys: Iterable[Hashable], timeout: float | None = None
+    ) -> Any:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
 
         Its type is that of the predicate's values without None and False, such as int for
         ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
+        The predicate may be async, or return an awaitable. Then it is evaluated in a task, with one
+        evaluation at a time. After any number of checks during an evaluation, one more follows. So a change
+        that lasts, and is followed by a check, is not missed. But trying and watching are no longer one step:
+        the value may be out of date when it is returned. `AsyncDelayedOperation` says what replaces that.
+        When the wait ends, a running evaluation is cancelled, and this returns when that has ended.
+
         Raises TimeoutError when no such value comes within `timeout` seconds, or before the purgatory closes.
         Raises OperationWithdrawn when `cancel_for_key` or ``aclose(cancel_pending=True)`` ends the wait,
         PurgatoryClosed or PurgatoryFull as `try_complete_else_watch` does, and whatever the predicate raises.
         """
-        operation = PredicateOperation(predicate, timeout)
-        value = await self.try_complete_else_watch(operation, keys)
+        operation: PredicateOperation[Any] = PredicateOperation(predicate, timeout)
+        try:
+            value = await self.try_complete_else_watch(operation, keys)
+        finally:
+            if operation.evaluator is not None:
+                await operation.evaluator.ended()
         if operation.expired:
             when = f"before {self.name!r} was closed" if self._engine.closing else f"within {timeout} seconds"
             raise TimeoutError(f"{safe_repr(predicate)} did not hold {when}")

@@ -17,6 +17,7 @@ from purgatory import OperationWithdrawn, PurgatoryClosed, PurgatoryError, Purga
 
 EXPORTED = {
     "COMPILED",
+    "AsyncDelayedOperation",
     "DelayedOperation",
     "DelayedQuorum",
     "DelayedValue",

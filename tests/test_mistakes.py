@@ -357,6 +357,13 @@ def test_an_async_hook_is_refused_when_its_class_is_made(hook: str) -> None:
         type("Mine", (Gate,), {hook: waits})
 
 
+def test_the_refusal_of_an_async_try_complete_names_the_class_that_has_an_async_condition() -> None:
+    async def waits(self: Gate) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Override condition\(\) of an AsyncDelayedOperation instead"):
+        type("Mine", (Gate,), {"try_complete": waits})
+
+
 def test_an_async_hook_of_a_mixin_is_refused() -> None:
     class Mixin:
         async def on_complete(self) -> None: ...
@@ -449,17 +456,6 @@ async def test_an_operation_that_raises_not_implemented_error_fails(purgatory: P
     operation = purgatory.try_complete_else_watch(Gate(trying=raising(NotImplementedError("not yet"))), ["a"])
     with pytest.raises(NotImplementedError, match="not yet"):
         await operation
-
-
-async def test_wait_until_refuses_a_predicate_that_returns_an_awaitable(purgatory: Purgatory) -> None:
-    async def holds() -> bool:
-        raise AssertionError("never runs")
-
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    for predicate in (holds, lambda: future):
-        with pytest.raises(TypeError, match="returned an awaitable: wait_until needs a plain function"):
-            await purgatory.wait_until(predicate, ["a"])
-    assert await purgatory.wait_until(lambda: "a value", ["a"]) == "a value"
 
 
 # Other threads

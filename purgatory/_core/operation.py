@@ -33,10 +33,12 @@ class Owner:
     An operation belongs to the owner in the engine that it was offered to.
     """
 
-    __slots__ = ("loop",)
+    __slots__ = ("evaluations", "loop")
 
     # None until the engine is open.
     loop: asyncio.AbstractEventLoop | None
+    # The tasks in which async conditions are evaluated. The engine only keeps them; closing waits for them.
+    evaluations: set[asyncio.Future[Any]]
 
     def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         """Decide `operation`, forget it everywhere, settle it, and account for it.

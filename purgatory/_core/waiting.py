@@ -63,12 +63,25 @@ def wake_when_done(operation: Operation, waiter: Waiter) -> None:
         operation._waiters = {waiters: None, waiter: None}
 
 
+def accompany(operation: Operation, companion: Waiter) -> None:
+    """Have `companion`, of which there is one at most, woken when `operation` ends.
+
+    Unlike other waiters, it does not keep an operation that no task awaits any more.
+    """
+    waiters = operation._waiters
+    if type(waiters) is not dict:
+        waiters = operation._waiters = {} if waiters is None else {waiters: None}
+    # The only one with a value.
+    waiters[companion] = companion
+
+
 def abandon(operation: Operation, waiter: Waiter) -> None:
     """A task no longer awaits `operation`. When no other task awaits it, withdraw it."""
     waiters = operation._waiters
     if type(waiters) is dict:
         del waiters[waiter]
-        if waiters:
+        if len(waiters) > 1 or None in waiters.values():
             return
-    operation._waiters = None
+    else:
+        operation._waiters = None
     end(operation, CANCELLED, BY_WAITER)

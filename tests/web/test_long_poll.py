@@ -9,10 +9,10 @@ from typing import Any, NoReturn, cast
 import anyio
 import pytest
 
-from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull
+from purgatory import AsyncDelayedOperation, OperationState, Purgatory, PurgatoryClosed, PurgatoryFull
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web import ClientDisconnected, PollWithdrawn, poll
-from tests.operations import Gate, raising
+from tests.operations import Gate, a_few_turns, raising
 from tests.web.poll_client import DISCONNECT, REQUEST, Client, parked, until
 
 
@@ -67,6 +67,23 @@ async def test_a_disconnection_withdraws_the_operation_at_once(purgatory: Purgat
     assert gate.ran == ["try_complete"]
     assert purgatory.statistics().cancelled == 1
     assert purgatory.statistics().pending == purgatory.statistics().keys == 0
+    assert other_tasks() == set()
+
+
+async def test_a_disconnection_cancels_the_evaluation_of_an_async_condition(purgatory: Purgatory) -> None:
+    class Never(AsyncDelayedOperation[None]):
+        async def condition(self) -> None:
+            await asyncio.get_running_loop().create_future()
+
+    client, operation = Client(REQUEST), Never(60)
+    task = asyncio.create_task(poll(client.receive, purgatory, operation, ["key"]))
+    await parked(purgatory, client)
+    await a_few_turns()
+    client.send(DISCONNECT)
+    with pytest.raises(ClientDisconnected):
+        await task
+    assert operation.state is OperationState.CANCELLED
+    await a_few_turns()
     assert other_tasks() == set()
 
 

@@ -55,6 +55,7 @@ class PendingOperations(Owner):
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
         self.loop = None
+        self.evaluations = set()
         self._name = name
         self._timer = timer
         self._watchers = watchers
