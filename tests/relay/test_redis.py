@@ -12,6 +12,7 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
+from purgatory.relay.engine import Message
 from purgatory.relay.redis import RedisEngine
 
 
@@ -191,6 +192,41 @@ async def test_a_message_that_is_no_text_is_handed_over_as_no_json(
 async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnection) -> None:
     async with running(engine):
         assert connection.socket_timeout is None
+
+
+# What is published
+
+
+class FakePipeline:
+    """Keeps what is published until it is executed."""
+
+    def __init__(self) -> None:
+        self.gathered: list[tuple[bytes, bytes]] = []
+        self.executed: list[tuple[bytes, bytes]] = []
+
+    async def __aenter__(self) -> FakePipeline:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        pass
+
+    def publish(self, channel: bytes, text: bytes) -> None:
+        self.gathered.append((channel, text))
+
+    async def execute(self) -> None:
+        self.executed, self.gathered = self.gathered, []
+
+
+async def test_all_messages_are_published_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = FakePipeline()
+
+    def make(_: Redis, *, transaction: bool) -> FakePipeline:
+        assert not transaction
+        return pipeline
+
+    monkeypatch.setattr(Redis, "pipeline", make)
+    await RedisEngine("redis://127.0.0.1:1", prefix="app").publish([Message("00", "a"), Message("01", "b")])
+    assert pipeline.executed == [(b"app:00", b"a"), (b"app:01", b"b")]
 
 
 # Connections
