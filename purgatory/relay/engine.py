@@ -73,8 +73,8 @@ class Engine(Protocol):
         channels_redis #256, broadcaster #144.)
 
         Before `started`, raise what the user should see when the relay is entered: the server cannot be
-        reached, or cannot serve, such as pgbouncer in transaction mode. Limit the time of connecting. Close
-        the connection when the call is cancelled.
+        reached, or cannot serve, such as pgbouncer in transaction mode. The relay cancels an attempt that
+        takes too long. Close the connection when the call is cancelled.
         """
 
     async def subscribe(self, channels: Sequence[str]) -> None:
