@@ -14,13 +14,15 @@ from anyio.abc import TaskStatus
 
 from purgatory.errors import PurgatoryError
 from purgatory.relay.engine import Message, Receiver
+from purgatory.relay.keys import Key, encoded, shard_of
+from purgatory.relay.message import keys_texts, shard_text
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
 
-__all__ = ["PostgresEngine", "TransactionPooler"]
+__all__ = ["PostgresEngine", "TransactionPooler", "notify"]
 
 # NOTIFY takes payloads of less than 8,000 bytes, and names of channels of less than 64.
 _MAX_BYTES: Final = 7_999
@@ -44,6 +46,8 @@ class PostgresEngine:
     `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. A pool that you pass stays
     open. One connection of it is in use as long as the relay is open. All signals go over that connection, on
     one channel, whose name is `prefix`. Each application has its own.
+
+    The best way to signal is `notify`, in the transaction that writes: the signal leaves at the commit.
 
     **NOTIFY serialises commits.** A transaction that notifies takes a lock of the whole server when it
     commits, and holds it until the commit is on disk. So of all transactions that notify, one at a time
@@ -155,6 +159,24 @@ class PostgresEngine:
         # It raises if the connection was lost meanwhile.
         await connection.execute("UNLISTEN *")
         return arrived.is_set()
+
+
+async def notify(connection: Connection, *keys: Key, prefix: str = "purgatory") -> None:
+    """Signal `keys` in the present transaction of `connection`: the signal leaves when it commits.
+
+    So nobody hears of a write that was rolled back, and no write that is committed goes without its signal,
+    also when this process dies at once. `prefix` is that of the engines which are to hear it. All processes
+    do, this one, too. The cost is one statement. The commit waits for others that notify: see
+    `PostgresEngine`.
+
+    Raises TypeError or ValueError for a key that has no encoding. From SQL, and with other drivers, use
+    ``SELECT pg_notify('purgatory', text)``, where `purgatory.relay.signal_text` writes the text. It must be
+    shorter than 8,000 bytes.
+    """
+    texts = [encoded(key) for key in keys]
+    # A key that is too long for a notification is signalled by its shard.
+    payloads = keys_texts("", texts, _MAX_BYTES) or [shard_text("", shard_of(text)) for text in texts]
+    await connection.execute(_NOTIFY, _checked(prefix), payloads)
 
 
 def _checked(prefix: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +13,8 @@ import asyncpg
 import pytest
 
 from purgatory.relay.engine import Message
-from purgatory.relay.postgres import PostgresEngine, TransactionPooler
+from purgatory.relay.message import read
+from purgatory.relay.postgres import PostgresEngine, TransactionPooler, notify
 
 DSN = "postgresql://localhost/app"
 
@@ -223,6 +225,33 @@ async def test_a_pooler_that_lets_notifications_through_is_accepted(database: Da
         assert first.executed == [("UNLISTEN *",)]
         assert "purgatory" in first.listeners
     assert first.terminated
+
+
+# In the transaction of the caller
+
+
+async def test_keys_are_signalled_in_one_statement_of_the_caller() -> None:
+    connection = FakeConnection()
+    await notify(connection, "tea", ("job", 3), prefix="app")  # type: ignore[arg-type]  # a fake
+    ((_, channel, texts),) = connection.executed
+    assert channel == "app"
+    assert [read(text).keys for text in texts] == [["tea", ("job", 3)]]
+
+
+async def test_many_keys_take_several_messages_of_less_than_8000_bytes() -> None:
+    connection = FakeConnection()
+    keys = [f"key {number}" for number in range(2_000)]
+    await notify(connection, *keys)  # type: ignore[arg-type]  # a fake
+    ((_, _, texts),) = connection.executed
+    assert [key for text in texts for key in read(text).keys] == keys
+    assert max(map(len, texts)) < 8_000
+
+
+async def test_a_key_that_is_too_long_is_signalled_by_its_shard() -> None:
+    connection = FakeConnection()
+    await notify(connection, "a" * 8_000)  # type: ignore[arg-type]  # a fake
+    ((_, _, (text,)),) = connection.executed
+    assert json.loads(text).keys() == {"from", "shard"}
 
 
 # Mistakes
