@@ -63,10 +63,10 @@ WORKERS ?= auto
 # tests/conftest.py says which file comes first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
-# The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, and the store of
-# delayed messages nothing at all, so one build is enough.
+# The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, the store of delayed
+# messages and the relay's engines nothing at all, so one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
-COMPILED_TESTS := --ignore tests/pipeline --ignore-glob 'tests/delayed/test_store*.py' --ignore tests/test_packaging.py
+COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glob 'tests/delayed/test_store*.py' --ignore tests/test_packaging.py
 CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 ifeq ($(OS),Windows_NT)
 # purgatory.delayed locks its directory with flock.
