@@ -59,9 +59,9 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, the store of
-# delayed messages nothing at all, and a page is the same for both, so one build is enough.
+# delayed messages and the relay's engines nothing at all, and a page is the same for both, so one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
-COMPILED_TESTS := --ignore tests/pipeline --ignore-glob 'tests/delayed/test_store*.py' \
+COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glob 'tests/delayed/test_store*.py' \
 	--ignore tests/test_packaging.py --ignore tests/web/dashboard/test_browser.py
 CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 ifeq ($(OS),Windows_NT)
@@ -217,7 +217,7 @@ $(VENV)/.pyright: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.core-test: $(VENV)/.build
-	$(INSTALL) --extra journal --extra metrics --extra uvloop --group core-test
+	$(INSTALL) --extra journal --extra metrics --extra postgres --extra redis --extra uvloop --group core-test
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.build

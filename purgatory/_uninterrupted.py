@@ -1,11 +1,12 @@
-"""Waits for a future even when the task is cancelled."""
+"""Waits for a future even when the task is cancelled, and tells whether it is."""
 
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Any, TypeVar
 
-from anyio import CancelScope
+from anyio import CancelScope, current_effective_deadline
 
 T = TypeVar("T")
 
@@ -33,3 +34,12 @@ async def until_done(future: asyncio.Future[Any]) -> asyncio.CancelledError | No
                 # A plain Task.cancel, which no shield stops.
                 cancelled = error
     return cancelled
+
+
+def is_cancelled() -> bool:
+    """Whether the running task is cancelled, by itself or by a scope around it.
+
+    If not, a CancelledError comes from something that it has awaited and that was cancelled elsewhere.
+    """
+    task = asyncio.current_task()
+    return (task is not None and task.cancelling() > 0) or current_effective_deadline() == -inf

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from purgatory import DelayedOperation, Purgatory
 from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
+from purgatory._relay_statistics import RELAY_FIGURES, Relaying
 from purgatory._statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.observer import Timing
@@ -134,6 +135,39 @@ class DelayedCollector(Collector):
                 statistics = store.statistics()
                 for field, family in families.items():
                     family.add_metric([name], getattr(statistics, field))
+        yield from families.values()
+
+    # With it, a registry refuses a second collector, whose metrics would have the same names.
+    describe = collect
+
+
+class RelayCollector(Collector):
+    """Exports the figures of some relays to a registry of prometheus_client.
+
+    ``REGISTRY.register(RelayCollector(relay))`` exports the figures of `Relay.statistics`. The label
+    `purgatory` is the name of the relay's purgatory. It costs the loop nothing.
+
+    Raises ValueError for two relays of purgatories of the same name, since they would be one series.
+    """
+
+    def __init__(self, *relays: Relaying) -> None:
+        self._relays = {relay.purgatory.name: relay for relay in relays}
+        if len(self._relays) < len(relays):
+            raise ValueError("two relays have purgatories of the same name: give each a name of its own")
+
+    def __repr__(self) -> str:
+        return f"<RelayCollector {list(self._relays)}>"
+
+    def collect(self) -> Iterator[Exported]:
+        """All metrics as they are now. Any thread may call it."""
+        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in RELAY_FIGURES}
+        for name, relay in self._relays.items():
+            statistics = relay.statistics()
+            for field, family in families.items():
+                value = getattr(statistics, field)
+                # There was no heartbeat yet.
+                if value is not None:
+                    family.add_metric([name], value)
         yield from families.values()
 
     # With it, a registry refuses a second collector, whose metrics would have the same names.

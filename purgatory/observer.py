@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from purgatory._core.outcome import Timing
 from purgatory.delayed_operation import DelayedOperation
 
-__all__ = ["Observer", "Timing"]
+__all__ = ["KeyObserver", "Observer", "Timing"]
 
 
 class Observer(Protocol):
@@ -26,4 +26,24 @@ class Observer(Protocol):
         """A check of `key` has tried `tried` operations and completed `completed` of them.
 
         The check was over at the time `at`, in seconds by the clock of a `Timing`.
+        """
+
+
+class KeyObserver(Protocol):
+    """Told by a purgatory which keys somebody waits for: `purgatory.relay` subscribes to these.
+
+    The purgatory calls it at once and on the event loop, in the middle of parking or ending an operation.
+    What it asks of a purgatory is done after that. A purgatory without one pays nothing.
+    """
+
+    def key_watched(self, key: Hashable) -> None:
+        """`key` has its first watcher, which is being parked.
+
+        When this raises, the operation is refused with that exception, and nothing of it is kept.
+        """
+
+    def key_left(self, key: Hashable) -> None:
+        """The last watcher of `key` has gone. Also called for the keys of an operation that was refused.
+
+        An exception goes to the loop's exception handler.
         """

@@ -2,7 +2,8 @@
 
 With pytest-asyncio, load the plugin `purgatory.pytest_plugin` and request its fixture `virtual_time`. Without
 it, run the test on a `VirtualTimeLoop`, for instance by ``asyncio.Runner(loop_factory=VirtualTimeLoop)``. For
-code that needs no event loop, use the purgatories of a `ManualClock`.
+code that needs no event loop, use the purgatories of a `ManualClock`. For relays without a server, use an
+`InProcessBroker`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
 from purgatory.purgatory import Purgatory
+from purgatory.relay.in_process import InProcessBroker, InProcessEngine
+
+__all__ = ["InProcessBroker", "InProcessEngine", "ManualClock", "VirtualTimeLoop", "WouldWaitForever"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

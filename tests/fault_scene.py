@@ -108,6 +108,22 @@ class Witness:
         self._fault.reach()
 
 
+class KeyWitness:
+    """A key observer whose methods are points of the fault. It refuses a key by raising."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self.watched: set[str] = set()
+
+    def key_watched(self, key: object) -> None:
+        self._fault.reach()
+        self.watched.add(str(key))
+
+    def key_left(self, key: object) -> None:
+        self.watched.discard(str(key))
+        self._fault.reach()
+
+
 class Scene:
     """Two purgatories on one loop. The act works on the first one. A bystander waits in the second one."""
 
@@ -117,6 +133,9 @@ class Scene:
         self.witness = Witness(fault)
         observers = [self.witness] if observed else ()
         self.purgatory = Purgatory("struck", observers=observers, max_pending=50, wheel_size=wheel_size)
+        self.key_witness = KeyWitness(fault)
+        if observed:
+            self.purgatory.observe_keys(self.key_witness)
         self.other = Purgatory("bystander")
         self.operations: list[Op] = []
         self.refused: list[Op] = []
@@ -249,6 +268,8 @@ class Scene:
         names = {str(key) for operation in pending for key in operation.keys}
         assert figures.keys == len(names)
         assert {str(key) for key in purgatory.watched_keys(100)} == names
+        if self.witness in purgatory._engine.accounting._observers:
+            assert self.key_witness.watched >= names, "a key that is watched was told"
         for name in names:
             watching = [each for each in pending if any(str(key) == name for key in each.keys)]
             assert set(map(id, purgatory.operations(self.key(name)))) == set(map(id, watching))

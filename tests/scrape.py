@@ -1,4 +1,4 @@
-"""The samples that a collector exports, and a fake journal and a fake store of messages for it."""
+"""The samples that a collector exports, and a fake journal, a fake store and a fake relay for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from purgatory import Purgatory
+from purgatory._relay_statistics import RelayStatistics
 
 
 class LossyJournal:
@@ -26,6 +27,16 @@ class FakeMessages:
 
     def statistics(self) -> FakeMessages:
         return self
+
+
+class FakeRelay:
+    """A relay that has counted a different number of each. The first figure is whether it is connected."""
+
+    def __init__(self, purgatory: Purgatory) -> None:
+        self.purgatory = purgatory
+
+    def statistics(self) -> RelayStatistics:
+        return RelayStatistics(True, *range(2, 16))
 
 
 class Scrape:

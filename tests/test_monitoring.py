@@ -15,10 +15,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from purgatory._statistics import OUTCOMES
-from purgatory.metrics import DelayedCollector, PurgatoryCollector
+from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
 from purgatory.testing import ManualClock
 from tests.operations import Gate
-from tests.scrape import FakeMessages, LossyJournal, Scrape
+from tests.scrape import FakeMessages, FakeRelay, LossyJournal, Scrape
 
 DOCS = Path(__file__).parent.parent / "docs"
 DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
@@ -52,6 +52,7 @@ def all_metrics() -> CollectorRegistry:
     purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
     registry = Scrape(collector).registry
     registry.register(DelayedCollector(FakeMessages(purgatory)))
+    registry.register(RelayCollector(FakeRelay(purgatory)))
     return registry
 
 
@@ -136,5 +137,5 @@ def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
 def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
     [block] = re.findall(r"```promql\n(.*?)```", PAGE, flags=re.DOTALL)
     alerts = block.split("\n\n")
-    assert len(alerts) == 7
+    assert len(alerts) == 9
     assert_valid_queries(alerts, tmp_path)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -163,6 +163,18 @@ class BadObserver(Exception):
     pass
 
 
+class ToldKeys(set[str]):
+    """The watched keys that are strings, as a purgatory tells of them."""
+
+    def key_watched(self, key: Hashable) -> None:
+        if isinstance(key, str):
+            self.add(key)
+
+    def key_left(self, key: Hashable) -> None:
+        if isinstance(key, str):
+            self.remove(key)
+
+
 class Real:
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -170,6 +182,9 @@ class Real:
             self.clock.purgatory("0", tick=1, wheel_size=4),
             self.clock.purgatory("1", tick=1, max_pending=ROOM, observers=[RaisingObserver()]),
         ]
+        self.told = [ToldKeys() for _ in self.purgatories]
+        for purgatory, told in zip(self.purgatories, self.told, strict=True):
+            purgatory.observe_keys(told)
         self.puppets: list[Puppet] = []
         self.log: list[tuple[object, ...]] = []
         # Two keys of one hash.
@@ -667,6 +682,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
             watched = purgatory.watched_keys(100)
             assert {key.name if isinstance(key, Key) else key for key in watched} == set(watching)
             assert figures.keys == len(watched)
+            assert self.real.told[where] == {key for key in watching if key not in BAD_KEYS}
             # A key has an entry of its own for each hash that it had while it was watched.
             if not self.changed:
                 assert len(watched) == len(watching)

@@ -13,7 +13,7 @@ from purgatory._statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
-    from purgatory.observer import Observer
+    from purgatory.observer import KeyObserver, Observer
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -152,3 +152,15 @@ class SynchronousPurgatory:
         The first observer is not told of operations that wait already, because nobody noted when they came.
         """
         self._engine.accounting.add_observer(observer)
+
+    @final
+    def observe_keys(self, observer: KeyObserver | None) -> None:
+        """Tell `observer` of the first watcher and of the last one of each key. None ends that.
+
+        It is not told of the keys that are watched already: `watched_keys` has them. Raises RuntimeError when
+        there is another one.
+        """
+        pending = self._engine.pending
+        if observer is not None and pending.key_observer is not None:
+            raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
+        pending.key_observer = observer

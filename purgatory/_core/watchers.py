@@ -358,6 +358,24 @@ def keys_at(places: object) -> tuple[Hashable, ...]:
     return every
 
 
+def first_watched(places: object) -> list[Hashable]:
+    """The keys in such a record that nobody else watches. The operation has it, and is not pending yet."""
+    if isinstance(places, Chunk):
+        return [] if _others_wait(places) else [places.key]
+    found: list[Hashable] = []
+    for place in cast("tuple[Hashable, ...]", places):
+        if not isinstance(place, Chunk):
+            found.append(place)
+        elif not _others_wait(place):
+            found.append(place.key)
+    return found
+
+
+def _others_wait(chunk: Chunk) -> bool:
+    """Whether pending operations are in the list of this chunk. Without them, it was a dead entry."""
+    return (chunk if chunk.first is None else chunk.first).any_pending()
+
+
 def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """The keys as a tuple. Raises ValueError without keys, TypeError for a str or an unhashable key."""
     if type(keys) is tuple:

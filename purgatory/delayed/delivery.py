@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 
 from purgatory._core.safe_repr import safe_repr
+from purgatory._uninterrupted import is_cancelled
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import Attempt
@@ -101,7 +102,7 @@ class Delivery:
         try:
             await self._deliver(message.id, message.payload, message.due / 1000)
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             # Something that `deliver` has awaited was cancelled.
             await self._failed(attempt, error, loader)
@@ -134,9 +135,3 @@ class Delivery:
     def _end(self, message: Message, loader: Loader) -> None:
         self._ended(message)
         loader.room.left(message)
-
-
-def _is_cancelled() -> bool:
-    """Whether the running task is cancelled, by itself or by a scope around it."""
-    task = asyncio.current_task()
-    return (task is not None and task.cancelling() > 0) or anyio.current_effective_deadline() == -inf

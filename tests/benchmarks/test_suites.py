@@ -34,7 +34,16 @@ TINY = Setting(builds=("interpreted",), full=True, sizes=(40, 20), times=20, sec
 SLOWER = ("expiry", "one-instant", "journal")
 IN_PROCESS = [
     (suite, name)
-    for suite in ("waits", "timers", "journal", "collector", "dashboard", "wheel-size", "watch-lists")
+    for suite in (
+        "waits",
+        "timers",
+        "journal",
+        "collector",
+        "dashboard",
+        "wheel-size",
+        "watch-lists",
+        "relay",
+    )
     for name in benchmarks_of(suite)
 ]
 WITH_SERVERS = [(suite, name) for suite in ("broker", "longpoll") for name in benchmarks_of(suite)]

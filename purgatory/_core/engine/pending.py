@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from math import inf
-from typing import Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from purgatory._core.engine.accounting import Accounting
 from purgatory._core.engine.action_queue import SETTLING, WRITING, ActionQueue
@@ -15,8 +15,11 @@ from purgatory._core.operation import Operation, Owner, end, settle, wake
 from purgatory._core.outcome import EXPIRED, FAILED, NEW, PENDING, Failure, Given, OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer
-from purgatory._core.watchers import Watchers, keys_at
+from purgatory._core.watchers import Watchers, first_watched, keys_at
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
+
+if TYPE_CHECKING:
+    from purgatory.observer import KeyObserver
 
 # More operations than fit into any memory. Compiled, a number up to this is no object.
 NO_MAXIMUM: Final = 1 << 61
@@ -40,6 +43,7 @@ class PendingOperations(Owner):
         "actions",
         "closing",
         "debugger",
+        "key_observer",
         "open",
     )
 
@@ -67,6 +71,8 @@ class PendingOperations(Owner):
         self.actions = ActionQueue(None)
         # Only in debug mode there is one.
         self.debugger: Debugger | None = None
+        # Told of the first and of the last watcher of each key.
+        self.key_observer: KeyObserver | None = None
         # Whether it takes operations.
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
@@ -117,6 +123,15 @@ class PendingOperations(Owner):
                 end(operation, EXPIRED)
                 return
             self._watchers.watch(operation, keys)
+            if self.key_observer is not None:
+                try:
+                    self._tell_watched(operation)
+                except BaseException:
+                    # Here and not in that method, because there may be no stack left for another call.
+                    self._watchers.unwatch(operation)
+                    self._watchers.repair()
+                    self._tell_left(operation)
+                    raise
         except BaseException:
             if operation._bucket is not None:
                 self._timer.remove(operation)
@@ -132,6 +147,25 @@ class PendingOperations(Owner):
                 self._timer.remove(operation)
             self._watchers.unwatch(operation)
             self._watchers.repair()
+            if self.key_observer is not None:
+                self._tell_left(operation)
+
+    def _tell_watched(self, operation: Operation) -> None:
+        """Tell the observer of the keys that only this operation watches."""
+        observer: Any = self.key_observer
+        for key in first_watched(operation._watched):
+            observer.key_watched(key)
+
+    def _tell_left(self, operation: Operation) -> None:
+        """Tell the observer of the keys whose last watcher was the operation."""
+        observer: Any = self.key_observer
+        for key in keys_at(operation._watched):
+            try:
+                if key not in self._watchers:
+                    observer.key_left(key)
+            except Exception as error:
+                message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
+                self._reporter.report(message, error)
 
     def park(self, operation: Operation) -> None:
         actions = self.actions
@@ -213,6 +247,8 @@ class PendingOperations(Owner):
         problem = self._watchers.unwatch(operation)
         operation._parked = 0
         accounting.pending = pending
+        if self.key_observer is not None:
+            self._tell_left(operation)
         if problem is not None:
             self._watchers.repair()
             if not isinstance(problem, Exception):

@@ -1,0 +1,95 @@
+"""What a relay counts, and where each figure is shown.
+
+It is not in `purgatory.relay`, so that metrics also work where there is no relay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from purgatory._statistics import Figure, Metric
+
+if TYPE_CHECKING:
+    from purgatory.purgatory import Purgatory
+
+
+@dataclass(frozen=True, slots=True)
+class RelayStatistics:
+    """A relay's figures at one moment. Reading them costs O(1)."""
+
+    connected: bool
+    """Whether it hears: it is subscribed, and a heartbeat of its own has arrived in time."""
+    heartbeat_age: float | None
+    """Seconds since its last heartbeat arrived. None before the first one."""
+    generation: int
+    """How many connections there were, with the present one."""
+    gaps: int
+    """How often signals may have been missed."""
+    keys: int
+    """Keys that somebody watches here, or has watched a short while ago."""
+    waiting: int
+    """Keys, and shards of keys, that are to be refreshed and checked."""
+    refreshes: int
+    """Calls of `refresh`."""
+    refreshed: int
+    """Keys that were refreshed and checked. Without `refresh`, those that were checked."""
+    refresh_failures: int
+    """Calls of `refresh` that have raised, or lasted too long."""
+    signals: int
+    """Signals that were given here."""
+    arrived: int
+    """Signals that have arrived from other processes, also of keys that nobody watches here."""
+    published: int
+    """Messages that the engine has taken, heartbeats included."""
+    publish_failures: int
+    """Attempts to publish that have failed."""
+    collapses: int
+    """How often many signals became one for a whole shard."""
+    unreadable: int
+    """Messages that this version cannot read."""
+
+
+class Relaying(Protocol):
+    """A relay, such as `purgatory.relay.Relay`."""
+
+    @property
+    def purgatory(self) -> Purgatory: ...
+
+    def statistics(self) -> RelayStatistics: ...
+
+
+def _gauge(field: str, title: str, help: str) -> Figure:
+    return Figure(field, title, Metric(f"purgatory_relay_{field}", help))
+
+
+def _counter(field: str, title: str, help: str) -> Figure:
+    return Figure(field, title, Metric(f"purgatory_relay_{field}", help, counter=True))
+
+
+RELAY_FIGURES: Final = (
+    _gauge("connected", "Connected", "1 when signals of other processes are heard, else 0."),
+    Figure(
+        "heartbeat_age",
+        "Heartbeat age in seconds",
+        Metric("purgatory_relay_heartbeat_age_seconds", "Time since the last heartbeat arrived."),
+    ),
+    Figure(
+        "generation",
+        "Connections",
+        Metric("purgatory_relay_connections", "Connections to the engine.", counter=True),
+    ),
+    _counter("gaps", "Gaps", "Times at which signals may have been missed."),
+    _gauge("keys", "Keys", "Keys that are watched, or were a short while ago."),
+    _gauge("waiting", "Waiting for a refresh", "Keys and shards that are to be refreshed and checked."),
+    _counter("refreshes", "Refreshes", "Calls of refresh."),
+    _counter("refreshed", "Refreshed keys", "Keys that were refreshed and checked."),
+    _counter("refresh_failures", "Failed refreshes", "Calls of refresh that failed."),
+    _counter("signals", "Signals", "Signals that were given in this process."),
+    _counter("arrived", "Signals of others", "Signals that arrived from other processes."),
+    _counter("published", "Messages", "Messages that the engine has taken."),
+    _counter("publish_failures", "Failed publishing", "Attempts to publish that failed."),
+    _counter("collapses", "Collapses", "Times at which many signals became one for a whole shard."),
+    _counter("unreadable", "Unreadable messages", "Messages that could not be read."),
+)
+"""One for each field, in the order of the dashboard."""

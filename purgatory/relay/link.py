@@ -1,0 +1,172 @@
+"""The connection to the engine: what is subscribed, what arrives, and whether anything does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, NoReturn, final
+
+import anyio
+from anyio import CancelScope
+from anyio.abc import TaskStatus
+
+from purgatory.relay.backoff import Backoff
+from purgatory.relay.engine import Engine
+from purgatory.relay.foreign import foreign
+from purgatory.relay.interest import Interest, Shard
+from purgatory.relay.message import read
+
+logger: Final = logging.getLogger("purgatory.relay")
+
+
+@final
+class Link:
+    """Keeps a connection, with subscriptions to a channel of its own and to the shards that have keys.
+
+    It is the `Receiver` of the engine. Its own channel brings its heartbeats back. When none has arrived for
+    `heartbeat` seconds, it gives the connection up, whatever that looks like. A loss makes all values
+    unknown, and so does the confirmation of the subscriptions after it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        interest: Interest,
+        sender: str,
+        clock: Callable[[], float],
+        *,
+        heartbeat: float,
+        on_connected: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._interest = interest
+        self._sender = sender
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._on_connected = on_connected
+        # Set when a shard has got its first key or lost its last one.
+        self._wanted_changed = asyncio.Event()
+        # The scope of the present connection, or of the attempt to connect.
+        self._scope: CancelScope | None = None
+        # When it began, or when its last heartbeat arrived.
+        self._alive = 0.0
+        self.connected = False
+        # When the last heartbeat arrived, over whichever connection.
+        self.last_beat: float | None = None
+        self.generation = 0
+        self.gaps = 0
+        self.arrived = 0
+        self.unreadable = 0
+
+    # The receiver
+
+    def received(self, text: str) -> None:
+        try:
+            arrival = read(text)
+        except ValueError as error:
+            # It may be of a newer version, and mean any key.
+            self.unreadable += 1
+            logger.warning("a message cannot be read, so all keys are looked at again: %s", error)
+            self.missed()
+            return
+        if arrival.sender == self._sender:
+            # Its own signals were dealt with when they were given.
+            if arrival.beat:
+                self._alive = self.last_beat = self._clock()
+            return
+        self.arrived += len(arrival.keys)
+        for key in arrival.keys:
+            self._interest.signalled(key)
+        if arrival.shard is not None:
+            self.arrived += 1
+            self._interest.shard_signalled(self._interest.shards[arrival.shard])
+
+    def missed(self) -> None:
+        self.gaps += 1
+        self._interest.all_signalled()
+
+    # The connection
+
+    @property
+    def hears(self) -> bool:
+        """Whether it is subscribed, and a heartbeat has arrived in time."""
+        return self.connected and self._clock() - self._alive < self._heartbeat
+
+    def wanted_changed(self) -> None:
+        """A shard has got its first key, or has lost its last one."""
+        self._wanted_changed.set()
+
+    def check(self) -> None:
+        """Give up a connection that is silent. The pulse calls this three times in `heartbeat` seconds."""
+        # Two heartbeats have been sent since then. So it is noticed within `heartbeat` seconds.
+        if self._scope is not None and self._clock() - self._alive >= self._heartbeat * 2 / 3:
+            self._scope.cancel()
+
+    async def run(self, *, task_status: TaskStatus[None]) -> NoReturn:
+        """Be connected until cancelled. Raises what ends the first attempt to connect."""
+        backoff = Backoff()
+        while True:
+            try:
+                await self._connect(backoff, task_status)
+            except Exception as error:
+                if not self.generation:
+                    raise
+                seconds = backoff.next()
+                if self.connected:
+                    self.connected = False
+                    self.gaps += 1
+                    self._interest.unsubscribed(self._interest.shards)
+                    logger.warning("the connection is lost, next attempt in %.2g s: %r", seconds, error)
+                else:
+                    logger.info("still not connected, next attempt in %.2g s: %r", seconds, error)
+                await anyio.sleep(seconds)
+
+    async def _connect(self, backoff: Backoff, task_status: TaskStatus[None]) -> NoReturn:
+        """One connection, from its beginning to its end, which raises."""
+        self._alive = self._clock()
+        problem: Exception = TimeoutError(f"it was silent for {self._heartbeat * 2 / 3:.2g} seconds")
+        try:
+            async with anyio.create_task_group() as group:
+                self._scope = group.cancel_scope
+                await group.start(self._serve)
+                self._wanted_changed.clear()
+                await self._subscribe([self._sender], self._interest.wanted())
+                self._alive = self._clock()
+                self.connected = True
+                self.generation += 1
+                backoff.reset()
+                self._on_connected()
+                if self.generation == 1:
+                    task_status.started()
+                while True:
+                    await self._wanted_changed.wait()
+                    self._wanted_changed.clear()
+                    await self._follow()
+        except ExceptionGroup as errors:
+            # It has cancelled the others.
+            problem = errors.exceptions[0]
+        finally:
+            self._scope = None
+        raise problem
+
+    async def _serve(self, *, task_status: TaskStatus[None]) -> NoReturn:
+        await foreign(self._engine.run(self, task_status=task_status))
+        raise ConnectionError("Engine.run has returned")
+
+    async def _subscribe(self, more: list[str], shards: list[Shard]) -> None:
+        # Heartbeats may go on although the server has ignored this request.
+        with anyio.fail_after(self._heartbeat):
+            await foreign(self._engine.subscribe([*more, *(shard.channel for shard in shards)]))
+        self._interest.confirmed(shards)
+
+    async def _follow(self) -> None:
+        """Subscribe to the shards that have keys, and to no others."""
+        unwanted = [shard for shard in self._interest.shards if shard.confirmed and not shard.entries]
+        if unwanted:
+            self._interest.unsubscribed(unwanted)
+            with anyio.fail_after(self._heartbeat):
+                await foreign(self._engine.unsubscribe([shard.channel for shard in unwanted]))
+        wanted = [shard for shard in self._interest.wanted() if not shard.confirmed]
+        if wanted:
+            await self._subscribe([], wanted)

@@ -1,0 +1,150 @@
+"""The engine for Redis and Valkey: publish and subscribe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NoReturn, final
+
+from anyio.abc import TaskStatus
+from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from purgatory.relay.engine import Message, Receiver
+
+__all__ = ["RedisEngine"]
+
+_SUBSCRIBED: Final = b"subscribe"
+_MESSAGE: Final = b"message"
+
+
+@final
+class RedisEngine:
+    """Carries signals over Redis, or over Valkey, which speaks the same protocol (extra `redis`).
+
+    `server` is a URL such as ``redis://localhost:6379``, or a `redis.asyncio.Redis`. A client that you pass
+    stays open. Its settings, such as TLS, passwords and Sentinel, are those of the engine's connections, too.
+    A Redis Cluster carries messages to all its nodes: pass a client of one node.
+
+    Give each application its own `prefix`: all databases of a server share their channels. The channels are
+    ``prefix:00`` to ``prefix:ff``, one for each shard, and one for each relay.
+
+    One connection is for subscriptions. It is lost when Redis restarts, and also when this process reads so
+    slowly that Redis drops it (``client-output-buffer-limit pubsub``). The relay looks at all keys then.
+    Signals are published over connections of the client's pool, hundreds in one round trip.
+
+    Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
+    """
+
+    max_bytes: int = 32_000
+
+    def __init__(self, server: str | Redis, *, prefix: str = "purgatory") -> None:
+        if isinstance(server, str):
+            # The relay tries again by itself.
+            self._client = Redis.from_url(server, retry=_never())
+        elif isinstance(server, Redis):
+            self._client = server
+        else:
+            raise TypeError(f"server must be a URL or a redis.asyncio.Redis, not {type(server).__name__}")
+        self._own = isinstance(server, str)
+        self._prefix = prefix
+        self._subscriptions: Subscriptions | None = None
+
+    def __repr__(self) -> str:
+        state = "connected" if self._subscriptions is not None else "not connected"
+        return f"<RedisEngine {self._prefix!r} {state}>"
+
+    async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
+        # A PubSub of the client would connect and subscribe again without a word. This connection does not
+        # belong to the pool: its settings are not those for commands that are answered soon. By default,
+        # five seconds of silence are an error (https://github.com/redis/redis-py/issues/4098).
+        pool = self._client.connection_pool
+        connection = pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no type
+        connection.retry = _never()
+        connection.socket_timeout = None
+        subscriptions = Subscriptions(connection)
+        try:
+            await connection.connect()
+            self._subscriptions = subscriptions
+            task_status.started()
+            await subscriptions.read(receiver)
+        finally:
+            self._subscriptions = None
+            subscriptions.end()
+            await connection.disconnect(nowait=True)
+
+    async def subscribe(self, channels: Sequence[str]) -> None:
+        await self._connected().subscribe([self._name(channel) for channel in channels])
+
+    async def unsubscribe(self, channels: Sequence[str]) -> None:
+        await self._connected().send(b"UNSUBSCRIBE", [self._name(channel) for channel in channels])
+
+    async def publish(self, messages: Sequence[Message]) -> None:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for channel, text in messages:
+                pipeline.publish(self._name(channel), text.encode())
+            await pipeline.execute()
+
+    async def aclose(self) -> None:
+        if self._own:
+            await self._client.aclose()
+
+    def _connected(self) -> Subscriptions:
+        if self._subscriptions is None:
+            raise ConnectionError("there is no connection to Redis: call this while run() runs")
+        return self._subscriptions
+
+    def _name(self, channel: str) -> bytes:
+        return f"{self._prefix}:{channel}".encode()
+
+
+@final
+class Subscriptions:
+    """What is subscribed on one connection. Redis confirms each channel, in the order of the requests."""
+
+    def __init__(self, connection: AbstractConnection) -> None:
+        self._connection = connection
+        self._requested = 0
+        self._confirmed = 0
+        self._ended = False
+        # Set when there is a confirmation, and when the connection has ended.
+        self._changed = asyncio.Event()
+
+    async def read(self, receiver: Receiver) -> NoReturn:
+        """Hand over what arrives, until the connection is lost."""
+        while True:
+            kind, *rest = await self._connection.read_response(disable_decoding=True, push_request=True)
+            if kind == _MESSAGE:
+                # A text that is no UTF-8 becomes one that is no JSON. The receiver deals with that.
+                receiver.received(rest[1].decode(errors="backslashreplace"))
+            elif kind == _SUBSCRIBED:
+                self._confirmed += 1
+                self._changed.set()
+
+    async def subscribe(self, names: list[bytes]) -> None:
+        """Return when all of `names` are confirmed."""
+        self._requested += len(names)
+        last = self._requested
+        await self.send(b"SUBSCRIBE", names)
+        while self._confirmed < last:
+            if self._ended:
+                raise ConnectionError("the connection to Redis was lost before all was subscribed")
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def send(self, command: bytes, names: list[bytes]) -> None:
+        if not self._connection.is_connected:
+            # Sending would connect again, with nothing subscribed.
+            raise ConnectionError("the connection to Redis is lost")
+        await self._connection.send_command(command, *names, check_health=False)
+
+    def end(self) -> None:
+        """The connection has ended."""
+        self._ended = True
+        self._changed.set()
+
+
+def _never() -> Retry:
+    return Retry(NoBackoff(), 0)

@@ -1,0 +1,35 @@
+"""One server of each kind for all tests of a worker, and one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import LoopFactory
+from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
+
+
+def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
+    """The tests without a server run on all loops."""
+    return {"asyncio": asyncio.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["redis_server", "postgres_server"])
+def server(request: pytest.FixtureRequest) -> EngineServer:
+    """Each of the servers that an engine runs on."""
+    server: EngineServer = request.getfixturevalue(request.param)
+    return server

@@ -1,0 +1,67 @@
+"""Two processes with relays over a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from purgatory.relay import Engine
+from tests.relay.live.servers import EngineServer
+from tests.relay.processes import Process, State
+
+# Seconds. What anti-entropy would heal stays broken in these tests.
+HEARTBEAT, NEVER = 0.9, 3_600.0
+
+
+class Served:
+    """Makes engines in a way of its own."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self.engine = engine
+
+
+def process_on(server: Served | EngineServer, state: State) -> Process:
+    return Process(
+        server,  # type: ignore[arg-type]  # it takes whatever makes an engine
+        state,
+        heartbeat=HEARTBEAT,
+        anti_entropy=NEVER,
+    )
+
+
+class Pair(NamedTuple):
+    """Two processes, one of which writes while the other waits."""
+
+    writer: Process
+    waiter: Process
+
+    @property
+    def state(self) -> State:
+        return self.writer.state
+
+
+@asynccontextmanager
+async def two_processes_on(server: Served | EngineServer) -> AsyncIterator[Pair]:
+    """Two processes. The second one hears the signals of the first one."""
+    state = State()
+    async with process_on(server, state) as writer, process_on(server, state) as waiter:
+        pair = Pair(writer, waiter)
+        await hears(pair)
+        yield pair
+
+
+async def hears(pair: Pair) -> None:
+    """Return when a signal for tea has arrived. A write alone may be seen for another reason."""
+    heard = pair.waiter.relay.statistics().arrived
+    while pair.waiter.relay.statistics().arrived == heard:
+        waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
+        pair.writer.write("tea")
+        await waiting
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what another process does. pytest's timeout ends it if that does not happen."""
+    while not condition():  # noqa: ASYNC110  # it sets no event here
+        await asyncio.sleep(0.005)

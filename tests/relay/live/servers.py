@@ -1,0 +1,227 @@
+"""Redis, PostgreSQL and pgbouncer: each in a temporary directory, on a port of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from typing import IO, Any, ClassVar, Self
+
+import asyncpg
+import pytest
+from redis.asyncio import Redis
+
+from examples.free_ports import free_ports
+from purgatory.relay.engine import Engine
+from purgatory.relay.postgres import PostgresEngine
+from purgatory.relay.redis import RedisEngine
+
+# Debian does not put all of them on the path.
+PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"))])
+
+
+def program(name: str, package: str) -> str:
+    """Where a program is. Without it, the test is skipped; in CI it fails."""
+    found = shutil.which(name, path=PATH)
+    if found is None:
+        if "CI" in os.environ:
+            pytest.fail(f"CI has to have {name}: apt-get install {package}")
+        pytest.skip(f"there is no {name} here: apt-get install {package}")
+    return found
+
+
+def unprivileged() -> dict[str, Any]:
+    """Options of subprocess: PostgreSQL and pgbouncer refuse to run as root."""
+    if os.geteuid():
+        return {}
+    # Windows has no such module.
+    import pwd
+
+    user = pwd.getpwnam("postgres")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+class Server(ABC):
+    """A server that a test starts, harms and starts again. It ends with the block."""
+
+    ready: ClassVar[str]
+
+    def __init__(self) -> None:
+        # Not pytest's tmp_path, which is closed to the user that PostgreSQL runs as.
+        self.directory = Path(tempfile.mkdtemp(prefix="purgatory-"))
+        if not os.geteuid():
+            os.chown(self.directory, unprivileged()["user"], unprivileged()["group"])
+        self.port = free_ports(1)
+        self.process: subprocess.Popen[str] | None = None
+
+    @abstractmethod
+    def command(self) -> Sequence[str]: ...
+
+    def start(self) -> None:
+        """Return when the server accepts connections."""
+        self.process = subprocess.Popen(
+            self.command(),
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **unprivileged(),
+        )
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if self.ready in line:
+                break
+        else:
+            raise RuntimeError(f"{self.command()[0]} did not start:\n{''.join(lines)}")
+        # It must not wait for somebody to read what it prints.
+        threading.Thread(target=drain, args=[self.process.stdout], daemon=True).start()
+
+    def kill(self) -> None:
+        """SIGKILL for the process and those that it has started."""
+        self._signal(signal.SIGKILL)
+        assert self.process is not None
+        self.process.wait()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP: connections stay open, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+        shutil.rmtree(self.directory)
+
+    def _signal(self, number: int) -> None:
+        assert self.process is not None
+        parent = self.process.pid
+        # First the parent, so that it starts no other child meanwhile.
+        os.kill(parent, number)
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            os.kill(int(child), number)
+
+
+def drain(lines: IO[str]) -> None:
+    with lines:
+        for _ in lines:
+            pass
+
+
+class EngineServer(Server):
+    """A server that an engine of a relay runs on."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str: ...
+
+    @abstractmethod
+    def engine(self) -> Engine: ...
+
+    @abstractmethod
+    async def cut(self) -> int:
+        """End the connections that have subscriptions. Returns how many there were."""
+
+
+class RedisServer(EngineServer):
+    ready = "Ready to accept connections"
+
+    def command(self) -> list[str]:
+        options = ["--save", "", "--appendonly", "no", "--dir", str(self.directory)]
+        return [
+            program("redis-server", "redis-server"),
+            *("--bind", "127.0.0.1", "--port", str(self.port)),
+            *options,
+        ]
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def engine(self) -> RedisEngine:
+        return RedisEngine(self.url)
+
+    async def cut(self) -> int:
+        async with Redis.from_url(self.url) as client:
+            ended: int = await client.client_kill_filter(_type="pubsub")
+        return ended
+
+
+class PostgresServer(EngineServer):
+    ready = "database system is ready to accept connections"
+
+    def start(self) -> None:
+        data = self.directory / "data"
+        if not data.exists():
+            subprocess.run(
+                [
+                    *(program("initdb", "postgresql"), "--pgdata", str(data), "--username", "postgres"),
+                    *("--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync"),
+                ],
+                check=True,
+                cwd=self.directory,
+                stdout=subprocess.DEVNULL,
+                **unprivileged(),
+            )
+        super().start()
+
+    def command(self) -> list[str]:
+        return [
+            *(program("postgres", "postgresql"), "-D", "data", "-p", str(self.port), "-F"),
+            *("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="),
+        ]
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def engine(self) -> PostgresEngine:
+        return PostgresEngine(self.url)
+
+    async def cut(self) -> int:
+        connection = await asyncpg.connect(self.url)
+        ended: int = await connection.fetchval(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        await connection.close()
+        return ended
+
+
+class PgBouncer(Server):
+    """A pooler in front of a PostgreSQL. `mode` is session or transaction."""
+
+    ready = "process up"
+
+    def __init__(self, server: PostgresServer, mode: str) -> None:
+        super().__init__()
+        configuration = self.directory / "pgbouncer.ini"
+        configuration.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server.port} user=postgres\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
+            f"auth_type = any\npool_mode = {mode}\n"
+        )
+
+    def command(self) -> list[str]:
+        return [program("pgbouncer", "pgbouncer"), "pgbouncer.ini"]
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"

@@ -1,0 +1,128 @@
+"""Rounds with faults from a seed. Every waiter sees every write, and none waits for anti-entropy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from random import Random
+
+import anyio
+import pytest
+import redis
+
+from purgatory.relay import Key
+from tests.relay.live.pairs import HEARTBEAT, process_on
+from tests.relay.live.servers import EngineServer, RedisServer
+from tests.relay.processes import Process, State
+
+pytestmark = pytest.mark.long
+
+PROCESSES, KEYS, SECONDS = 3, 20, 3.0
+# Seconds between writes, and for which a write may stay unseen after the last fault: a heartbeat until the
+# fault is noticed, pauses between attempts to connect, and a busy machine.
+PAUSE, LONGEST = 0.005, 10.0
+
+Fault = Callable[[EngineServer, Random], Awaitable[None]]
+
+
+async def kill(server: EngineServer, random: Random) -> None:
+    server.kill()
+    await asyncio.sleep(random.uniform(0, 1))
+    await asyncio.to_thread(server.start)
+
+
+async def freeze(server: EngineServer, random: Random) -> None:
+    with server.frozen():
+        await asyncio.sleep(random.uniform(0, 3 * HEARTBEAT))
+
+
+async def cut(server: EngineServer, random: Random) -> None:
+    for _ in range(random.randint(1, 20)):
+        await server.cut()
+        await asyncio.sleep(random.uniform(0, 0.1))
+
+
+async def overflow(server: EngineServer, random: Random) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
+        for channel in client.pubsub_channels("purgatory:??"):
+            for _ in range(random.randint(0, 10)):
+                client.publish(channel, b" " * 1_000_000)
+
+
+class Oracle:
+    """Knows when each write was made, and which of them a waiter has not seen yet."""
+
+    def __init__(self) -> None:
+        # Waiter -> the times of the writes that it has not seen, by version.
+        self._unseen: dict[tuple[int, Key], dict[int, float]] = {}
+        self.oldest = 0.0
+        self.writes = 0
+        self.empty = asyncio.Event()
+        self.empty.set()
+
+    def wrote(self, key: Key, version: int) -> None:
+        self.writes += 1
+        for process in range(PROCESSES):
+            self._unseen.setdefault((process, key), {})[version] = asyncio.get_running_loop().time()
+        self.empty.clear()
+
+    def saw(self, process: int, key: Key, version: int) -> None:
+        unseen = self._unseen.get((process, key), {})
+        now = asyncio.get_running_loop().time()
+        for each in [each for each in unseen if each <= version]:
+            self.oldest = max(self.oldest, now - unseen.pop(each))
+        if not any(self._unseen.values()):
+            self.empty.set()
+
+
+async def watch(process: Process, number: int, key: Key, oracle: Oracle) -> None:
+    seen = 0
+    while True:
+        seen = await process.park(key, seen + 1)
+        oracle.saw(number, key, seen)
+
+
+async def write(processes: list[Process], state: State, oracle: Oracle, random: Random) -> None:
+    while True:
+        key = f"key {random.randrange(KEYS)}"
+        random.choice(processes).write(key)
+        oracle.wrote(key, state[key])
+        await asyncio.sleep(random.expovariate(1 / PAUSE))
+
+
+async def play(server: EngineServer, fault: Fault, random: Random) -> Oracle:
+    """One round: watchers of all keys in all processes, writes in all of them, and faults meanwhile."""
+    state, oracle = State(), Oracle()
+    async with AsyncExitStack() as stack:
+        processes = [await stack.enter_async_context(process_on(server, state)) for _ in range(PROCESSES)]
+        async with anyio.create_task_group() as watching:
+            for number, process in enumerate(processes):
+                for key in range(KEYS):
+                    watching.start_soon(watch, process, number, f"key {key}", oracle)
+            async with anyio.create_task_group() as writing:
+                writing.start_soon(write, processes, state, oracle, random)
+                for _ in range(2):
+                    await asyncio.sleep(random.uniform(0, SECONDS / 3))
+                    await fault(server, random)
+                await asyncio.sleep(random.uniform(0, SECONDS / 3))
+                writing.cancel_scope.cancel()
+            # No write comes that would wake a waiter by chance.
+            with anyio.fail_after(LONGEST):
+                await oracle.empty.wait()
+            watching.cancel_scope.cancel()
+    return oracle
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("fault", [kill, freeze, cut])
+async def test_no_write_stays_unseen(server: EngineServer, fault: Fault, seed: int) -> None:
+    oracle = await play(server, fault, Random(seed))
+    print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_no_write_stays_unseen_when_buffers_overflow(redis_server: RedisServer, seed: int) -> None:
+    oracle = await play(redis_server, overflow, Random(seed))
+    print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")

@@ -1,0 +1,40 @@
+"""What only Redis has: two protocols, clients of the user's, and a buffer that overflows."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+from redis.asyncio import Redis
+
+from purgatory.relay.redis import RedisEngine
+from tests.relay.live.pairs import Served, hears, two_processes_on, until
+from tests.relay.live.servers import RedisServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+async def test_signals_go_over_a_client_of_the_user_in_either_protocol(
+    redis_server: RedisServer, protocol: int
+) -> None:
+    async with Redis.from_url(redis_server.url, protocol=protocol, decode_responses=True) as client:
+        async with two_processes_on(Served(lambda: RedisEngine(client))):
+            pass
+        # The pool that published is still open.
+        assert client.connection_pool._available_connections[0].is_connected
+
+
+async def test_an_output_buffer_that_overflows_loses_no_write(redis_server: RedisServer) -> None:
+    async with two_processes_on(redis_server) as pair:
+        waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
+        generation = pair.waiter.relay.statistics().generation
+        with redis.Redis.from_url(redis_server.url) as client:
+            client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
+            (channel,) = client.pubsub_channels("purgatory:??")
+            pair.state["tea"] += 1
+            # While this loop stands still, nobody reads. The kernel's buffers hold some megabytes.
+            for _ in range(40):
+                client.publish(channel, b" " * 1_000_000)
+        await waiting
+        await until(lambda: pair.waiter.relay.statistics().generation > generation)
+        await hears(pair)

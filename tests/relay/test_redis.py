@@ -1,0 +1,286 @@
+"""The engine for Redis, on a connection that the test holds in its hands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+import redis
+from redis.asyncio import Redis
+
+from purgatory.relay.engine import Message
+from purgatory.relay.redis import RedisEngine
+
+
+class Heard:
+    """A receiver that keeps what arrives."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.arrived = asyncio.Event()
+
+    def received(self, text: str) -> None:
+        self.texts.append(text)
+        self.arrived.set()
+
+    def missed(self) -> None:
+        raise AssertionError("the engine for Redis has nothing to say here")
+
+
+class FakeConnection:
+    """A connection of redis-py. The test plays the server: it puts answers, or an error, into a queue."""
+
+    def __init__(self) -> None:
+        self.is_connected = False
+        self.socket_timeout: float | None = 5.0
+        self.sent: list[tuple[bytes, ...]] = []
+        self.answers: asyncio.Queue[list[Any] | Exception] = asyncio.Queue()
+        self.refusal: Exception | None = None
+
+    async def connect(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.is_connected = True
+
+    async def send_command(self, *command: bytes, check_health: bool) -> None:
+        assert self.is_connected
+        assert not check_health
+        self.sent.append(command)
+
+    async def read_response(self, *, disable_decoding: bool, push_request: bool) -> list[Any]:
+        assert disable_decoding
+        assert push_request
+        answer = await self.answers.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def disconnect(self, *, nowait: bool) -> None:
+        assert nowait
+        self.is_connected = False
+
+    def confirm(self, *channels: bytes) -> None:
+        for number, channel in enumerate(channels, start=1):
+            self.answers.put_nowait([b"subscribe", channel, number])
+
+
+@pytest.fixture
+def connection() -> FakeConnection:
+    return FakeConnection()
+
+
+@pytest.fixture
+def engine(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> RedisEngine:
+    client = Redis()
+    monkeypatch.setattr(client.connection_pool, "make_connection", lambda: connection)
+    return RedisEngine(client, prefix="app")
+
+
+@asynccontextmanager
+async def running(engine: RedisEngine) -> AsyncIterator[Heard]:
+    """The engine runs, and is cancelled at the end."""
+    heard = Heard()
+    async with anyio.create_task_group() as group:
+        await group.start(engine.run, heard)
+        yield heard
+        group.cancel_scope.cancel()
+
+
+async def settle() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+# Subscriptions
+
+
+async def test_subscribing_ends_with_the_confirmation_of_the_last_channel(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine):
+        subscribing = asyncio.create_task(engine.subscribe(["00", "ff"]))
+        await settle()
+        assert connection.sent == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
+        connection.confirm(b"app:00")
+        await settle()
+        assert not subscribing.done()
+        connection.confirm(b"app:ff")
+        await subscribing
+
+
+async def test_a_confirmation_of_an_earlier_request_does_not_count(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine):
+        given_up = asyncio.create_task(engine.subscribe(["00"]))
+        await settle()
+        given_up.cancel()
+        again = asyncio.create_task(engine.subscribe(["00"]))
+        await settle()
+        connection.confirm(b"app:00")
+        await settle()
+        assert not again.done()
+        connection.confirm(b"app:00")
+        await again
+
+
+async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirmation(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    with pytest.RaisesGroup(redis.ConnectionError):
+        async with running(engine):
+            subscribing = asyncio.create_task(engine.subscribe(["00"]))
+            await settle()
+            connection.answers.put_nowait(redis.ConnectionError("closed by server"))
+            await asyncio.Event().wait()
+    with pytest.raises(ConnectionError, match="was lost"):
+        await subscribing
+
+
+async def test_a_lost_connection_is_not_opened_again_by_a_request(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine):
+        connection.is_connected = False
+        with pytest.raises(ConnectionError, match="lost"):
+            await engine.subscribe(["00"])
+        with pytest.raises(ConnectionError, match="lost"):
+            await engine.unsubscribe(["00"])
+    assert connection.sent == []
+
+
+async def test_unsubscribing_does_not_wait(engine: RedisEngine, connection: FakeConnection) -> None:
+    async with running(engine):
+        await engine.unsubscribe(["00", "01"])
+    assert connection.sent == [(b"UNSUBSCRIBE", b"app:00", b"app:01")]
+
+
+async def test_nothing_can_be_subscribed_without_a_connection(engine: RedisEngine) -> None:
+    with pytest.raises(ConnectionError, match="no connection"):
+        await engine.subscribe(["00"])
+    assert "not connected" in repr(engine)
+
+
+# What arrives
+
+
+async def test_messages_are_handed_over_also_before_the_confirmation(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine) as heard:
+        assert repr(engine) == "<RedisEngine 'app' connected>"
+        connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["tea"]}'])
+        connection.answers.put_nowait([b"unsubscribe", b"app:00", 0])
+        await heard.arrived.wait()
+        assert heard.texts == ['{"keys":["tea"]}']
+
+
+async def test_a_message_that_is_no_text_is_handed_over_as_no_json(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine) as heard:
+        connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["\xff"]}'])
+        await heard.arrived.wait()
+        assert heard.texts == ['{"keys":["\\xff"]}']
+
+
+async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnection) -> None:
+    async with running(engine):
+        assert connection.socket_timeout is None
+
+
+# What is published
+
+
+class FakePipeline:
+    """Keeps what is published until it is executed."""
+
+    def __init__(self) -> None:
+        self.gathered: list[tuple[bytes, bytes]] = []
+        self.executed: list[tuple[bytes, bytes]] = []
+
+    async def __aenter__(self) -> FakePipeline:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        pass
+
+    def publish(self, channel: bytes, text: bytes) -> None:
+        self.gathered.append((channel, text))
+
+    async def execute(self) -> None:
+        self.executed, self.gathered = self.gathered, []
+
+
+async def test_all_messages_are_published_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = FakePipeline()
+
+    def make(_: Redis, *, transaction: bool) -> FakePipeline:
+        assert not transaction
+        return pipeline
+
+    monkeypatch.setattr(Redis, "pipeline", make)
+    await RedisEngine("redis://127.0.0.1:1", prefix="app").publish([Message("00", "a"), Message("01", "b")])
+    assert pipeline.executed == [(b"app:00", b"a"), (b"app:01", b"b")]
+
+
+# Connections
+
+
+async def test_an_end_of_the_connection_ends_the_engine(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    connection.answers.put_nowait(redis.ConnectionError("closed by server"))
+    with pytest.RaisesGroup(redis.ConnectionError):
+        async with running(engine):
+            await asyncio.Event().wait()
+    assert not connection.is_connected
+
+
+async def test_a_server_that_cannot_be_reached_is_reported(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    connection.refusal = redis.ConnectionError("refused")
+    with pytest.RaisesGroup(redis.ConnectionError):
+        async with running(engine):
+            pass
+    assert "not connected" in repr(engine)
+
+
+async def test_a_cancelled_engine_closes_its_connection(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    async with running(engine):
+        assert connection.is_connected
+    assert not connection.is_connected
+
+
+# Clients
+
+
+async def test_a_client_of_the_user_stays_open(engine: RedisEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Redis] = []
+    monkeypatch.setattr(Redis, "aclose", lambda self: record(closed, self))
+    await engine.aclose()
+    assert closed == []
+    await RedisEngine("redis://127.0.0.1:1").aclose()
+    assert len(closed) == 1
+
+
+async def record(closed: list[Redis], client: Redis) -> None:
+    closed.append(client)
+
+
+def test_a_client_that_blocks_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"redis\.asyncio\.Redis"):
+        RedisEngine(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_an_address_that_is_no_url_of_redis_is_refused() -> None:
+    with pytest.raises(ValueError, match="scheme"):
+        RedisEngine("localhost:6379")
