@@ -122,6 +122,8 @@ class Refresher:
             else:
                 failed_last = False
                 in_a_row.reset()
+                # A refresh that never suspends would hold the loop for all batches.
+                await pause()
 
     def _next(self) -> tuple[int, list[Key]]:
         """The next batch, and how often it has failed."""
