@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from purgatory import PurgatoryError
 from purgatory.journal.schema import SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.schemas import Table
@@ -36,7 +37,7 @@ _ORIGIN: Final = pa.schema(
 )
 
 
-class UnreadableError(Exception):
+class UnreadableError(PurgatoryError):
     """Raised when a segment cannot be read completely. The message is the reason."""
 
 

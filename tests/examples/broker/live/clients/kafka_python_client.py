@@ -1,5 +1,6 @@
 """kafka-python, whose calls block."""
 
+import gc
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -171,6 +172,10 @@ class KafkaPython:
             yield KafkaPythonAdmin(admin)
         finally:
             admin.close()
+            with warnings.catch_warnings():
+                # It leaves a socket open when it could not connect, because a broker was stopped.
+                warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+                gc.collect()
 
 
 @contextmanager
