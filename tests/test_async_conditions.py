@@ -25,6 +25,7 @@ from purgatory import (
     PurgatoryClosed,
     PurgatoryFull,
 )
+from purgatory._core.waiting import accompany
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, a_few_turns
 from tests.purgatories import nothing_is_left
@@ -1045,3 +1046,18 @@ async def test_an_async_wait_until_does_not_keep_the_value(purgatory: Purgatory)
     reference = weakref.ref(value)
     del value
     assert reference() is None
+
+
+async def test_a_companion_is_woken_with_all_that_await_the_operation(purgatory: Purgatory) -> None:
+    async def wait() -> str:
+        return await operation
+
+    operation = purgatory.try_complete_else_watch(Gate(), ["a"])
+    async with asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(wait()) for _ in range(2)]
+        await a_few_turns()
+        companion = asyncio.get_running_loop().create_future()
+        accompany(operation, companion)
+        operation.force_complete()
+        assert companion.done()
+    assert [task.result() for task in waiting] == ["gate", "gate"]

@@ -248,3 +248,22 @@ def test_an_operation_that_is_parked_later_fails_when_its_key_is_refused(
     assert late.state is OperationState.FAILED
     assert isinstance(late.exception(), TypeError)
     assert told.keys == ["a"]
+
+
+def test_a_key_that_was_bad_for_a_while_is_told_when_it_is_watched_again(
+    clock: ManualClock, held: Purgatory, told: Told
+) -> None:
+    key = Key("bad", 7)
+    for number in range(20):
+        # With fewer keys, the entry of the bad one would be removed at once.
+        held.try_complete_else_watch(Gate(), [number])
+    gates = [held.try_complete_else_watch(Gate(), [key]) for _ in range(2)]
+    key.hashing = raising(BadKey("hash"))
+    for gate in gates:
+        gate.cancel()
+    with pytest.raises(ExceptionGroup):
+        clock.advance(0)
+    key.hashing = None
+    told.log.clear()
+    held.try_complete_else_watch(Gate(), [key, "b"])
+    assert told.log == [("watched", key), ("watched", "b")]

@@ -512,8 +512,8 @@ def test_its_public_face_has_no_callbacks_of_the_core() -> None:
     public = {name for name in dir(Purgatory) if not name.startswith("_")}
     assert public == {
         *("aclose", "add_observer", "cancel_for_key", "check_and_complete", "check_and_complete_threadsafe"),
-        *("count_watching", "name", "operations", "run", "start", "statistics", "sweep", "timer"),
-        *("try_complete_else_watch", "wait_until", "watched_keys", "watching"),
+        *("count_watching", "name", "observe_keys", "operations", "run", "start", "statistics", "sweep"),
+        *("timer", "try_complete_else_watch", "wait_until", "watched_keys", "watching"),
     }
 
 

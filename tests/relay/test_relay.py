@@ -599,3 +599,18 @@ async def test_an_idle_relay_sends_heartbeats_and_nothing_else(caplog: pytest.Lo
         assert after.heartbeat_age is not None
         assert after.heartbeat_age <= 3
         assert caplog.text == ""
+
+
+async def test_signals_for_thousands_of_keys_that_nobody_watches_any_more_hold_up_no_refresh(
+    pair: Pair,
+) -> None:
+    many = [pair.waiter.park(f"key {number}") for number in range(2_500)]
+    await settled(pair)
+    for number, waiting in enumerate(many):
+        pair.waiter.relay.signal(f"key {number}")
+        waiting.cancel()
+    pair.waiter.park("tea")
+    await settled(pair)
+    pair.waiter.park("coffee")
+    await asyncio.sleep(1)
+    assert pair.waiter.calls == [["coffee"]]
