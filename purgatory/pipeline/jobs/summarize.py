@@ -70,6 +70,6 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
     since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
     ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()
-    if incomplete:
-        path = dataset.derived(GAP_MINUTES).path
-        print(f"{incomplete:,} minutes from {first} to {last} are incomplete, see {path}")
+    path = dataset.derived(GAP_MINUTES).path
+    lost = f"{incomplete:,} minutes from {first} to {last} are incomplete, see {path}"
+    print(lost if incomplete else "All minutes are complete.")
