@@ -108,9 +108,9 @@ def test_a_failure_to_complete_a_batch_is_raised(dataset: Dataset, monkeypatch: 
         batches.commit(files(dataset, 1))
 
 
-def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def commit_the_rows_alone(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin the first batch, and end like a killed process before its quarantine is committed."""
+
     def fail() -> None:
         raise CommitFailedError("killed")
 
@@ -118,6 +118,12 @@ def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
     before_appending_to(dataset.quarantine.path, fail, monkeypatch)
     with pytest.raises(CommitFailedError):
         batches.commit(files(dataset, 1))
+
+
+def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_the_rows_alone(dataset, monkeypatch)
     # Another program has changed the table's properties since.
     DeltaTable(dataset.table(CHECKS_TABLE).path).alter.set_table_properties({"delta.appendOnly": "false"})
     Batches(dataset, CHECKS_TABLE)
@@ -127,13 +133,7 @@ def test_a_batch_is_completed_also_if_the_table_has_newer_commits(
 def test_a_batch_that_nothing_can_complete_is_an_error(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
-        raise CommitFailedError("killed")
-
-    batches = Batches(dataset, CHECKS_TABLE)
-    before_appending_to(dataset.quarantine.path, fail, monkeypatch)
-    with pytest.raises(CommitFailedError):
-        batches.commit(files(dataset, 1))
+    commit_the_rows_alone(dataset, monkeypatch)
     # As if the log had been cleaned since.
     monkeypatch.setattr(DeltaTable, "history", lambda log: [])
     with pytest.raises(
