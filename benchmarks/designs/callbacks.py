@@ -156,7 +156,7 @@ class SeveralKeysTimedCallback(RoundTrips):
 
 
 class Waiter(Entry):
-    """A user's wait for `ready`, or for its timeout."""
+    """A user's wait for its condition, which the tally has, or for its timeout."""
 
     __slots__ = ("keys", "owner")
 
@@ -164,21 +164,14 @@ class Waiter(Entry):
     keys: Sequence[Hashable]
     owner: CallbackDict
 
-    @property
-    def ready(self) -> bool:
-        return self.tally.ready
-
     def complete(self) -> None:
-        """Called once, when a check finds the waiter ready."""
+        """Called once, when a check finds the condition true."""
         self.tally.completed += 1
 
-    def time_out(self) -> None:
-        """Called once, instead of `complete`, when the time is over."""
-        self.tally.expire(self.request)
-
     def expire(self) -> None:
+        """Called once, instead of `complete`, when the time is over."""
         self.owner.forget(self)
-        self.time_out()
+        self.tally.expire(self.request)
 
 
 class CallbackDict(RoundTrips):
@@ -199,7 +192,7 @@ class CallbackDict(RoundTrips):
         await self.timer.close()
 
     def watch(self, waiter: Waiter, keys: Sequence[Hashable], timeout: float) -> None:
-        """Have `waiter` wait for a check of any of `keys`, each given once, that finds it ready."""
+        """Have `waiter` wait for a check of any of `keys`, each given once, that finds its condition true."""
         buckets = self.buckets
         waiter.owner = self
         waiter.keys = keys
@@ -211,11 +204,11 @@ class CallbackDict(RoundTrips):
         self.timer.add(waiter, timeout)
 
     def check(self, key: Hashable) -> None:
-        """Complete the waiters on `key` that are ready. Their hooks must not check in turn."""
+        """Complete the waiters on `key` whose condition holds. Their hooks must not check in turn."""
         bucket = self.buckets.get(key)
         if bucket is not None:
             for waiter in list(bucket):
-                if waiter.ready:
+                if waiter.tally.ready:
                     self.timer.cancel(waiter)
                     self.forget(waiter)
                     waiter.complete()

@@ -6,7 +6,6 @@ design note (cwiki.apache.org, "Purgatory Redesign Proposal") says what was wron
 
 import asyncio
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -16,48 +15,33 @@ from benchmarks.designs.kafka_today import POLL, PURGE_INTERVAL
 from benchmarks.designs.timers import EARLY, whole_milliseconds
 
 
-class DelayedRequest(ABC):
-    """Waits for `delay` seconds at most. Subclasses have fields of their own, and the two methods.
+class DelayedRequest:
+    """A user's request, which waits for its condition, which the tally has, or for `delay` seconds.
 
-    In Kafka the purgatory has both methods, and the request its keys from the beginning.
+    In Kafka the purgatory has the methods, and the request its keys from the beginning.
     """
 
-    __slots__ = ("delay", "keys", "satisfied")
+    __slots__ = ("delay", "keys", "request", "satisfied", "tally")
 
     # While it waits.
     keys: Sequence[Hashable]
 
-    def __init__(self, delay: float) -> None:
+    def __init__(self, delay: float, request: int, tally: Tally) -> None:
         self.delay = delay
-        # Set once, by a check or by its expiry. An atomic flag where there are threads.
-        self.satisfied = False
-
-    @abstractmethod
-    def check_satisfied(self) -> bool:
-        """Whether the condition holds."""
-
-    @abstractmethod
-    def expire(self) -> None:
-        """Answer the request, whose time was over before it was satisfied."""
-
-
-class CountedRequest(DelayedRequest):
-    """A user's request, with two fields of its own."""
-
-    __slots__ = ("request", "tally")
-
-    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
-        super().__init__(timeout)
         self.request = request
         self.tally = tally
+        # Set once, by a check or by its expiry. An atomic flag where there are threads.
+        self.satisfied = False
 
     def check_satisfied(self) -> bool:
         return self.tally.ready
 
     def respond(self) -> None:
+        """Answer the request, which was satisfied."""
         self.tally.completed += 1
 
     def expire(self) -> None:
+        """Answer the request, whose time was over before it was satisfied."""
         self.tally.expire(self.request)
 
 
@@ -76,7 +60,7 @@ class Kafka08(RoundTrips):
     """
 
     name = "Kafka 0.8's purgatory"
-    make = CountedRequest
+    make = DelayedRequest
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)

@@ -9,7 +9,6 @@ org.apache.kafka.server.purgatory (Kafka 4).
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
 
@@ -43,11 +42,11 @@ class TimerTaskEntry:
 class TimerTaskList:
     """One bucket: a doubly linked ring of entries around a root, and the time when it is due."""
 
-    __slots__ = ("count", "expiration", "number", "root")
+    __slots__ = ("expiration", "number", "root", "timer")
 
-    def __init__(self, number: int, count: TaskCount) -> None:
+    def __init__(self, number: int, timer: SystemTimer) -> None:
         self.number = number
-        self.count = count
+        self.timer = timer
         # -1 when it is not in the delay queue.
         self.expiration = -1
         self.root = root = TimerTaskEntry(None, -1)
@@ -60,7 +59,7 @@ class TimerTaskList:
         entry.previous = last
         entry.following = root
         last.following = root.previous = entry
-        self.count.tasks += 1
+        self.timer.tasks += 1
 
     def remove(self, entry: TimerTaskEntry) -> None:
         """Remove the entry in O(1). The bucket stays in the delay queue, even when it is empty."""
@@ -69,7 +68,7 @@ class TimerTaskList:
         following.previous = previous
         del entry.previous, entry.following
         entry.bucket = None
-        self.count.tasks -= 1
+        self.timer.tasks -= 1
 
     def flush(self) -> list[TimerTaskEntry]:
         entries = []
@@ -82,37 +81,24 @@ class TimerTaskList:
             entry.bucket = None
             entry = following
         root.previous = root.following = root
-        self.count.tasks -= len(entries)
+        self.timer.tasks -= len(entries)
         self.expiration = -1
         return entries
-
-
-class TaskCount:
-    """The counts that all buckets of a timer share."""
-
-    __slots__ = ("buckets", "tasks")
-
-    def __init__(self) -> None:
-        self.buckets = 0
-        self.tasks = 0
 
 
 class TimingWheel:
     """One level of the hierarchy, with a clock of its own, which moves in steps of the level's tick."""
 
-    __slots__ = ("buckets", "count", "current", "interval", "overflow", "queue", "tick", "wheel_size")
+    __slots__ = ("buckets", "current", "interval", "overflow", "tick", "timer", "wheel_size")
 
-    def __init__(
-        self, tick: int, wheel_size: int, start: int, queue: list[DelayedBucket], count: TaskCount
-    ) -> None:
+    def __init__(self, tick: int, wheel_size: int, start: int, timer: SystemTimer) -> None:
         self.tick = tick
         self.wheel_size = wheel_size
         self.interval = tick * wheel_size
         self.current = start - start % tick
-        self.queue = queue
-        self.count = count
-        self.buckets = [TimerTaskList(count.buckets + number, count) for number in range(wheel_size)]
-        count.buckets += wheel_size
+        self.timer = timer
+        self.buckets = [TimerTaskList(timer.buckets + number, timer) for number in range(wheel_size)]
+        timer.buckets += wheel_size
         self.overflow: TimingWheel | None = None
 
     def add(self, entry: TimerTaskEntry) -> bool:
@@ -123,8 +109,7 @@ class TimingWheel:
             return False
         while expiration >= wheel.current + wheel.interval:
             if wheel.overflow is None:
-                interval, count = wheel.interval, wheel.count
-                wheel.overflow = TimingWheel(interval, wheel.wheel_size, wheel.current, wheel.queue, count)
+                wheel.overflow = TimingWheel(wheel.interval, wheel.wheel_size, wheel.current, wheel.timer)
             wheel = wheel.overflow
         number = expiration // wheel.tick
         bucket = wheel.buckets[number % wheel.wheel_size]
@@ -132,7 +117,7 @@ class TimingWheel:
         due = number * wheel.tick
         if bucket.expiration != due:
             bucket.expiration = due
-            heappush(wheel.queue, (due, bucket.number, bucket))
+            heappush(wheel.timer.queue, (due, bucket.number, bucket))
         return True
 
     def advance_clock(self, now: int) -> None:
@@ -163,14 +148,15 @@ class SystemTimer(Timer):
     def __init__(self, tally: Tally, *, after_advance: Callable[[], None] | None = None) -> None:
         super().__init__(tally)
         self._after_advance = after_advance
-        self._queue: list[DelayedBucket] = []
-        self._count = TaskCount()
-        self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._milliseconds(), self._queue, self._count)
+        self.queue: list[DelayedBucket] = []
+        # The buckets of all levels, and the tasks in them.
+        self.buckets = self.tasks = 0
+        self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._milliseconds(), self)
         # The entries that are in the executor's queue, in Kafka.
         self._due: list[TimerTaskEntry] = []
 
     def __len__(self) -> int:
-        return self._count.tasks
+        return self.tasks
 
     def add(self, entry: Entry, delay: float) -> None:
         now = self._milliseconds()
@@ -179,8 +165,8 @@ class SystemTimer(Timer):
             self._due.append(task_entry)
             if now / 1000 < self._armed:
                 self._arm(now / 1000)
-        elif self._queue[0][0] / 1000 < self._armed:
-            self._arm(self._queue[0][0] / 1000)
+        elif self.queue[0][0] / 1000 < self._armed:
+            self._arm(self.queue[0][0] / 1000)
 
     def cancel(self, entry: Entry) -> None:
         cancel(entry)
@@ -193,7 +179,7 @@ class SystemTimer(Timer):
         # Awake: entries that are added while tasks run arm nothing before the end.
         self._armed = -math.inf
         self._handle = None
-        queue, wheel = self._queue, self._wheel
+        queue, wheel = self.queue, self._wheel
         now = self._milliseconds()
         while queue and queue[0][0] <= now:
             expiration, _, bucket = heappop(queue)
@@ -210,8 +196,8 @@ class SystemTimer(Timer):
         self._armed = math.inf
         if self._due:
             self._arm(self._milliseconds() / 1000)
-        elif self._queue:
-            self._arm(self._queue[0][0] / 1000)
+        elif self.queue:
+            self._arm(self.queue[0][0] / 1000)
 
 
 def cancel(task: Entry) -> None:
@@ -224,24 +210,27 @@ def cancel(task: Entry) -> None:
 
 
 class DelayedOperation(Entry):
-    """Waits for its condition, or for `delay` seconds. Subclasses override the hooks."""
+    """A user's wait for its condition, which the tally has, or for `delay` seconds."""
 
     __slots__ = ("completed", "delay")
 
-    def __init__(self, delay: float) -> None:
+    def __init__(self, delay: float, request: int, tally: Tally) -> None:
+        super().__init__(request, tally)
         self.place = None
         self.delay = delay
         self.completed = False
 
-    @abstractmethod
     def try_complete(self) -> bool:
-        """Look at the condition; when it holds, return `force_complete()`."""
+        return self.tally.ready and self.force_complete()
 
     def on_complete(self) -> None:
         """Called once, when the operation is completed or has expired."""
+        self.tally.completed += 1
 
     def on_expiration(self) -> None:
         """Called after `on_complete` if the operation has expired."""
+        self.tally.completed -= 1
+        self.tally.expire(self.request)
 
     def force_complete(self) -> bool:
         """Complete the operation, unless it is completed; whether this call did."""
@@ -257,28 +246,6 @@ class DelayedOperation(Entry):
             self.on_expiration()
 
 
-class CountedOperation(DelayedOperation):
-    """A user's operation, with two fields of its own."""
-
-    __slots__ = ()
-
-    def __init__(self, timeout: float, request: int, tally: Tally) -> None:
-        super().__init__(timeout)
-        self.request = request
-        self.tally = tally
-
-    def try_complete(self) -> bool:
-        return self.tally.ready and self.force_complete()
-
-    def on_complete(self) -> None:
-        self.tally.completed += 1
-
-    def on_expiration(self) -> None:
-        # on_complete has run before.
-        self.tally.completed -= 1
-        self.tally.expire(self.request)
-
-
 class KafkaToday(RoundTrips):
     """Operations by the keys they watch, and a timer.
 
@@ -292,7 +259,7 @@ class KafkaToday(RoundTrips):
     """
 
     name = "Kafka's present design"
-    make = CountedOperation
+    make = DelayedOperation
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)

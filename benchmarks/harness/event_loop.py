@@ -64,8 +64,7 @@ class CollectorPauses:
     """The garbage collector's pauses within `watched`, in seconds."""
 
     def __init__(self) -> None:
-        self.total = self.longest = 0.0
-        self._start = 0.0
+        self.total = self._start = 0.0
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -79,9 +78,7 @@ class CollectorPauses:
         if phase == "start":
             self._start = time.perf_counter()
         else:
-            pause = time.perf_counter() - self._start
-            self.total += pause
-            self.longest = max(self.longest, pause)
+            self.total += time.perf_counter() - self._start
 
 
 class Heartbeat:

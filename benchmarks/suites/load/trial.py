@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.designs.alternative import RoundTrips, Tally
-from benchmarks.designs.kafka_08 import CountedRequest, Kafka08
-from benchmarks.designs.kafka_today import CountedOperation, KafkaToday
+from benchmarks.designs.kafka_08 import DelayedRequest, Kafka08
+from benchmarks.designs.kafka_today import DelayedOperation, KafkaToday
 from benchmarks.designs.purgatory_waits import CountedWait, PurgatoryCallback
 from benchmarks.harness import event_loop
 from benchmarks.harness.benchmark import Sample, percentiles
@@ -161,11 +161,11 @@ class PurgatoryRequest(CountsEnds, CountedWait):
     __slots__ = ()
 
 
-class KafkaRequest(CountsEnds, CountedOperation):
+class KafkaRequest(CountsEnds, DelayedOperation):
     __slots__ = ()
 
 
-class Kafka08Request(CountedRequest):
+class Kafka08Request(DelayedRequest):
     """A request of the purgatory of Kafka 0.8.
 
     Kafka 0.8 completes what `update` finds in walking over all requests of a key. The load test has all of

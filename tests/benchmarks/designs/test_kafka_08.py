@@ -19,7 +19,7 @@ class Request(DelayedRequest):
     __slots__ = ("checks", "expired_at", "loop", "ready", "ready_at")
 
     def __init__(self, delay: float = 30.0, *, ready_at: int = 0) -> None:
-        super().__init__(delay)
+        super().__init__(delay, 0, Tally())
         self.loop = asyncio.get_running_loop()
         self.ready = False
         self.ready_at = ready_at

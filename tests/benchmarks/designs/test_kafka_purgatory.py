@@ -19,7 +19,7 @@ class Operation(DelayedOperation):
     def __init__(
         self, delay: float = 30.0, *, ready_at: int = 0, then: Callable[[], object] | None = None
     ) -> None:
-        super().__init__(delay)
+        super().__init__(delay, 0, Tally())
         self.ready = False
         self.ready_at = ready_at
         self.tries = 0

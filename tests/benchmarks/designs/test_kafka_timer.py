@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from benchmarks.designs.alternative import Tally
-from benchmarks.designs.kafka_today import DelayedBucket, SystemTimer, TaskCount, TimerTaskEntry, TimingWheel
+from benchmarks.designs.kafka_today import SystemTimer, TimerTaskEntry, TimingWheel
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recorded import Recorded
 
@@ -16,9 +16,8 @@ class Wheel:
     """A wheel of 20 slots, and its delay queue."""
 
     def __init__(self, start: int = 0) -> None:
-        self.queue: list[DelayedBucket] = []
-        self.count = TaskCount()
-        self.wheel = TimingWheel(1, 20, start, self.queue, self.count)
+        self.timer = SystemTimer(Tally())
+        self.wheel = TimingWheel(1, 20, start, self.timer)
 
     def add(self, expiration: int) -> bool:
         return self.wheel.add(TimerTaskEntry(None, expiration))
@@ -26,7 +25,7 @@ class Wheel:
     @property
     def due(self) -> list[int]:
         """When its buckets are due."""
-        return sorted(expiration for expiration, _, _ in self.queue)
+        return sorted(expiration for expiration, _, _ in self.timer.queue)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +44,19 @@ class Wheel:
         (1_234, 1_640, 1_600),
     ],
 )
-def test_an_entry_goes_to_the_bucket_that_is_due_at_the_start_of_its_slot(
+async def test_an_entry_goes_to_the_bucket_that_is_due_at_the_start_of_its_slot(
     now: int, expiration: int, due: int
 ) -> None:
     wheel = Wheel(now)
     assert wheel.add(expiration)
-    assert (wheel.due, wheel.count.tasks) == ([due], 1)
+    assert (wheel.due, wheel.timer.tasks) == ([due], 1)
 
 
-def test_an_entry_that_is_already_due_is_refused() -> None:
+async def test_an_entry_that_is_already_due_is_refused() -> None:
     wheel = Wheel(100)
     assert not wheel.add(100)
     assert not wheel.add(99)
-    assert (wheel.due, wheel.count.tasks) == ([], 0)
+    assert (wheel.due, wheel.timer.tasks) == ([], 0)
 
 
 async def test_an_entry_comes_down_a_level_at_a_time_with_a_wake_up_each(
