@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker delayed test check test-interpreted test-compiled test-long test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed programs test check test-interpreted test-compiled test-long test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,7 +73,7 @@ test: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run the fast tests on both builds,
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(COMPILED_TESTS)
 	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(PACKAGE_TESTS)
 
-check: lint types docs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
+check: lint types docs programs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
 	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=check $(BIN)/python $(PYTEST) -m 'not long' $(COMPILED_TESTS)
 	$(BIN)/coverage erase
 	$(INTERPRETED) HYPOTHESIS_PROFILE=check $(BIN)/coverage run $(PYTEST) -m 'not long' $(PACKAGE_TESTS)
@@ -117,6 +117,13 @@ types: $(VENV)/.pyright ## Check types: all by mypy, strictly, and what users co
 	rm -rf build/programs
 	$(BIN)/python -m tests.docs.programs build/programs
 	$(BIN)/pyright --pythonpath $(BIN)/python$(EXE)
+
+# Elsewhere all packages are installed, which hides one that is missing.
+programs: $(COMPILED_TREE)/.built ## Run the demo, and the examples' --help, with only what their targets install
+	$(MAKE) demo VENV=build/programs-venv
+	$(MAKE) broker VENV=build/programs-venv ARGS=--help
+	$(MAKE) delayed VENV=build/programs-venv ARGS=--help
+	$(MAKE) serve VENV=build/serve-venv ARGS=--help
 
 SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 
