@@ -159,13 +159,13 @@ class DepthFault(Fault):
         while frame is not None:
             depth += 1
             frame = frame.f_back
-        self._descend(sys.getrecursionlimit() - depth - self.at, act)
-
-    def _descend(self, frames: int, act: Callable[[], object]) -> None:
-        if frames > 0:
-            self._descend(frames - 1, act)
-        else:
+        # To go down to the usual limit would put a thousand frames into each traceback.
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(depth + self.at)
+        try:
             act()
+        finally:
+            sys.setrecursionlimit(usual)
 
     def caused(self, error: BaseException | None) -> bool:
         # The core has a MemoryError of its own for what it cannot keep.

@@ -31,7 +31,7 @@ from tests.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, 
 ERRORS = (Injected, KeyboardInterrupt, MemoryError, RecursionError)
 
 # At least this many frames are enough for each of the acts.
-DEEPEST = 80
+DEEPEST = 40
 
 all_scenarios = pytest.mark.parametrize(
     "scenario", [*IN_ONE_CALL, *ON_THE_LOOP], ids=lambda each: each.__name__
