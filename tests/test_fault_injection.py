@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,6 +47,23 @@ each_error = pytest.mark.parametrize(
         *(pytest.param(error, False, marks=pytest.mark.long) for error in ERRORS),
     ],
 )
+
+
+class WithoutTraceback(logging.Formatter):
+    def formatException(self, ei: object) -> str:
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def _tracebacks_unformatted() -> Iterator[None]:
+    """pytest formats the traceback of each failure that is logged. Python 3.13 takes minutes for that."""
+    handlers = logging.getLogger().handlers
+    formatters = [handler.formatter for handler in handlers]
+    for handler in handlers:
+        handler.setFormatter(WithoutTraceback())
+    yield
+    for handler, formatter in zip(handlers, formatters, strict=True):
+        handler.setFormatter(formatter)
 
 
 @pytest.fixture(autouse=True)
