@@ -12,7 +12,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
@@ -126,7 +126,9 @@ class Server(ABC):
         # First the parent, so that it starts no other child meanwhile.
         os.kill(parent, number)
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            os.kill(int(child), number)
+            # It may have ended since.
+            with suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
 
 def drain(lines: IO[str]) -> None:
