@@ -14,7 +14,7 @@ import redis
 
 from purgatory.relay import Key
 from tests.relay.live.black_hole import BlackHole, black_hole
-from tests.relay.live.pairs import HEARTBEAT, Maker, process_on
+from tests.relay.live.pairs import SHORT, Maker, process_on
 from tests.relay.live.servers import EngineServer, RedisServer
 from tests.relay.processes import Process, State
 
@@ -36,7 +36,7 @@ async def kill(server: EngineServer, random: Random) -> None:
 
 async def freeze(server: EngineServer, random: Random) -> None:
     with server.frozen():
-        await asyncio.sleep(random.uniform(0, 3 * HEARTBEAT))
+        await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
 async def cut(server: EngineServer, random: Random) -> None:
@@ -55,7 +55,7 @@ async def overflow(server: EngineServer, random: Random) -> None:
 
 async def swallow(hole: BlackHole, random: Random) -> None:
     with hole.swallowing():
-        await asyncio.sleep(random.uniform(0, 3 * HEARTBEAT))
+        await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
 class Oracle:
@@ -103,7 +103,8 @@ async def play(server: Maker, fault: Fault, random: Random) -> None:
     """One round: watchers of all keys in all processes, writes in all of them, and faults meanwhile."""
     state, oracle = State(), Oracle()
     async with AsyncExitStack() as stack:
-        processes = [await stack.enter_async_context(process_on(server, state)) for _ in range(PROCESSES)]
+        made = [process_on(server, state, SHORT) for _ in range(PROCESSES)]
+        processes = [await stack.enter_async_context(each) for each in made]
         async with anyio.create_task_group() as watching:
             for number, process in enumerate(processes):
                 for key in range(KEYS):
