@@ -12,7 +12,7 @@ from tests.relay.processes import Process, State
 
 # Seconds. What anti-entropy would heal stays broken in these tests. A test of what only a heartbeat notices
 # has a short one. The others leave a busy machine time to connect.
-SHORT, LONG, NEVER = 0.9, 15.0, 3_600.0
+SHORT, LONG, NEVER = 1.8, 15.0, 3_600.0
 
 
 class Maker(Protocol):

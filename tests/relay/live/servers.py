@@ -214,7 +214,9 @@ class PostgresServer(EngineServer):
         ]
 
     def url_of(self, port: int) -> str:
-        return f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        # Otherwise asyncpg first asks for TLS. If the attempt is cancelled just then, it leaves an exception
+        # that nobody retrieves, which the event loop logs.
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
 
     def engine(self, port: int | None = None) -> PostgresEngine:
         return PostgresEngine(self.url_of(port or self.port))
