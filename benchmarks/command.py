@@ -30,7 +30,7 @@ SUITES = {
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
     "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
-    "relay": "signals between processes, and a resync of what is watched",
+    "relay": "signals between processes, a resync of what is watched, and PostgreSQL's NOTIFY",
     "journal": "the cost of a journal, and of metrics",
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",

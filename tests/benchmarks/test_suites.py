@@ -44,8 +44,12 @@ IN_PROCESS = [
         "relay",
     )
     for name in benchmarks_of(suite)
+    if name != "relay-notify"
 ]
-WITH_SERVERS = [(suite, name) for suite in ("broker", "longpoll") for name in benchmarks_of(suite)]
+WITH_SERVERS = [
+    ("relay", "relay-notify"),
+    *((suite, name) for suite in ("broker", "longpoll") for name in benchmarks_of(suite)),
+]
 needs_linux = pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /proc")
 
 

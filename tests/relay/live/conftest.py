@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import LoopFactory
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
+from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer, ValkeyServer
 
 
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
@@ -28,7 +28,23 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(params=["redis_server", "postgres_server"])
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[ValkeyServer]:
+    with ValkeyServer() as server:
+        yield server
+
+
+# What Redis carries, Valkey does, too. The long tests check that.
+VALKEY = pytest.param("valkey_server", marks=pytest.mark.long)
+
+
+@pytest.fixture(params=["redis_server", VALKEY])
+def redis_or_valkey(request: pytest.FixtureRequest) -> RedisServer:
+    server: RedisServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture(params=["redis_server", VALKEY, "postgres_server"])
 def server(request: pytest.FixtureRequest) -> EngineServer:
     """Each of the servers that an engine runs on."""
     server: EngineServer = request.getfixturevalue(request.param)

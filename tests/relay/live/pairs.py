@@ -5,28 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from purgatory.relay import Engine
-from tests.relay.live.servers import EngineServer
 from tests.relay.processes import Process, State
 
-# Seconds. What anti-entropy would heal stays broken in these tests.
-HEARTBEAT, NEVER = 0.9, 3_600.0
+# Seconds. What anti-entropy would heal stays broken in these tests. A test of what only a heartbeat notices
+# has a short one. The others leave a busy machine time to connect.
+SHORT, LONG, NEVER = 1.8, 15.0, 3_600.0
+
+
+class Maker(Protocol):
+    """Makes engines: a server, or a proxy of one."""
+
+    def engine(self) -> Engine: ...
 
 
 class Served:
     """Makes engines in a way of its own."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
-        self.engine = engine
+        self._engine = engine
+
+    def engine(self) -> Engine:
+        return self._engine()
 
 
-def process_on(server: Served | EngineServer, state: State) -> Process:
+def process_on(server: Maker, state: State, heartbeat: float = LONG) -> Process:
     return Process(
         server,  # type: ignore[arg-type]  # it takes whatever makes an engine
         state,
-        heartbeat=HEARTBEAT,
+        heartbeat=heartbeat,
         anti_entropy=NEVER,
     )
 
@@ -43,10 +52,10 @@ class Pair(NamedTuple):
 
 
 @asynccontextmanager
-async def two_processes_on(server: Served | EngineServer) -> AsyncIterator[Pair]:
+async def two_processes_on(server: Maker, heartbeat: float = LONG) -> AsyncIterator[Pair]:
     """Two processes. The second one hears the signals of the first one."""
     state = State()
-    async with process_on(server, state) as writer, process_on(server, state) as waiter:
+    async with process_on(server, state, heartbeat) as writer, process_on(server, state, heartbeat) as waiter:
         pair = Pair(writer, waiter)
         await hears(pair)
         yield pair

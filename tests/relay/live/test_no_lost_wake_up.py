@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from random import Random
 
 import anyio
@@ -12,7 +13,8 @@ import pytest
 import redis
 
 from purgatory.relay import Key
-from tests.relay.live.pairs import HEARTBEAT, process_on
+from tests.relay.live.black_hole import BlackHole, black_hole
+from tests.relay.live.pairs import SHORT, Maker, process_on
 from tests.relay.live.servers import EngineServer, RedisServer
 from tests.relay.processes import Process, State
 
@@ -23,7 +25,7 @@ PROCESSES, KEYS, SECONDS = 3, 20, 3.0
 # fault is noticed, pauses between attempts to connect, and a busy machine.
 PAUSE, LONGEST = 0.005, 10.0
 
-Fault = Callable[[EngineServer, Random], Awaitable[None]]
+Fault = Callable[[Random], Awaitable[None]]
 
 
 async def kill(server: EngineServer, random: Random) -> None:
@@ -34,7 +36,7 @@ async def kill(server: EngineServer, random: Random) -> None:
 
 async def freeze(server: EngineServer, random: Random) -> None:
     with server.frozen():
-        await asyncio.sleep(random.uniform(0, 3 * HEARTBEAT))
+        await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
 async def cut(server: EngineServer, random: Random) -> None:
@@ -49,6 +51,11 @@ async def overflow(server: EngineServer, random: Random) -> None:
         for channel in client.pubsub_channels("purgatory:??"):
             for _ in range(random.randint(0, 10)):
                 client.publish(channel, b" " * 1_000_000)
+
+
+async def swallow(hole: BlackHole, random: Random) -> None:
+    with hole.swallowing():
+        await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
 class Oracle:
@@ -92,11 +99,12 @@ async def write(processes: list[Process], state: State, oracle: Oracle, random: 
         await asyncio.sleep(random.expovariate(1 / PAUSE))
 
 
-async def play(server: EngineServer, fault: Fault, random: Random) -> Oracle:
+async def play(server: Maker, fault: Fault, random: Random) -> None:
     """One round: watchers of all keys in all processes, writes in all of them, and faults meanwhile."""
     state, oracle = State(), Oracle()
     async with AsyncExitStack() as stack:
-        processes = [await stack.enter_async_context(process_on(server, state)) for _ in range(PROCESSES)]
+        made = [process_on(server, state, SHORT) for _ in range(PROCESSES)]
+        processes = [await stack.enter_async_context(each) for each in made]
         async with anyio.create_task_group() as watching:
             for number, process in enumerate(processes):
                 for key in range(KEYS):
@@ -105,24 +113,30 @@ async def play(server: EngineServer, fault: Fault, random: Random) -> Oracle:
                 writing.start_soon(write, processes, state, oracle, random)
                 for _ in range(2):
                     await asyncio.sleep(random.uniform(0, SECONDS / 3))
-                    await fault(server, random)
+                    await fault(random)
                 await asyncio.sleep(random.uniform(0, SECONDS / 3))
                 writing.cancel_scope.cancel()
             # No write comes that would wake a waiter by chance.
             with anyio.fail_after(LONGEST):
                 await oracle.empty.wait()
             watching.cancel_scope.cancel()
-    return oracle
+    print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("fault", [kill, freeze, cut])
-async def test_no_write_stays_unseen(server: EngineServer, fault: Fault, seed: int) -> None:
-    oracle = await play(server, fault, Random(seed))
-    print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")
+async def test_no_write_stays_unseen(
+    server: EngineServer, fault: Callable[[EngineServer, Random], Awaitable[None]], seed: int
+) -> None:
+    await play(server, partial(fault, server), Random(seed))
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_no_write_stays_unseen_when_buffers_overflow(redis_server: RedisServer, seed: int) -> None:
-    oracle = await play(redis_server, overflow, Random(seed))
-    print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")
+async def test_no_write_stays_unseen_when_everything_is_swallowed(server: EngineServer, seed: int) -> None:
+    async with black_hole(server) as hole:
+        await play(hole, partial(swallow, hole), Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_no_write_stays_unseen_when_buffers_overflow(redis_or_valkey: RedisServer, seed: int) -> None:
+    await play(redis_or_valkey, partial(overflow, redis_or_valkey), Random(seed))

@@ -7,6 +7,7 @@ import re
 import asyncpg
 import pytest
 
+from examples.free_ports import free_ports
 from purgatory.relay.postgres import PostgresEngine, TransactionPooler, notify
 from tests.docs.programs import DOCS
 from tests.relay.live.pairs import Served, process_on, two_processes_on, until
@@ -56,6 +57,15 @@ async def test_a_pool_of_the_user_has_its_connection_back(postgres_server: Postg
         async with process_on(Served(lambda: PostgresEngine(pool)), State()):
             assert pool.get_size() == 1
         assert await pool.fetchval("SELECT 1") == 1
+
+
+@pytest.mark.slow
+async def test_a_dsn_of_several_hosts_finds_the_primary(postgres_server: PostgresServer) -> None:
+    # Nobody listens at the first one.
+    hosts = f"127.0.0.1:{free_ports(1)},127.0.0.1:{postgres_server.port}"
+    dsn = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
+    async with two_processes_on(Served(lambda: PostgresEngine(dsn))):
+        pass
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What only Redis has: two protocols, clients of the user's, and a buffer that overflows."""
+"""What only Redis and Valkey have: two protocols, clients of the user's, and a buffer that overflows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("protocol", [2, 3])
 async def test_signals_go_over_a_client_of_the_user_in_either_protocol(
-    redis_server: RedisServer, protocol: int
+    redis_or_valkey: RedisServer, protocol: int
 ) -> None:
-    async with Redis.from_url(redis_server.url, protocol=protocol, decode_responses=True) as client:
+    async with Redis.from_url(redis_or_valkey.url, protocol=protocol, decode_responses=True) as client:
         async with two_processes_on(Served(lambda: RedisEngine(client))):
             pass
         # The pool that published is still open.
         assert client.connection_pool._available_connections[0].is_connected
 
 
-async def test_an_output_buffer_that_overflows_loses_no_write(redis_server: RedisServer) -> None:
-    async with two_processes_on(redis_server) as pair:
+async def test_an_output_buffer_that_overflows_loses_no_write(redis_or_valkey: RedisServer) -> None:
+    async with two_processes_on(redis_or_valkey) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         generation = pair.waiter.relay.statistics().generation
-        with redis.Redis.from_url(redis_server.url) as client:
+        with redis.Redis.from_url(redis_or_valkey.url) as client:
             client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
             (channel,) = client.pubsub_channels("purgatory:??")
             pair.state["tea"] += 1
@@ -38,3 +38,20 @@ async def test_an_output_buffer_that_overflows_loses_no_write(redis_server: Redi
         await waiting
         await until(lambda: pair.waiter.relay.statistics().generation > generation)
         await hears(pair)
+
+
+async def test_neither_a_flush_nor_a_full_memory_takes_anything_from_a_relay(
+    redis_or_valkey: RedisServer,
+) -> None:
+    async with two_processes_on(redis_or_valkey) as pair:
+        with redis.Redis.from_url(redis_or_valkey.url) as client:
+            assert client.dbsize() == 0
+            client.flushall()
+            client.config_set("maxmemory", 1)
+            try:
+                with pytest.raises(redis.OutOfMemoryError):
+                    client.set("tea", 1)
+                await hears(pair)
+            finally:
+                client.config_set("maxmemory", 0)
+        assert pair.waiter.relay.statistics().gaps == 0

@@ -55,7 +55,8 @@ def relay_resync(setting: Setting) -> Parts:
     """The first size is the number of watched keys."""
     yield Table(
         "All watched keys are refreshed and checked after a gap",
-        spreads(seconds="s", stall_ms="worst stall, ms") + medians(calls="calls of refresh"),
+        spreads(seconds="s", us="us of processor a key", stall_ms="worst stall, ms")
+        + medians(calls="calls of refresh"),
         "A refresh copies the values from a dict. Collector on. The stall is without the collector's pauses.",
     )
     yield from setting.case("keys", "purgatory", partial(run, setting.loop, resync, setting.sizes[0]))
@@ -122,14 +123,15 @@ async def resync(keys: int) -> Sample:
             before = relay.statistics()
             pauses, heartbeat = CollectorPauses(), Heartbeat()
             with pauses.watched():
-                start = time.perf_counter()
+                start, begun = time.perf_counter(), time.process_time()
                 broker.overflow()
                 await heartbeat.until(lambda: relay.statistics().refreshed >= before.refreshed + keys, pauses)
-                seconds = time.perf_counter() - start
+                seconds, spent = time.perf_counter() - start, time.process_time() - begun
             after = relay.statistics()
         await purgatory.aclose(cancel_pending=True)
     return {
         "seconds": seconds,
+        "us": spent / keys * 1e6,
         "stall_ms": heartbeat.worst_apart * 1e3,
         "calls": after.refreshes - before.refreshes,
     }

@@ -1,0 +1,87 @@
+"""A proxy between a relay and its server that can swallow everything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import anyio
+from anyio import CancelScope
+from anyio.abc import SocketAttribute, SocketStream
+
+from purgatory.relay.engine import Engine
+from tests.relay.live.servers import EngineServer
+
+
+class Connection:
+    """A connection of a client, by way of the proxy."""
+
+    def __init__(self, scope: CancelScope, swallowed: bool) -> None:
+        self.scope = scope
+        # It stays so: what was swallowed is missing in the middle of the stream.
+        self.swallowed = swallowed
+
+
+class BlackHole:
+    """Passes everything on, except within `swallowing`: then it accepts connections, reads what comes from
+    either side, passes nothing on, and closes nothing. A connection that it has swallowed stays like that.
+    """
+
+    def __init__(self, server: EngineServer, port: int) -> None:
+        self._server = server
+        self._port = port
+        self._swallowing = False
+        self._connections: set[Connection] = set()
+
+    def engine(self) -> Engine:
+        return self._server.engine(self._port)
+
+    @contextmanager
+    def swallowing(self) -> Iterator[None]:
+        self._swallowing = True
+        for connection in self._connections:
+            connection.swallowed = True
+        try:
+            yield
+        finally:
+            self._swallowing = False
+
+    async def _serve(self, client: SocketStream) -> None:
+        async with (
+            client,
+            await anyio.connect_tcp("127.0.0.1", self._server.port) as server,
+            anyio.create_task_group() as group,
+        ):
+            connection = Connection(group.cancel_scope, self._swallowing)
+            self._connections.add(connection)
+            group.start_soon(self._to_server, connection, client, server)
+            group.start_soon(self._to_client, connection, server, client)
+        self._connections.remove(connection)
+
+    async def _to_server(self, connection: Connection, client: SocketStream, server: SocketStream) -> None:
+        await self._pass_on(connection, client, server)
+        connection.scope.cancel()
+
+    async def _to_client(self, connection: Connection, server: SocketStream, client: SocketStream) -> None:
+        await self._pass_on(connection, server, client)
+        if not connection.swallowed:
+            connection.scope.cancel()
+
+    async def _pass_on(self, connection: Connection, source: SocketStream, sink: SocketStream) -> None:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                data = await source.receive()
+                if not connection.swallowed:
+                    await sink.send(data)
+
+
+@asynccontextmanager
+async def black_hole(server: EngineServer) -> AsyncIterator[BlackHole]:
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
+        hole = BlackHole(server, listener.extra(SocketAttribute.local_port))
+        group.start_soon(listener.serve, hole._serve)
+        yield hole
+        group.cancel_scope.cancel()
