@@ -196,7 +196,7 @@ $(VENV)/.spark: $(VENV)/.demo
 	@touch $@
 
 $(VENV)/.longpoll: $(VENV)/.demo
-	$(INSTALL) --extra metrics --extra uvloop --extra web --group longpoll
+	$(INSTALL) --extra metrics --extra postgres --extra redis --extra uvloop --extra web --group longpoll
 	@touch $@
 
 $(VENV)/.broker: $(VENV)/.demo

@@ -17,7 +17,20 @@ import purgatory
 from benchmarks.harness.benchmark import Build, Column, Result, Row, Setting, Table
 from benchmarks.harness.processes import ROOT
 
-PACKAGES = ("anyio", "confluent-kafka", "duckdb", "kio", "pyarrow", "pyspark", "uvicorn", "uvloop")
+PACKAGES = (
+    "anyio",
+    "broadcaster",
+    "channels-redis",
+    "confluent-kafka",
+    "duckdb",
+    "kio",
+    "pyarrow",
+    "pyspark",
+    "python-socketio",
+    "redis",
+    "uvicorn",
+    "uvloop",
+)
 
 
 @dataclass

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import Response
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from examples.longpoll.connection import connection_state
 from examples.longpoll.presence_routes import presence_routes
 from examples.longpoll.service import Service
+from examples.longpoll.store import StoreUnavailable
 from examples.longpoll.topic_routes import topic_routes
+from purgatory.metrics import RelayCollector
 from purgatory.web import dashboard
+
+logger: Final = logging.getLogger("examples.longpoll")
 
 CHAT_FILES: Final = {
     "/": ("index.html", "text/html"),
@@ -55,13 +60,20 @@ def application(service: Service) -> FastAPI:
     app.include_router(presence_routes(service))
     app.include_router(_metrics_routes(service))
     app.include_router(_chat_routes())
-    app.mount("/dashboard", dashboard(*service.purgatories))
+    app.mount("/dashboard", dashboard(*service.purgatories, relays=service.relays))
+    app.add_exception_handler(StoreUnavailable, _store_unavailable)
     return app
+
+
+async def _store_unavailable(request: Request, error: Exception) -> Response:
+    logger.warning("%s %s fails: %s", request.method, request.url.path, error)
+    return JSONResponse({"detail": "the store cannot be reached"}, 503, {"Retry-After": "1"})
 
 
 def _metrics_routes(service: Service) -> APIRouter:
     registry = CollectorRegistry()
     registry.register(service.collector)
+    registry.register(RelayCollector(*service.relays))
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/metrics")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
-from examples.longpoll.limits import Limits
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation
 
 PRESENCE_KEY: Final = "presence"
 """The key, in the purgatory of polls, of the operations that wait for a change of presence."""
@@ -32,58 +30,28 @@ class Online:
         return f'"{self.version}"'
 
 
-class Presence:
-    """A session for everybody who is online. Heartbeats renew it; without them it expires."""
+class Presence(Protocol):
+    """A session for everybody who is online. Heartbeats renew it; without them it ends."""
 
-    def __init__(self, sessions: Purgatory, polls: Purgatory, limits: Limits) -> None:
-        self.timeout = limits.session_timeout
-        self._sessions = sessions
-        self._polls = polls
-        self._online: dict[str, Session] = {}
-        self._id = secrets.token_hex(4)
-        self._changes = 0
-        self.now = Online(f"{self._id}-0", ())
+    timeout: float
+    """Seconds that a session lasts after a heartbeat."""
+    now: Online
+    """The people who are online, as far as this process knows."""
 
-    def heartbeat(self, name: str) -> None:
+    async def latest(self) -> Online:
+        """The people who are online."""
+        raise NotImplementedError
+
+    async def heartbeat(self, name: str) -> None:
         """Make `name` online until `timeout` seconds from now.
 
         Raises PurgatoryFull when this would open more sessions than the limit allows.
         """
-        session = self._online.get(name)
-        if session is None:
-            session = Session(self, name)
-            self._sessions.try_complete_else_watch(session, [name])
-            self._online[name] = session
-            self._changed()
-        else:
-            session.reschedule(self.timeout)
+        raise NotImplementedError
 
-    def leave(self, name: str) -> None:
+    async def leave(self, name: str) -> None:
         """Make `name` offline. Harmless if it is offline already."""
-        session = self._online.pop(name, None)
-        if session is not None:
-            session.cancel()
-            self._changed()
-
-    def _changed(self) -> None:
-        self._changes += 1
-        self.now = Online(f"{self._id}-{self._changes}", tuple(sorted(self._online)))
-        self._polls.check_and_complete(PRESENCE_KEY)
-
-
-class Session(DelayedOperation[None]):
-    """One person's session. No check completes it; when it expires, the person is offline."""
-
-    def __init__(self, presence: Presence, name: str) -> None:
-        super().__init__(presence.timeout)
-        self.presence = presence
-        self.name = name
-
-    def try_complete(self) -> bool:
-        return False
-
-    def on_expiration(self) -> None:
-        self.presence.leave(self.name)
+        raise NotImplementedError
 
 
 class DelayedOnline(DelayedOperation[Online]):

@@ -28,7 +28,7 @@ def presence_routes(service: Service) -> APIRouter:
     async def heartbeat(name: Name) -> Heartbeat:
         """Be online for another `timeout` seconds."""
         try:
-            presence.heartbeat(name)
+            await presence.heartbeat(name)
         except PurgatoryFull as error:
             raise HTTPException(503, "too many people are online", {"Retry-After": "1"}) from error
         return Heartbeat(name=name, timeout=presence.timeout)
@@ -36,7 +36,7 @@ def presence_routes(service: Service) -> APIRouter:
     @routes.delete("/presence/{name}", status_code=204)
     async def leave(name: Name) -> None:
         """Be offline at once."""
-        presence.leave(name)
+        await presence.leave(name)
 
     @routes.get("/presence", response_model=WhoIsOnline, responses={304: NOT_MODIFIED, 503: BUSY})
     async def online(
@@ -54,8 +54,12 @@ def presence_routes(service: Service) -> APIRouter:
         ] = None,
     ) -> Response:
         """Return who is online, as soon as it has changed since `version`, or after `wait` seconds."""
-        if client_has(request, presence.now.etag):
-            version = presence.now.version
+        now = presence.now
+        if not wait or not (version == now.version or client_has(request, now.etag)):
+            # Another process may know more. A poll that waits hears of it.
+            now = await presence.latest()
+        if client_has(request, now.etag):
+            version = now.version
         online = await long_poll(request, polls, DelayedOnline(presence, version, wait), [PRESENCE_KEY])
         return json_or_not_modified(request, online.json, online.etag)
 

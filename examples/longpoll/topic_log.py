@@ -45,11 +45,11 @@ class TopicLog:
 
     __slots__ = ("_bytes", "_limits", "_records", "id", "name", "start")
 
-    def __init__(self, name: str, id: str, limits: Limits) -> None:
+    def __init__(self, name: str, id: str, limits: Limits, start: int = 0) -> None:
         self.name: Final = name
         self.id: Final = id
         """Distinguishes this log from an earlier one of the same name, whose offsets mean other records."""
-        self.start = 0
+        self.start = start
         """The offset of the oldest record that the log still has."""
         self._limits = limits
         self._records: deque[bytes] = deque()

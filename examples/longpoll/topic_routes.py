@@ -96,6 +96,9 @@ def topic_routes(service: Service) -> APIRouter:
         To follow a topic, request the Link with rel=next of each response.
         """
         known = topics.log(topic)
+        if not wait or offset is None or log != known.id or offset > known.end:
+            # Another process may know more. A read that waits hears of it.
+            known = await topics.latest(topic)
         if log not in (None, known.id):
             _raise_gone(known)
         if offset is None:
@@ -105,7 +108,7 @@ def topic_routes(service: Service) -> APIRouter:
         end = offset
         if offset >= known.start and client_has(request, known.read(offset).etag):
             end = known.end
-        operation = DelayedRead(topics, topic, offset, end + min_records, wait)
+        operation = DelayedRead(topics, topic, known.id, offset, end + min_records, wait)
         page = await long_poll(request, polls, operation, [topic_key(topic)])
         if page is None:
             _raise_gone(topics.log(topic))

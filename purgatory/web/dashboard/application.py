@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
 from purgatory._message_statistics import MessageStore
+from purgatory._relay_statistics import Relaying
 from purgatory._statistics import FIGURES
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
@@ -48,12 +49,15 @@ HEADERS: Final = {
 
 
 def dashboard(
-    *purgatories: Purgatory, messages: Iterable[MessageStore] = (), authorize: Authorize | None = None
+    *purgatories: Purgatory,
+    messages: Iterable[MessageStore] = (),
+    relays: Iterable[Relaying] = (),
+    authorize: Authorize | None = None,
 ) -> Starlette:
     """An ASGI app that shows `purgatories` live: ``app.mount("/dashboard", dashboard(polls))``.
 
     After these, the app shows the purgatory of each DelayedMessages in `messages`, with the figures of the
-    store.
+    store. A purgatory whose Relay is in `relays` is shown with the figures of the relay.
 
     It is read-only, and open to every client that reaches it, unless `authorize` is given. That is called
     with the ASGI scope of each request, and may be async. When it returns False, the response is 403. It may
@@ -63,15 +67,19 @@ def dashboard(
     know for how long earlier ones have waited. While a page is open, the loop takes one snapshot a second, in
     a few milliseconds (`python -m benchmarks dashboard`). While no page is open, nothing runs.
 
-    Raises ValueError when no purgatory is given.
+    Raises ValueError when no purgatory is given, and for a relay whose purgatory is not shown.
     """
     stores = [None] * len(purgatories) + list(messages)
     purgatories += tuple(store.purgatory for store in stores if store is not None)
     if not purgatories:
         raise ValueError("dashboard() needs at least one purgatory to show")
+    relay_of = {relay.purgatory: relay for relay in relays}
+    for purgatory in relay_of.keys() - set(purgatories):
+        raise ValueError(f"{relay_of[purgatory]!r} has no place: pass its purgatory to dashboard(), too")
     audience = Audience()
     feeds = [
-        Feed(purgatories, shown, store, audience) for shown, store in zip(purgatories, stores, strict=True)
+        Feed(purgatories, shown, store, relay_of.get(shown), audience)
+        for shown, store in zip(purgatories, stores, strict=True)
     ]
 
     async def data(request: Request) -> Response:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core.timer import clock_of
 from purgatory._message_statistics import MessageStore
+from purgatory._relay_statistics import Relaying
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
 from purgatory.web.dashboard.snapshot import take_snapshot
@@ -22,7 +23,7 @@ INTERVAL: Final = 1.0
 class Feed:
     """Observes `shown`, one of the `purgatories`, from now on, and takes snapshots for viewers.
 
-    `store` is the store of delayed messages whose purgatory it is, if any.
+    `store` is the store of delayed messages whose purgatory it is, if any, and `relay` is its relay, if any.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Feed:
         purgatories: tuple[Purgatory, ...],
         shown: Purgatory,
         store: MessageStore | None,
+        relay: Relaying | None,
         audience: Audience,
     ) -> None:
         self.version = 0
@@ -37,6 +39,7 @@ class Feed:
         self._purgatories = purgatories
         self._shown = shown
         self._store = store
+        self._relay = relay
         self._audience = audience
         self._recorder = Recorder()
         self._due = -inf
@@ -64,6 +67,7 @@ class Feed:
             self._recorder,
             self._audience.stalls.worst(now),
             self._store,
+            self._relay,
         )
         self.latest = snapshot.encoded()
 

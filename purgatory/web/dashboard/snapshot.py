@@ -10,6 +10,7 @@ from typing import Any
 from purgatory import Purgatory, PurgatoryStatistics
 from purgatory._histogram import Histogram
 from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
+from purgatory._relay_statistics import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
 from purgatory.web.dashboard.recorder import FailedOperation, Rates, Recorder
@@ -51,6 +52,8 @@ class Snapshot:
     failures: list[FailedOperation]
     # Titles and figures of the store of delayed messages; none when there is no store, or it is not open yet.
     messages: list[tuple[str, float]]
+    # Titles and figures of the relay; none when there is no relay. A figure that is not known yet is None.
+    relay: list[tuple[str, bool | float | None]]
 
     def encoded(self) -> bytes:
         """The snapshot in JSON. Characters beyond ASCII are escaped, as is half of a surrogate pair."""
@@ -65,6 +68,7 @@ def take_snapshot(
     recorder: Recorder,
     stalls: list[float | None],
     store: MessageStore | None = None,
+    relay: Relaying | None = None,
 ) -> Snapshot:
     """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait."""
     return Snapshot(
@@ -80,6 +84,7 @@ def take_snapshot(
         pending_sample=sample_pending(shown, recorder.busiest_keys(now), now),
         failures=recorder.failures(),
         messages=[] if store is None else count_messages(store),
+        relay=[] if relay is None else relay_figures(relay),
     )
 
 
@@ -89,6 +94,11 @@ def count_messages(store: MessageStore) -> list[tuple[str, float]]:
     except PurgatoryNotOpen:
         return []
     return [(figure.title, getattr(statistics, figure.field)) for figure in MESSAGE_FIGURES]
+
+
+def relay_figures(relay: Relaying) -> list[tuple[str, bool | float | None]]:
+    statistics = relay.statistics()
+    return [(figure.title, getattr(statistics, figure.field)) for figure in RELAY_FIGURES]
 
 
 def picture_histogram(histogram: Histogram) -> HistogramPicture:

@@ -67,7 +67,7 @@ def service_process(*arguments: str) -> Iterator[ServiceProcess]:
     ) as process:
         try:
             assert process.stdout is not None
-            first = process.stdout.readline()
+            first = process.stdout.readline() + process.stdout.readline()
             address = re.search(r"http://[^/\s]+", first)
             assert address is not None, first + process.stdout.read()
             yield ServiceProcess(process, address[0])

@@ -43,3 +43,18 @@ def test_the_help_shows_how_to_append_and_to_read(capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "curl -d" in printed
     assert "&wait=30" in printed
+
+
+def test_several_workers_without_a_store_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refusal(["--workers", "2"], capsys).endswith(
+        "more than one needs --redis or --postgres, which they share"
+    )
+
+
+def test_the_ports_of_the_workers_have_to_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--port", "65534", "--workers", "2", "--redis", "redis://localhost"]
+    assert refusal(arguments, capsys).endswith("--port: must be 65535 or less, not 65536")
+
+
+def test_a_url_of_redis_has_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "argument --redis: Redis URL must specify" in refusal(["--redis", "localhost"], capsys)

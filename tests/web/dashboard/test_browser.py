@@ -102,6 +102,18 @@ def test_the_figures_of_a_store_of_messages_are_shown_only_where_there_is_one(
     expect(page.locator("#messages dd")).to_have_text(["1,234", "0"])
 
 
+def test_the_figures_of_a_relay_are_shown_only_where_there_is_one(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    expect(page.locator("#relay-part")).to_be_hidden()
+    relay = [["Connected", False], ["Heartbeat age in seconds", None], ["Signals", 1234]]
+    snapshot = {**page.request.get(f"{page.url}data").json(), "relay": relay}
+    page.context.route("**/data*", lambda route: route.fulfill(json=snapshot))
+    page.reload()
+    expect(page.locator("#relay dt")).to_have_text(["Connected", "Heartbeat age in seconds", "Signals"])
+    expect(page.locator("#relay dd")).to_have_text(["no", "unknown", "1,234"])
+    expect(page.locator("#relay .failed")).to_have_count(1)
+
+
 def answer_once(context: BrowserContext, snapshot: dict[str, Any]) -> None:
     """Give a page this snapshot and no other, so that only time moves."""
     answers = [snapshot]

@@ -2,7 +2,7 @@
 
 import { showHistogram, showRates, showStalls } from "./charts.js";
 import { byId, element, number } from "./elements.js";
-import { showFailures, showHottest, showMessages, showOldest } from "./tables.js";
+import { showFailures, showHottest, showOldest, showPart } from "./tables.js";
 import { showWheel, turnHands } from "./wheel.js";
 
 // Seconds to wait for a response, which takes about one. None comes from a blocked event loop or a broken connection.
@@ -32,7 +32,8 @@ function show(snapshot) {
   showHottest(pendingSample);
   showOldest(pendingSample);
   showFailures(snapshot);
-  showMessages(snapshot);
+  showPart("messages", snapshot.messages);
+  showPart("relay", snapshot.relay);
 }
 
 function showTabs(tabs) {

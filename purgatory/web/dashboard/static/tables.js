@@ -46,11 +46,17 @@ export function showOldest({ oldest, sampled }) {
   showNote("oldest", sampled ? "Sampled: the oldest operations on the keys that a snapshot reads." : "");
 }
 
-export function showMessages({ messages }) {
-  byId("messages-part").hidden = !messages.length;
-  byId("messages").replaceChildren(...messages.map(([title, figure]) => (
-    element("div", {}, element("dt", {}, title), element("dd", {}, number.format(figure)))
+// The part "messages" or "relay" of the page, which not every purgatory has.
+export function showPart(id, figures) {
+  byId(`${id}-part`).hidden = !figures.length;
+  byId(id).replaceChildren(...figures.map(([title, figure]) => (
+    element("div", { className: figure === false ? "failed" : "" }, element("dt", {}, title), element("dd", {}, inWords(figure)))
   )));
+}
+
+function inWords(figure) {
+  if (figure === null) return "unknown";
+  return typeof figure === "boolean" ? (figure ? "yes" : "no") : number.format(figure);
 }
 
 export function showFailures({ failures, now }) {

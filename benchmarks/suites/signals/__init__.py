@@ -1,0 +1,198 @@
+"""A signal in one worker wakes a wait in another: purgatory.relay beside what else runs over Redis.
+
+Each alternative is in a file of its own, in its documented use. All of them have the same Redis, the same
+four workers, the same waits and the same records. The waits of the alternatives stay subscribed. Those of a
+purgatory begin anew for each record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any
+
+from redis.asyncio import Redis
+
+from benchmarks.harness.benchmark import (
+    Parts,
+    Sample,
+    Setting,
+    Table,
+    benchmark,
+    medians,
+    percentiles,
+    spreads,
+)
+from benchmarks.harness.event_loop import run
+from benchmarks.harness.processes import ROOT
+from benchmarks.suites.delayed.processes import Processes
+from benchmarks.suites.signals.carriers import INSTALLED
+from benchmarks.suites.signals.worker import Plan
+from examples.free_ports import free_ports
+
+WORKERS = 4
+# Records in a second.
+RATE = 400.0
+# Seconds between two cuts of all connections.
+CUT = 0.5
+# Seconds after the last record, until a wait counts as lost.
+PATIENCE = 10.0
+# Seconds without a record, in units of the setting's.
+IDLE = 5.0
+
+
+@benchmark("signals", "{n:,} waits in four workers, signals at random workers", (400,), (2_000,), 300.0)
+def signals(setting: Setting) -> Parts:
+    """The first size is the number of waits."""
+    yield Table(
+        "From the sending of a record until its wait is over: milliseconds, and waits that are lost",
+        spreads(p50_ms="p50", p99_ms="p99")
+        + medians(calm_lost="lost", cut_p99_ms="cuts: p99", lost="cuts: lost", refused="cuts: refused"),
+        f"{setting.sizes[0]:,} waits, each for a topic of its own, and one record for each, {RATE:g} in a "
+        f"second. Then the same while CLIENT KILL cuts all connections every {CUT:g} s. A wait is lost if it "
+        f"is not over {PATIENCE:g} s after the last record; each p99 is that of the others. A record that "
+        "the client refuses is sent again.",
+    )
+    yield Table(
+        "Processor time: microseconds",
+        spreads(signal_us="for each record")
+        + medians(redis_us="Redis for each", idle_us="idle wait, a second"),
+        "That of the four workers together, and that of Redis, while nothing is cut. Waits begin before, and "
+        "subscribe before, so that is not in it.",
+    )
+    for name in INSTALLED:
+        yield from setting.case("signals", name, partial(measure, setting, name))
+
+
+def measure(setting: Setting, name: str) -> Sample:
+    sample: Sample = run(setting.loop, _measure, setting, name)
+    return sample
+
+
+async def _measure(setting: Setting, name: str) -> Sample:
+    plan = Plan(WORKERS, setting.sizes[0], RATE)
+    async with AsyncExitStack() as stack:
+        url, server = await stack.enter_async_context(redis_server())
+        workers = [
+            await stack.enter_async_context(Worker.started(setting.loop, name, url, number, plan))
+            for number in range(WORKERS)
+        ]
+        await told(workers, do="wait")
+        idle = await told(workers, do="idle", seconds=IDLE * setting.seconds)
+        redis_before = server.processor_seconds()
+        calm = await round(workers, plan)
+        redis_after = server.processor_seconds()
+        await told(workers, do="wait")
+        async with asyncio.TaskGroup() as tasks:
+            cutting = tasks.create_task(cut_again_and_again(url))
+            cut = await round(workers, plan)
+            cutting.cancel()
+    sample = {
+        **percentiles(milliseconds(calm)),
+        "calm_lost": sum(each["lost"] for each in calm),
+        "lost": sum(each["lost"] for each in cut),
+        "refused": sum(each["refused"] for each in cut),
+        "signal_us": processor_seconds(calm) / plan.topics * 1e6,
+        "redis_us": (redis_after - redis_before) / plan.topics * 1e6,
+        "idle_us": processor_seconds(idle) / plan.topics / (IDLE * setting.seconds) * 1e6,
+    }
+    # A carrier may have lost all.
+    if waited := milliseconds(cut):
+        sample["cut_p99_ms"] = percentiles(waited)["p99_ms"]
+    return sample
+
+
+class Worker:
+    """A process of the benchmark."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, loop: str, name: str, url: str, number: int, plan: Plan) -> AsyncIterator[Worker]:
+        arguments = [loop, name, url, number, plan.workers, plan.topics, plan.rate]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", __name__, *map(str, arguments)),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            limit=2**24,
+        )
+        try:
+            yield cls(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    async def told(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Its answer to a command. Raises RuntimeError when it has ended; the reason is on stderr."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("a worker of the benchmark has ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+Answers = Sequence[dict[str, Any]]
+
+
+async def told(workers: Sequence[Worker], **command: Any) -> Answers:
+    return await asyncio.gather(*(worker.told(command) for worker in workers))
+
+
+async def round(workers: Sequence[Worker], plan: Plan) -> Answers:
+    """One record for each topic."""
+    start = time.monotonic() + 0.1
+    return await told(workers, do="send", start=start, until=start + plan.topics / plan.rate + PATIENCE)
+
+
+def milliseconds(answers: Answers) -> list[float]:
+    return [each for answer in answers for each in answer["milliseconds"]]
+
+
+def processor_seconds(answers: Answers) -> float:
+    seconds: float = sum(answer["processor_seconds"] for answer in answers)
+    return seconds
+
+
+@asynccontextmanager
+async def redis_server() -> AsyncIterator[tuple[str, Processes]]:
+    """A Redis that keeps nothing: its URL and its process."""
+    program = shutil.which("redis-server")
+    if program is None:
+        raise RuntimeError("this benchmark needs redis-server: apt-get install redis-server")
+    port = free_ports(1)
+    with tempfile.TemporaryDirectory() as directory:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
+        process = await asyncio.create_subprocess_exec(program, *options, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        try:
+            while b"Ready to accept connections" not in (line := await process.stdout.readline()):
+                if not line:
+                    raise RuntimeError("redis-server did not start")
+            yield f"redis://127.0.0.1:{port}", Processes([process.pid])
+        finally:
+            process.kill()
+            await process.wait()
+
+
+async def cut_again_and_again(url: str) -> None:
+    """End all connections but this one, until cancelled."""
+    async with Redis.from_url(url) as client:
+        while True:
+            await asyncio.sleep(CUT)
+            for kind in ("pubsub", "normal"):
+                await client.client_kill_filter(_type=kind, skipme=True)

@@ -1,0 +1,115 @@
+"""One of the processes that wait and send. The benchmark gives it commands, one line of JSON each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.suites.signals.carrier import Carrier
+
+# Seconds after which a signal that was refused is sent again.
+AGAIN = 0.05
+# Seconds until everything that was begun has come to rest.
+SETTLED = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Each topic has one wait, and gets one record, from any of the workers, in random order."""
+
+    workers: int
+    topics: int
+    # Records in a second, of all workers together.
+    rate: float
+
+    def waits(self, number: int) -> list[str]:
+        """The topics that a worker waits for."""
+        return [f"topic-{topic}" for topic in range(number, self.topics, self.workers)]
+
+    def records(self, number: int) -> list[tuple[float, str]]:
+        """The topics that a worker sends a record for, each with the seconds from the beginning."""
+        choose = random.Random(self.topics)
+        topics = choose.sample(range(self.topics), self.topics)
+        senders = choose.choices(range(self.workers), k=self.topics)
+        return [
+            (turn / self.rate, f"topic-{topic}")
+            for turn, (topic, sender) in enumerate(zip(topics, senders, strict=True))
+            if sender == number
+        ]
+
+
+@dataclass
+class Round:
+    """The waits of one worker, from when records are sent."""
+
+    start: float
+    waiting: set[str]
+    milliseconds: list[float] = field(default_factory=list)
+    refused: int = 0
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def woken(self, topic: str, record: float) -> None:
+        # Some carriers bring a record twice, or late.
+        if topic in self.waiting and record >= self.start:
+            self.waiting.remove(topic)
+            self.milliseconds.append((time.monotonic() - record) * 1e3)
+            if not self.waiting:
+                self.over.set()
+
+    async def send(self, carrier: Carrier, records: Sequence[tuple[float, str]], until: float) -> None:
+        """Send them, each at its time. Return when the waits of this worker are over, or at `until`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()), asyncio.TaskGroup() as tasks:
+                for after, topic in records:
+                    await asyncio.sleep(self.start + after - time.monotonic())
+                    tasks.create_task(self._send_one(carrier, topic))
+                await self.over.wait()
+
+    async def _send_one(self, carrier: Carrier, topic: str) -> None:
+        record = time.monotonic()
+        while True:
+            try:
+                await carrier.send(topic, record)
+                return
+            except Exception:  # each client of Redis has its own
+                self.refused += 1
+                await asyncio.sleep(AGAIN)
+
+
+async def serve(kind: type[Carrier], url: str, plan: Plan, number: int) -> None:
+    """Obey the commands on stdin until it ends."""
+    # Some carriers log each lost connection with a traceback.
+    logging.disable()
+    loop = asyncio.get_running_loop()
+    round = Round(0.0, set())
+
+    def woken(topic: str, record: float) -> None:
+        round.woken(topic, record)
+
+    async with kind(url, woken) as carrier:
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            command = json.loads(line)
+            answer: dict[str, Any] = {}
+            began = time.process_time()
+            if command["do"] == "wait":
+                await carrier.wait_for(plan.waits(number))
+                await asyncio.sleep(SETTLED)
+            elif command["do"] == "idle":
+                await asyncio.sleep(command["seconds"])
+            else:
+                round = Round(command["start"], set(plan.waits(number)))
+                await round.send(carrier, plan.records(number), command["until"])
+                answer = {
+                    "milliseconds": round.milliseconds,
+                    "lost": len(round.waiting),
+                    "refused": round.refused,
+                }
+            print(json.dumps({**answer, "processor_seconds": time.process_time() - began}), flush=True)

@@ -1,0 +1,159 @@
+"""The shared store in PostgreSQL. A record and its signal are one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Self
+
+import asyncpg
+
+from examples.longpoll.limits import Limits
+from examples.longpoll.store import PATIENCE, Excerpt, Place, StoreUnavailable
+from examples.longpoll.topics import too_many_topics, topic_key
+from purgatory import PurgatoryFull
+from purgatory.relay.postgres import PostgresEngine, notify
+
+PREFIX: Final = "longpoll"
+
+# Workers that start together wait for each other: CREATE TABLE IF NOT EXISTS is not safe against itself.
+_SCHEMA: Final = """
+SELECT pg_advisory_xact_lock(4711);
+CREATE TABLE IF NOT EXISTS longpoll_service (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one), id text NOT NULL
+);
+CREATE TABLE IF NOT EXISTS longpoll_topics (topic text PRIMARY KEY, next bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS longpoll_records (
+    topic text, "offset" bigint, record bytea NOT NULL, PRIMARY KEY (topic, "offset")
+);
+CREATE TABLE IF NOT EXISTS longpoll_sessions (name text PRIMARY KEY, ends timestamptz NOT NULL);
+"""
+
+_ID: Final = "INSERT INTO longpoll_service (id) VALUES ($1) ON CONFLICT DO NOTHING"
+
+# No row for a topic too many. The row is locked until the commit, so offsets become visible in order.
+_NEXT_OFFSET: Final = """
+INSERT INTO longpoll_topics AS topics (topic, next)
+SELECT $1, 1
+WHERE (SELECT count(*) FROM longpoll_topics) < $2 OR EXISTS (SELECT FROM longpoll_topics WHERE topic = $1)
+ON CONFLICT (topic) DO UPDATE SET next = topics.next + 1
+RETURNING next - 1
+"""
+
+_APPEND: Final = 'INSERT INTO longpoll_records (topic, "offset", record) VALUES ($1, $2, $3)'
+
+_DROP_OLDEST: Final = """
+DELETE FROM longpoll_records WHERE topic = $1 AND "offset" IN (
+    SELECT "offset" FROM (
+        SELECT "offset", count(*) OVER latest AS records, sum(octet_length(record)) OVER latest AS bytes
+        FROM longpoll_records WHERE topic = $1 WINDOW latest AS (ORDER BY "offset" DESC)
+    ) AS sums WHERE records > $2 OR bytes > $3
+)
+"""
+
+_READ: Final = """
+SELECT wanted.topic, service.id AS log, records."offset", record
+FROM longpoll_service AS service
+CROSS JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS wanted (topic, log, first)
+LEFT JOIN longpoll_records AS records
+    ON records.topic = wanted.topic
+    AND records."offset" >= CASE WHEN wanted.log = service.id THEN first ELSE 0 END
+ORDER BY wanted.topic, records."offset"
+"""
+
+_END_SESSIONS: Final = "DELETE FROM longpoll_sessions WHERE ends <= now()"
+
+# No row for a session too many.
+_HEARTBEAT: Final = """
+INSERT INTO longpoll_sessions (name, ends)
+SELECT $1, now() + make_interval(secs => $2)
+WHERE (SELECT count(*) FROM longpoll_sessions) < $3 OR EXISTS (SELECT FROM longpoll_sessions WHERE name = $1)
+ON CONFLICT (name) DO UPDATE SET ends = excluded.ends
+RETURNING xmax = 0 AS new
+"""
+
+
+class PostgresStore:
+    """`Store` at a DSN such as ``postgresql://localhost/app``, in tables whose names begin with `longpoll`.
+
+    Requests that come in the same moment may exceed the limits of topics and sessions by a few.
+    """
+
+    signals = True
+
+    def __init__(self, dsn: str, limits: Limits) -> None:
+        self._dsn = dsn
+        self._limits = limits
+
+    def engine(self) -> PostgresEngine:
+        return PostgresEngine(self._dsn, prefix=PREFIX)
+
+    async def __aenter__(self) -> Self:
+        async with _available():
+            self._pool = await asyncpg.create_pool(
+                self._dsn, min_size=1, max_size=5, timeout=PATIENCE, command_timeout=PATIENCE
+            )
+            await self._pool.execute(_SCHEMA)
+            await self._pool.execute(_ID, secrets.token_hex(4))
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        # Without waiting for a server that does not answer. No request is in progress any more.
+        self._pool.terminate()
+
+    async def append(self, topic: str, record: bytes) -> int:
+        limits = self._limits
+        async with _available(), self._pool.acquire() as connection, connection.transaction():
+            offset: int | None = await connection.fetchval(_NEXT_OFFSET, topic, limits.topics)
+            if offset is None:
+                raise too_many_topics(limits.topics)
+            await connection.execute(_APPEND, topic, offset, record)
+            await connection.execute(_DROP_OLDEST, topic, limits.log_records, limits.log_bytes)
+            await notify(connection, topic_key(topic), prefix=PREFIX)
+        return offset
+
+    async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
+        logs = [place.log for place in places.values()]
+        offsets = [place.offset for place in places.values()]
+        async with _available():
+            rows = await self._pool.fetch(_READ, list(places), logs, offsets)
+        found: dict[str, Excerpt] = {}
+        records: dict[str, list[bytes]] = {topic: [] for topic in places}
+        for topic, log, offset, record in rows:
+            if record is not None:
+                records[topic].append(record)
+            if topic not in found:
+                place = places[topic]
+                known = place.offset if place.log == log else 0
+                found[topic] = Excerpt(topic, log, known if offset is None else offset, records[topic])
+        return found.values()
+
+    async def online(self) -> Collection[str]:
+        async with _available():
+            rows = await self._pool.fetch("SELECT name FROM longpoll_sessions WHERE ends > now()")
+        return [row["name"] for row in rows]
+
+    async def heartbeat(self, name: str) -> bool:
+        limits = self._limits
+        async with _available():
+            await self._pool.execute(_END_SESSIONS)
+            new: bool | None = await self._pool.fetchval(
+                _HEARTBEAT, name, limits.session_timeout, limits.sessions
+            )
+        if new is None:
+            raise PurgatoryFull(f"there are {limits.sessions} sessions already, which is the limit")
+        return new
+
+    async def leave(self, name: str) -> bool:
+        async with _available():
+            left: str = await self._pool.execute("DELETE FROM longpoll_sessions WHERE name = $1", name)
+        return left != "DELETE 0"
+
+
+@asynccontextmanager
+async def _available() -> AsyncIterator[None]:
+    try:
+        yield
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise StoreUnavailable(f"PostgreSQL: {error!r}") from error
