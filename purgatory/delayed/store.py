@@ -15,11 +15,13 @@ from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import (
+    CANCELLED,
     ENDS,
+    LATER,
     MESSAGES,
+    SOON,
     Damage,
     Frame,
-    Kind,
     encode,
     end_body,
     message_body,
@@ -141,8 +143,8 @@ class Store:
                     token = token - bucket_of(token) + bucket_of(hashed)
                     taken[name] = Taken(token, request.due, hashed, content)
                     notes.append(taken[name])
-                kind = Kind.SOON if request.soon else Kind.LATER
-                frame = encode(self._salt, kind, request.due, token, message_body(name, request.payload))
+                body = message_body(name, request.payload)
+                frame = encode(self._salt, SOON if request.soon else LATER, request.due, token, body)
                 answers.append(Stored(token, size))
             elif isinstance(request, Find):
                 found = taken.get(request.name) or self.ids.taken(request.name)
@@ -154,7 +156,7 @@ class Store:
                 ended.add(token)
                 if fresh:
                     frame = encode(self._salt, request.kind, request.due, token, end_body(request.named))
-                    if request.named or request.kind is Kind.CANCELLED:
+                    if request.named or request.kind is CANCELLED:
                         notes.append(Ended(request.token, request.due))
             frames.append(frame)
             size += len(frame)
@@ -258,7 +260,7 @@ class Store:
             self.slots.slot_of(frame.due)
             for number in range(self.checkpoint + 1, through + 1)
             for frame in self._frames(number)
-            if frame.kind == Kind.LATER or frame.kind in ENDS
+            if frame.kind == LATER or frame.kind in ENDS
         }
 
     def index(self, slot: int) -> SlotIndex:
@@ -364,7 +366,7 @@ class Store:
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.LATER:
+                if frame.kind == LATER:
                     blocks.add(frame)
                 elif frame.kind in ENDS:
                     blocks.end(frame)
@@ -378,19 +380,14 @@ class Store:
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.SOON:
-                    blocks.add(self._later(frame))
+                if frame.kind == SOON:
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
                     blocks.end(frame)
         self._move(self.checkpoint + 1, blocks, now)
         self._write_checkpoint(self.checkpoint + 1, numbers[-1])
         for number in numbers:
             self.log.remove(number)
-
-    def _later(self, frame: Frame) -> Frame:
-        """A message that was due soon, as it is in a slot file."""
-        data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
-        return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 
     def _frames(self, number: int) -> Iterator[Frame]:
         for frame in self.log.read(number):
