@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,8 @@ _OPEN: Final = 16
 _IN_LOG: Final = 1 << 63
 # A segment ends behind 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
+# Bytes of a token.
+_TOKEN: Final = 8
 _DAY: Final = 86_400_000
 # Bytes of the log that recovery takes at a time.
 _RECOVERED: Final = 1 << 25
@@ -123,10 +126,13 @@ class Store:
         notes: list[Taken | Ended] = []
         taken: dict[str, Taken] = {}
         ended: set[int] = set()
+        # The random numbers of all tokens are one call of the system.
+        puts = sum(isinstance(request, Put) for request in requests)
+        tokens = iter(array("Q", secrets.randbits(_TOKEN * 8 * puts).to_bytes(_TOKEN * puts, "little")))
         for request in requests:
             frame = b""
             if isinstance(request, Put):
-                token = secrets.randbits(64)
+                token = next(tokens)
                 name = request.name
                 if name is not None:
                     hashed = digest(name.encode())
