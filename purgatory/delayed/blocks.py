@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 
-from purgatory.delayed.frame import Frame, Kind, parse_body
+from purgatory.delayed.frame import CANCELLED, Frame, parse_body, token_of
 from purgatory.delayed.ids import Ended, Taken, digest
 from purgatory.delayed.slot_files import SlotFiles
 
 
 class Block:
-    """The frames that one slot file gets, as they are in the log. It takes 16 bytes more for each message."""
+    """The frames that one slot file gets, as they are in the log. It takes 40 bytes more for each message."""
 
-    __slots__ = ("_ended", "_ends", "_messages", "_starts", "_tokens")
+    __slots__ = ("_ended", "_ends", "_messages")
 
     def __init__(self) -> None:
-        self._messages = bytearray()
-        self._starts = array("Q")
-        self._tokens = array("Q")
+        self._messages: list[bytes] = []
         self._ends = bytearray()
         self._ended = array("Q")
 
     def add(self, frame: Frame) -> None:
-        self._starts.append(len(self._messages))
-        self._tokens.append(frame.token)
-        self._messages += frame.data
+        self._messages.append(frame.data)
 
     def end(self, frame: Frame) -> None:
         self._ended.append(frame.token)
@@ -36,13 +32,11 @@ class Block:
         """Drop messages that have ended in the same block. Returns whether there are others."""
         if self._ended:
             ended = set(self._ended)
-            places = zip(self._tokens, pairwise([*self._starts, len(self._messages)]), strict=True)
-            kept = (self._messages[start:stop] for token, (start, stop) in places if token not in ended)
-            self._messages = bytearray().join(kept)
+            self._messages = [data for data in self._messages if token_of(data) not in ended]
         return bool(self._messages)
 
-    def __iter__(self) -> Iterator[bytearray]:
-        yield self._messages
+    def __iter__(self) -> Iterator[bytes | bytearray]:
+        yield from self._messages
         yield self._ends
 
 
@@ -51,7 +45,7 @@ class Blocks:
 
     def __init__(self, slots: SlotFiles) -> None:
         self._slots = slots
-        self._by_slot: dict[int, Block] = {}
+        self._by_slot: defaultdict[int, Block] = defaultdict(Block)
         self.records: list[Taken | Ended] = []
         # Slots without a file.
         self._gone: set[int] = set()
@@ -63,15 +57,11 @@ class Blocks:
 
     def add(self, frame: Frame) -> None:
         """Take a message along."""
-        slot = self._slots.slot_of(frame.due)
-        block = self._by_slot.get(slot)
-        if block is None:
-            block = self._by_slot[slot] = Block()
-        block.add(frame)
+        self._by_slot[self._slots.slot_of(frame.due)].add(frame)
 
     def end(self, frame: Frame) -> None:
         """Take along that a message was cancelled or delivered, if the slot needs to know."""
-        if frame.named or frame.kind == Kind.CANCELLED:
+        if frame.kind == CANCELLED or frame.named:
             self.records.append(Ended(frame.token, frame.due))
         slot = self._slots.slot_of(frame.due)
         block = self._by_slot.get(slot)
@@ -80,7 +70,7 @@ class Blocks:
                 # The message was in the log, or its slot is over.
                 self._gone.add(slot)
                 return
-            block = self._by_slot[slot] = Block()
+            block = self._by_slot[slot]
         block.end(frame)
 
     def take(self, frame: Frame) -> None:

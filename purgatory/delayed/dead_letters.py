@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from purgatory.delayed.disk import Disk
-from purgatory.delayed.frame import MAX_REASON, Frame, Kind, encode, message_body, parse_body, scan
+from purgatory.delayed.frame import DEAD, MAX_REASON, Frame, encode, message_body, parse_body, scan
 from purgatory.delayed.message import Message
 
 _REASON_LENGTH: Final = Struct("<H")
@@ -40,7 +40,7 @@ class DeadLetters:
             if not file.size:
                 # Its name comes first: once there is a letter in the file, the name is on the disk.
                 self._disk.sync_directory(self._path.parent)
-            file.append(encode(self._salt, Kind.DEAD, message.due, message.token, body))
+            file.append(encode(self._salt, DEAD, message.due, message.token, body))
             file.sync()
         finally:
             file.close()

@@ -56,8 +56,7 @@ class Location(NamedTuple):
     token: int
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A message as the store holds it.
 
     `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if he chose none.

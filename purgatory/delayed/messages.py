@@ -26,7 +26,7 @@ from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import StoreFailed
-from purgatory.delayed.frame import MAX_PAYLOAD, Kind
+from purgatory.delayed.frame import CANCELLED, DELIVERED, MAX_PAYLOAD
 from purgatory.delayed.ids import Taken
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message, PendingMessage, Receipt
@@ -257,7 +257,7 @@ class DelayedMessages:
         due = round(receipt.due * 1000)
         named = receipt.id != f"{receipt.token:016x}"
         if not parts.loader.is_soon(due):
-            end = End(Kind.CANCELLED, receipt.token, due, named, check=True)
+            end = End(CANCELLED, receipt.token, due, named, check=True)
             cancelled = bool(await parts.committer.submit(end))
         else:
             cancelled = await self._cancel_soon(parts, receipt.token, due, named)
@@ -278,7 +278,7 @@ class DelayedMessages:
         if withdrawn is None:
             return False
         try:
-            await parts.committer.submit(End(Kind.CANCELLED, token, due, named))
+            await parts.committer.submit(End(CANCELLED, token, due, named))
         except (OSError, StoreFailed):
             parts.loader.restore(withdrawn)
             raise
@@ -358,7 +358,7 @@ class DelayedMessages:
     def _delivered(self, message: Message) -> None:
         parts = self._parts
         assert parts is not None
-        end = End(Kind.DELIVERED, message.token, message.due, message.name is not None)
+        end = End(DELIVERED, message.token, message.due, message.name is not None)
         parts.committer.note(end, message)
 
     async def _seal(self) -> int:

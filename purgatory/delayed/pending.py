@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.disk import Disk, File
-from purgatory.delayed.frame import ENDS, HEADER_SIZE, Damage, Kind, parse_body, read_frame, scan
+from purgatory.delayed.frame import ENDS, HEADER_SIZE, SOON, Damage, parse_body, read_frame, scan
 from purgatory.delayed.layout import Checkpoint
 from purgatory.delayed.log import segment_numbers
 from purgatory.delayed.message import Message
@@ -78,7 +78,7 @@ class Pending:
                     elif frame.kind in ENDS:
                         self._ended.add(frame.token)
                         self._in_log.pop(frame.token, None)
-                    elif frame.kind == Kind.SOON or number > checkpoint.spread:
+                    elif frame.kind == SOON or number > checkpoint.spread:
                         self._in_log[frame.token] = Place(
                             frame.token, frame.due, len(frame.data) - _EXTRA, number, frame.offset
                         )

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk, File
-from purgatory.delayed.frame import ENDS, MESSAGES, Damage, Frame, Kind, encode, scan
+from purgatory.delayed.frame import BLOCK, ENDS, MESSAGES, PAUSE, STRETCH, Damage, Frame, encode, scan
 
 _HOUR: Final = 3_600_000
 
@@ -91,7 +92,7 @@ class SlotFiles:
 
     def slot_of(self, due: int) -> int:
         """The slot of a due time. All times before 1970 are in the first slot."""
-        return max(due, 0) // self._slot_ms
+        return due // self._slot_ms if due > 0 else 0
 
     def write(
         self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], appends: Appends
@@ -101,7 +102,7 @@ class SlotFiles:
         All of it is on the disk at the end of `appends`. Raises OSError when it cannot be written; then it
         may be written again.
         """
-        header = encode(self._salt, Kind.BLOCK, number, after)
+        header = encode(self._salt, BLOCK, number, after)
         hours: set[Path] = set()
         for slot, frames in slots.items():
             path = self._path(slot)
@@ -140,6 +141,8 @@ class SlotFiles:
             offsets[due].append(offset)
             tokens[due].append(token)
             count += 1
+            if count % STRETCH == 0:
+                sleep(PAUSE)
         return SlotIndex(count, offsets, tokens, content.damaged)
 
     def content(self, slot: int) -> SlotContent:
@@ -160,7 +163,7 @@ class SlotFiles:
                     content.add(frame)
                 elif frame.kind in ENDS:
                     content.ended.add(frame.token)
-                elif frame.kind == Kind.BLOCK:
+                elif frame.kind == BLOCK:
                     if damaged and damaged[-1].end == frame.offset and blocks and blocks[-1][0] > frame.token:
                         # It is the torn end of a block that this one replaces.
                         damaged.pop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import (
+    CANCELLED,
     ENDS,
+    LATER,
     MESSAGES,
+    SOON,
     Damage,
     Frame,
-    Kind,
     encode,
     end_body,
     message_body,
@@ -50,6 +53,8 @@ _OPEN: Final = 16
 _IN_LOG: Final = 1 << 63
 # A segment ends behind 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
+# Bytes of a token.
+_TOKEN: Final = 8
 _DAY: Final = 86_400_000
 # Bytes of the log that recovery takes at a time.
 _RECOVERED: Final = 1 << 25
@@ -121,10 +126,13 @@ class Store:
         notes: list[Taken | Ended] = []
         taken: dict[str, Taken] = {}
         ended: set[int] = set()
+        # The random numbers of all tokens are one call of the system.
+        puts = sum(isinstance(request, Put) for request in requests)
+        tokens = iter(array("Q", secrets.randbits(_TOKEN * 8 * puts).to_bytes(_TOKEN * puts, "little")))
         for request in requests:
             frame = b""
             if isinstance(request, Put):
-                token = secrets.randbits(64)
+                token = next(tokens)
                 name = request.name
                 if name is not None:
                     hashed = digest(name.encode())
@@ -141,8 +149,8 @@ class Store:
                     token = token - bucket_of(token) + bucket_of(hashed)
                     taken[name] = Taken(token, request.due, hashed, content)
                     notes.append(taken[name])
-                kind = Kind.SOON if request.soon else Kind.LATER
-                frame = encode(self._salt, kind, request.due, token, message_body(name, request.payload))
+                body = message_body(name, request.payload)
+                frame = encode(self._salt, SOON if request.soon else LATER, request.due, token, body)
                 answers.append(Stored(token, size))
             elif isinstance(request, Find):
                 found = taken.get(request.name) or self.ids.taken(request.name)
@@ -154,7 +162,7 @@ class Store:
                 ended.add(token)
                 if fresh:
                     frame = encode(self._salt, request.kind, request.due, token, end_body(request.named))
-                    if request.named or request.kind is Kind.CANCELLED:
+                    if request.named or request.kind is CANCELLED:
                         notes.append(Ended(request.token, request.due))
             frames.append(frame)
             size += len(frame)
@@ -258,7 +266,7 @@ class Store:
             self.slots.slot_of(frame.due)
             for number in range(self.checkpoint + 1, through + 1)
             for frame in self._frames(number)
-            if frame.kind == Kind.LATER or frame.kind in ENDS
+            if frame.kind == LATER or frame.kind in ENDS
         }
 
     def index(self, slot: int) -> SlotIndex:
@@ -364,7 +372,7 @@ class Store:
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.LATER:
+                if frame.kind == LATER:
                     blocks.add(frame)
                 elif frame.kind in ENDS:
                     blocks.end(frame)
@@ -378,19 +386,14 @@ class Store:
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
-                if frame.kind == Kind.SOON:
-                    blocks.add(self._later(frame))
+                if frame.kind == SOON:
+                    blocks.add(frame)
                 elif frame.kind in ENDS:
                     blocks.end(frame)
         self._move(self.checkpoint + 1, blocks, now)
         self._write_checkpoint(self.checkpoint + 1, numbers[-1])
         for number in numbers:
             self.log.remove(number)
-
-    def _later(self, frame: Frame) -> Frame:
-        """A message that was due soon, as it is in a slot file."""
-        data = encode(self._salt, Kind.LATER, frame.due, frame.token, frame.body)
-        return Frame(Kind.LATER, frame.due, frame.token, data, frame.offset)
 
     def _frames(self, number: int) -> Iterator[Frame]:
         for frame in self.log.read(number):

@@ -56,9 +56,9 @@ def test_the_end_of_a_message_follows_it_into_its_slot_file(run: StoreRun) -> No
     assert run.found() == []
 
 
-def test_what_was_due_soon_is_a_message_as_any_other_after_a_recovery(run: StoreRun) -> None:
-    put(run, b"soon", soon=True)
-    put(run, b"later")
+def test_what_was_due_soon_moves_to_its_slot_file_as_it_is_in_a_recovery(run: StoreRun) -> None:
+    soon, later = put(run, b"soon", soon=True), put(run, b"later")
     run.close()
     run.open()
-    assert kinds(run) == [Kind.BLOCK, Kind.LATER] * 2
+    assert kinds(run) == [Kind.BLOCK, Kind.LATER, Kind.BLOCK, Kind.SOON]
+    assert [message.token for message in run.found()] == [later, soon]

@@ -71,12 +71,12 @@ def pending(store: Path) -> dict[str, tuple[int, bytes]]:
                 blocks.append((last, []))
             else:
                 blocks[-1][1].append(frame)
-                if kind == 2:
+                if kind in (1, 2):
                     start = int(slot.name)
                     assert start <= frame[1] < start + format["slot_ms"]
         for _, block in blocks:
             for frame in block:
-                if frame[0] == 2:
+                if frame[0] in (1, 2):
                     messages[frame[2]] = frame
                 else:
                     assert frame[0] in (3, 4)

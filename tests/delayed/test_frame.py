@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -113,6 +114,16 @@ def test_a_damaged_length_does_not_hide_what_follows() -> None:
     assert bodies_in(bytes(damaged) + frames[1] + frames[2]) == [b"second", b"third"]
 
 
+def test_other_threads_run_while_many_frames_are_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(encode(SALT, Kind.DELIVERED, 0, token, end_body(False)) for token in range(5_000))
+    scanned, pauses = 0, [0]
+    monkeypatch.setattr("purgatory.delayed.frame.sleep", lambda seconds: pauses.append(scanned))
+    for _ in scan(SALT, reader(data)):
+        scanned += 1
+    assert scanned == 5_000
+    assert max(after - before for before, after in pairwise([*pauses, scanned])) < 1_000
+
+
 def test_a_scan_begins_where_it_is_told() -> None:
     frames = frames_of([b"first", b"second"])
     [found] = scan(SALT, reader(b"".join(frames)), len(frames[0]))
@@ -123,21 +134,18 @@ def test_a_scan_begins_where_it_is_told() -> None:
 def test_the_longest_dead_letter_is_a_frame() -> None:
     body = bytes(2 + 1_000) + message_body("i" * MAX_ID, bytes(MAX_PAYLOAD))
     data = encode(SALT, Kind.DEAD, 0, 0, body)
-    frame = decode(SALT, data, 0, 0)
-    assert isinstance(frame, Frame)
+    [frame] = decode(SALT, data, 0, 0)
     assert frame.end == len(data)
 
 
 @pytest.mark.parametrize(("id", "payload"), [(None, b""), (None, b"payload"), ("id", b""), ("ß" * 512, b"x")])
 def test_a_body_keeps_the_id_and_the_payload(id: str | None, payload: bytes) -> None:
-    frame = decode(SALT, encode(SALT, Kind.LATER, 0, 0, message_body(id, payload)), 0, 0)
-    assert isinstance(frame, Frame)
+    [frame] = decode(SALT, encode(SALT, Kind.LATER, 0, 0, message_body(id, payload)), 0, 0)
     assert parse_body(frame.body) == (id, payload)
     assert frame.named is (id is not None)
 
 
 def test_the_body_of_an_end_says_whether_the_user_chose_the_id() -> None:
     for named in (False, True):
-        frame = decode(SALT, encode(SALT, Kind.DELIVERED, 0, 0, end_body(named)), 0, 0)
-        assert isinstance(frame, Frame)
+        [frame] = decode(SALT, encode(SALT, Kind.DELIVERED, 0, 0, end_body(named)), 0, 0)
         assert frame.named is named

@@ -57,6 +57,16 @@ def path(slot: int) -> Path:
     return DIRECTORY / str(slot * 1_000 // HOUR) / str(slot * 1_000)
 
 
+def test_other_threads_run_while_many_messages_are_indexed(
+    disk: SimulatedDisk, slots: SlotFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("purgatory.delayed.slot_files.sleep", pauses.append)
+    write(slots, 1, 0, {5: [message(token) for token in range(1_000)]})
+    assert tokens(disk, slots) == list(range(1_000))
+    assert len(pauses) >= 4
+
+
 def test_a_slot_is_named_by_its_hour_and_its_start(disk: SimulatedDisk, slots: SlotFiles) -> None:
     assert [slots.slot_of(due) for due in (-5, 0, 999, 1_000, 10 * HOUR + 999)] == [0, 0, 0, 1, 36_000]
     write(slots, 1, 0, {0: [message(1)], 36_000: [message(2)]})
