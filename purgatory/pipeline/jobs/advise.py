@@ -13,6 +13,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.advise import survival
+from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
 from purgatory.pipeline.advise.present_timeouts import present_timeouts
 from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
@@ -79,8 +80,8 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
     mixtures = _mixtures(present_timeouts(stratified, up_to=_NAMED_TIMEOUTS))
     cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
-    effects = flattened(survival.effects(curves, with_stratum(_timeouts(spark, readings, cases))))
-    dataset.replace(EFFECTS, effects, this_run)
+    timeouts = with_stratum(_timeouts(spark, readings, cases))
+    dataset.replace(EFFECTS, flattened(effects(curves, timeouts)), this_run)
     found = _effects(dataset.derived(EFFECTS).rows().to_pylist())
     verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
     dataset.replace_rows(VERDICTS, [asdict(each) for each in verdicts], this_run)
@@ -106,11 +107,11 @@ def _timeouts(spark: SparkSession, readings: Sequence[Reading], cases: Sequence[
 
 def _effects(rows: Iterable[dict[str, Any]]) -> Mapping[Stratum, Mapping[int, Effect]]:
     """The effect of each timeout of each stratum."""
-    effects: dict[Stratum, dict[int, Effect]] = {}
+    by_stratum: dict[Stratum, dict[int, Effect]] = {}
     for row in rows:
         stratum, timeout = (row.pop("purgatory"), row.pop("kind"), row.pop("key")), row.pop("timeout_us")
-        effects.setdefault(stratum, {})[timeout] = Effect(**row)
-    return effects
+        by_stratum.setdefault(stratum, {})[timeout] = Effect(**row)
+    return by_stratum
 
 
 def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:
