@@ -15,6 +15,7 @@ from rich.console import Console
 
 from benchmarks.harness.benchmark import Result, Setting
 from purgatory.pipeline.advise import survival
+from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.jobs.advise import SHARES
 from purgatory.pipeline.session import spark_session
 from purgatory.pipeline.text import duration
@@ -52,8 +53,8 @@ def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
     yield f"|{'--:|' * len(HEADINGS)}"
     readings = survival.timeouts(curves, SHARES)
     known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
-    effects = survival.effects(curves, known)
-    for row in readings.join(effects, ["stratum", "timeout_us"], "left").orderBy("share").collect():
+    found = effects(curves, known)
+    for row in readings.join(found, ["stratum", "timeout_us"], "left").orderBy("share").collect():
         right = MEDIAN * 1e6 * math.exp(SIGMA * NormalDist().inv_cdf(row.share))
         estimate, off, more, in_truth = f"not identifiable beyond {duration(row.followed_us)}", "", "", ""
         if row.timeout_us is not None:

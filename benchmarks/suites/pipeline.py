@@ -283,8 +283,8 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def start() -> None:
-    """Start a session, and run a job in it."""
-    with spark_session(f"local[{THREADS}]") as spark:
+    """Start a session, as the steps do up to a million operations, and run a job in it."""
+    with spark_session(f"local[{THREADS}]", short=True) as spark:
         spark.range(1).count()
 
 

@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pyspark.errors import PySparkException
 
     from purgatory.pipeline.session import spark_session
+    from purgatory.pipeline.sizing import is_short
 
     options = parser().parse_args(arguments)
     try:
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.master,
             f"purgatory-pipeline {options.job.NAME}",
             progress=sys.stderr.isatty(),
+            short=is_short(options),
             settings={"spark.driver.memory": options.memory, **dict(options.conf)},
         ) as spark:
             status: int | None = options.job.run(spark, options)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from deltalake import Transaction
+from deltalake import DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.delta import StoredTable
+from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import (
     CHECKS_TABLE,
@@ -112,13 +112,20 @@ class Dataset:
     def replace(self, table: DerivedTable, frame: DataFrame, run: int) -> int:
         """Make the rows of the frame the table. Returns the number of rows.
 
-        Readers have the old table until the new one is complete. Raises PipelineError if a later run of the
-        command has replaced it already.
+        The memory of this process holds the rows of a table that has an order. Readers have the old table
+        until the new one is complete. Raises PipelineError if a later run of the command has replaced it
+        already.
         """
         stored = self.derived(table)
-        if table.order_by:
-            frame = frame.repartition(1).sortWithinPartitions(*table.order_by)
-        files = stored.write(frame)
+        files = stored.write_in_order(frame, table.order_by) if table.order_by else stored.write(frame)
+        return self._commit(stored, files, run)
+
+    def replace_rows(self, table: DerivedTable, rows: Sequence[Mapping[str, Any]], run: int) -> int:
+        """As `replace`, with a few rows, in their order. Needs no Spark."""
+        stored = self.derived(table)
+        return self._commit(stored, stored.write_rows(rows), run)
+
+    def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
         if stored.transaction(_RUN) >= run:
             raise PipelineError(
                 f"{stored.path}: another process has made this table meanwhile; run one at a time"
@@ -132,11 +139,14 @@ class Dataset:
 
     def read_run(self, spark: SparkSession, tables: Sequence[DerivedTable]) -> dict[str, DataFrame]:
         """The tables of a command by name; none if they are not of one run, because it was interrupted."""
+        logs = self.logs_of_run(tables)
+        return {table.name: self.derived(table).read(spark, log=log) for table, log in logs.items()}
+
+    def logs_of_run(self, tables: Sequence[DerivedTable]) -> dict[DerivedTable, DeltaTable]:
+        """The logs of the tables of a command; none if they are not of one run."""
         logs = {table: self.derived(table).log() for table in tables if self.derived(table).exists}
         runs = {log.transaction_version(_RUN) for log in logs.values()}
-        if len(logs) < len(tables) or len(runs) > 1:
-            return {}
-        return {table.name: self.derived(table).read(spark, log=log) for table, log in logs.items()}
+        return {} if len(logs) < len(tables) or len(runs) > 1 else logs
 
     def _at(self, name: str) -> str:
         return f"{self.root.rstrip('/')}/{name}"

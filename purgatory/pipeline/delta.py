@@ -99,16 +99,23 @@ class StoredTable:
 
         Raises TypeError if its columns are not the declared ones, in any order.
         """
-        found, declared = _types(frame.schema), _types(self.schema)
-        if found != declared:
-            raise TypeError(
-                f"{self.path}: found the columns {sorted(found - declared)}, and {sorted(declared - found)} "
-                "are declared instead"
-            )
+        self._check(frame)
         folder = self._new_folder()
         writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
         writer.parquet(_address(folder))
         return self._files(folder)
+
+    def write_in_order(self, frame: DataFrame, order_by: Sequence[str]) -> list[DataFile]:
+        """As `write`, to one file in this order, with nulls first.
+
+        The memory of this process holds the rows.
+        """
+        self._check(frame)
+        rows = frame.toArrow()
+        # Arrow sorts nulls last, so whether there is a value is sorted first.
+        keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
+        order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
+        return self.write_table(rows.take(order))
 
     def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
@@ -184,13 +191,12 @@ class StoredTable:
         # The date is in the names of directories, and in the log; this is the same date.
         return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
 
-    def rows(self) -> pa.Table:
+    def rows(self, log: DeltaTable | None = None) -> pa.Table:
         """All committed rows of a table that has few, and is not partitioned. Needs no Spark."""
         columns = pa.schema(self._columns.to_arrow())
         # `to_pyarrow_table` would import pandas, which takes a second.
-        files = (
-            pq.ParquetFile(Path(os.path.abspath(self.path), file)) for file in self._committed(self.log())
-        )
+        paths = self._committed(log or self.log())
+        files = (pq.ParquetFile(Path(os.path.abspath(self.path), path)) for path in paths)
         return pa.concat_tables([columns.empty_table(), *(file.read().cast(columns) for file in files)])
 
     @property
@@ -204,6 +210,14 @@ class StoredTable:
     @property
     def _partitions(self) -> list[str]:
         return [] if self.dated_by is None else [_DATE]
+
+    def _check(self, frame: DataFrame) -> None:
+        found, declared = _types(frame.schema), _types(self.schema)
+        if found != declared:
+            raise TypeError(
+                f"{self.path}: found the columns {sorted(found - declared)}, and {sorted(declared - found)} "
+                "are declared instead"
+            )
 
     def _new_folder(self) -> Path:
         return Path(os.path.abspath(self.path), uuid4().hex)
@@ -237,6 +251,10 @@ class StoredTable:
             days = added.column(f"partition.{_DATE}").to_pylist()
             paths = [path for path, day in zip(paths, days, strict=True) if day in dates]
         return list(paths)
+
+
+def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:
+    return [(f"{name} is known", pc.is_valid(column)), (name, column)]
 
 
 def _types(columns: StructType) -> set[tuple[str, str]]:

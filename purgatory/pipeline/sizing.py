@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Final
 
 from pyspark.sql import SparkSession
+
+from purgatory.pipeline.listing import segments
+from purgatory.pipeline.schemas import TABLES
 
 # In bytes of Parquet files. A partition after a shuffle has about so many.
 _PARTITION_SIZE: Final = 4 << 20
 # Up to this size, to compile a plan, and to plan again after each stage, costs more than it saves.
 _SMALL_SIZE: Final = 8 << 20
+# In these commands Arrow works on the rows, and Java has little to do. Up to this size, what its optimizing
+# compiler takes is more than it saves.
+_BY_ARROW: Final = ("compact", "summarize")
+_SHORT_SIZE: Final = 64 << 20
 
 _PLAN_ONCE: Final = {
     "spark.sql.adaptive.enabled": "false",
@@ -21,6 +29,16 @@ _AS_USUAL: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
+
+
+def is_short(options: argparse.Namespace) -> bool:
+    """Whether a command with these options has so little for Java to do that its session is short."""
+    if options.job.NAME not in _BY_ARROW:
+        return False
+    size: int = options.dataset.size
+    if "journal" in options:
+        size += sum(each.size for table in TABLES for each in segments(options.journal, table.name))
+    return size <= _SHORT_SIZE
 
 
 def fit(spark: SparkSession, size: int) -> None:

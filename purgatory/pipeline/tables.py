@@ -135,7 +135,7 @@ FAN_OUT: Final = DerivedTable(
 )
 SUMMARY_TABLES: Final = (GAP_MINUTES, MINUTES, PENDING, HOTTEST_KEYS, FAN_OUT)
 
-# `advise`: advise.survival, verdict. A kind comes before its keys, because null sorts first.
+# `advise`: advise.survival, effects, verdict. A kind comes before its keys, because null sorts first.
 _STRATUM: Final = {"purgatory": _TEXT, "kind": _TEXT, "key": _TEXT}
 # A curve has a row for each distinct wait, too many for one file.
 CURVES: Final = DerivedTable(

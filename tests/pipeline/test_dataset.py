@@ -49,6 +49,17 @@ def test_a_table_is_replaced_whole(spark: SparkSession, dataset: Dataset) -> Non
         assert [row["purgatory"] for row in found.collect()] == sorted(names)
 
 
+def test_a_table_is_replaced_by_rows_in_their_order(dataset: Dataset) -> None:
+    table = dataset.derived(RECOMMENDATIONS)
+    for run, names in ((1, ("b", "a")), (2, ("c",)), (3, ())):
+        rows = [RECOMMENDATION | {"purgatory": name} for name in names]
+        assert dataset.replace_rows(RECOMMENDATIONS, rows, run) == len(names)
+        assert table.rows()["purgatory"].to_pylist() == list(names)
+    with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
+        dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 3)
+    assert table.rows().num_rows == 0
+
+
 def test_if_writing_a_table_fails_the_old_rows_stay(spark: SparkSession, dataset: Dataset) -> None:
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
     broken = spark.createDataFrame([RECOMMENDATION], RECOMMENDATIONS.columns).selectExpr(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -91,6 +92,23 @@ def test_rows_are_written_without_spark(spark: SparkSession, table: StoredTable)
     assert undated.write_table(rows.slice(0, 0)) == []
     with pytest.raises(ValueError, match="id"):
         undated.write_table(pa.table({"id": pa.array([None], pa.int64())}))
+
+
+def test_rows_in_an_order_are_in_one_file_with_nulls_first(spark: SparkSession, tmp_path: Path) -> None:
+    table = StoredTable(
+        f"{tmp_path}/table", StructType([StructField("id", LongType()), StructField("at", TimestampType())])
+    )
+    rows = [(2, SECOND), (None, SECOND), (2, None), (1, FIRST), (2, FIRST)]
+    frame = spark.createDataFrame(rows, table.schema).repartition(3)
+    (file,) = table.write_in_order(frame, ("id", "at"))
+    assert pq.read_table(f"{table.path}/{file.path}").to_pylist() == [
+        {"id": None, "at": SECOND},
+        {"id": 1, "at": FIRST},
+        {"id": 2, "at": None},
+        {"id": 2, "at": FIRST},
+        {"id": 2, "at": SECOND},
+    ]
+    assert table.write_in_order(frame.limit(0), ("id",)) == []
 
 
 def test_of_two_transactions_of_an_application_one_is_refused(table: StoredTable) -> None:

@@ -88,6 +88,14 @@ def test_settings_override_the_defaults(builder: Builder) -> None:
         assert builder.settings["spark.ui.showConsoleProgress"] == "true"
 
 
+def test_a_short_session_only_compiles_quickly(builder: Builder) -> None:
+    name = "spark.driver.defaultJavaOptions"
+    with spark_session():
+        usual = builder.settings[name]
+    with spark_session(short=True):
+        assert builder.settings[name] == f"{usual} -XX:TieredStopAtLevel=1"
+
+
 def test_instants_are_in_utc(spark: SparkSession) -> None:
     assert spark.sql("SELECT hour(timestamp_seconds(0))").collect()[0][0] == 0
 

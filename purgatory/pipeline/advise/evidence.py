@@ -49,7 +49,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a timeout would have done; `survival.effects` explains it."""
+    """What a timeout would have done; `effects.effects` explains it."""
 
     completes: float
     completes_low: float

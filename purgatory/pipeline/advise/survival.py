@@ -28,7 +28,7 @@ from purgatory.pipeline.transforms.running_sum import running_sum
 EXACTNESS: Final = 1e-9
 
 # The bounds of a 95 % interval are this many standard errors from the estimate.
-_Z: Final = NormalDist().inv_cdf(0.975)
+Z: Final = NormalDist().inv_cdf(0.975)
 
 # When all but this share of the operations that complete have completed, the curve has settled.
 UNSETTLED: Final = 0.001
@@ -92,7 +92,7 @@ def curves(ends: DataFrame) -> DataFrame:
         # The area under a falling staircase, added up by its steps. So no row needs the row before it.
         .withColumn("step", F.col("waited_us") * F.col("before") * F.col("completed") / F.col("at_risk"))
     )
-    deviations = F.lit(_Z) * F.sqrt("variance_running")
+    deviations = F.lit(Z) * F.sqrt("variance_running")
     margin = F.col("survival") * deviations
     power = F.exp(-deviations / F.col("log_running"))
     return _running(estimated, "step").select(
@@ -164,92 +164,13 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
     return strata.drop("completions").join(read, "stratum")
 
 
-def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
-    """Find out what each of the given timeouts would do. `timeouts` has ``stratum`` and ``timeout_us``.
-
-    ``completes``, ``completes_low``, ``completes_high``
-        the share that completes within the timeout, and its 95 % confidence interval. Where nobody waited
-        for so long, the upper bound is 1
-    ``more_completed``, ``more_completed_low``, ``more_completed_high``
-        how many more of the recorded operations would have completed, and the 95 % confidence interval of
-        this number; negative if fewer
-    ``waited_less_us``
-        by how many microseconds less all operations together would have waited; negative if more
-
-    Operations that waited for longer than the timeout would have ended at the timeout; that is known.
-    Operations that expired earlier would have continued. The curve says how many of them would have completed
-    by the timeout, and when. The interval says how well it knows that. All others stay as they were. Nothing
-    is extrapolated: if some operations would have continued beyond the longest wait, the effect is null.
-    """
-    wait, timeout = F.col("waited_us"), F.col("timeout_us")
-    reached = wait <= timeout
-    # Expired operations were at risk, so the curve is above zero there.
-    reopened = (wait < timeout) & (F.col("expired") > 0)
-    per_survivor = F.col("expired") / F.col("survival")
-    # Waits are unique within a curve, so the greatest of these is that of the longest wait.
-    last = F.struct("waited_us", "at_risk", "survival", "survival_low", "mean_wait_us", "log_variance")
-    bounded = F.struct("waited_us", "survival_high")
-    found = (
-        curves.join(F.broadcast(timeouts.distinct()), "stratum")
-        .groupBy("stratum", "timeout_us")
-        .agg(
-            F.max(F.when(reached, last)).alias("last"),
-            # The curve falls, so a bound holds for all longer waits.
-            F.max(F.when(reached & F.col("survival_high").isNotNull(), bounded)).alias("bounded"),
-            F.max(wait).alias("followed_us"),
-            _sum_where(~reached, F.col("completed")).alias("cut_off"),
-            _sum_where(~reached, F.col("ended") * (wait - timeout)).alias("spared_us"),
-            _sum_where(reopened, F.col("expired")).alias("reopened"),
-            _sum_where(reopened, per_survivor).alias("survivors"),
-            _sum_where(reopened, per_survivor * F.col("mean_wait_us")).alias("survivors_waited_us"),
-            F.min(F.when(reopened, F.col("log_variance"))).alias("first_variance"),
-        )
-        .withColumn("survival", F.coalesce("last.survival", F.lit(1.0)))
-        # Where the curve is zero, all that were left have completed at once. If each of n does so with a
-        # probability below the n-th root of 2.5 %, that is as unlikely as to be above an upper bound.
-        .withColumn(
-            "of_zero", F.when(F.col("survival") == 0, 1 - F.pow(F.lit(0.025), 1 / F.col("last.at_risk")))
-        )
-        .withColumn("highest", F.coalesce(F.least("bounded.survival_high", "of_zero"), F.lit(1.0)))
-        .withColumn(
-            "mean_wait_us",
-            F.coalesce("last.mean_wait_us", F.lit(0.0))
-            + (timeout - F.coalesce("last.waited_us", F.lit(0))) * F.col("survival"),
-        )
-    )
-    followed = timeout <= F.col("followed_us")
-    lowest = F.when(followed, F.coalesce("last.survival_low", "survival")).otherwise(0.0)
-    # Of those that would have continued, so many would still not have completed. The curve is least certain
-    # between this timeout and the wait of those that expired first, so their interval is taken for all.
-    left = F.col("survival") * F.col("survivors")
-    factor = F.exp(_Z * F.sqrt(F.col("last.log_variance") - F.col("first_variance")))
-    most_left = F.coalesce(left * factor, F.col("highest") * F.col("survivors"))
-    known = followed | (F.col("reopened") == 0)
-    changes = {
-        "more_completed": F.col("reopened") - left - F.col("cut_off"),
-        "more_completed_low": F.col("reopened") - F.least(most_left, "reopened") - F.col("cut_off"),
-        "more_completed_high": F.col("reopened") - F.coalesce(left / factor, left) - F.col("cut_off"),
-        "waited_less_us": F.col("spared_us")
-        - F.col("mean_wait_us") * F.col("survivors")
-        + F.col("survivors_waited_us"),
-    }
-    return found.select(
-        "stratum",
-        "timeout_us",
-        (1 - F.col("survival")).alias("completes"),
-        (1 - F.col("highest")).alias("completes_low"),
-        (1 - lowest).alias("completes_high"),
-        *(F.when(known, change).alias(name) for name, change in changes.items()),
-    )
-
-
 def _unsettled(completions: Column) -> Column:
     """The share of these completions that may come late, so that it is UNSETTLED at most. Null if none may.
 
     A number k from a Poisson distribution has the upper bound (sqrt(k + 1) + z / 2) squared, to within 7 %.
     """
-    most = F.pow(F.sqrt(completions * UNSETTLED) - _Z / 2, 2) - 1
-    return F.when(completions * UNSETTLED >= (1 + _Z / 2) ** 2, most / completions)
+    most = F.pow(F.sqrt(completions * UNSETTLED) - Z / 2, 2) - 1
+    return F.when(completions * UNSETTLED >= (1 + Z / 2) ** 2, most / completions)
 
 
 def _running(frame: DataFrame, *columns: str) -> DataFrame:
@@ -267,7 +188,3 @@ def _bound(bound: Column) -> Column:
 
 def _first(condition: Column) -> Column:
     return F.min(F.when(condition, F.col("waited_us")))
-
-
-def _sum_where(condition: Column, value: Column) -> Column:
-    return F.sum(F.when(condition, value).otherwise(0).cast("double"))

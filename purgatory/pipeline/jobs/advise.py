@@ -13,6 +13,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.advise import survival
+from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
 from purgatory.pipeline.advise.present_timeouts import present_timeouts
 from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
@@ -20,10 +21,11 @@ from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, de
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.summarize.condensation import condensed
 from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
-from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS, DerivedTable
+from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS
 from purgatory.pipeline.text import printable
 
 NAME: Final = "advise"
@@ -61,7 +63,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     fit(spark, dataset.size)
     operations = dataset.read_operations(spark)
-    if operations.isEmpty():
+    if not dataset.table(OPERATIONS_TABLE).size:
         raise PipelineError(
             f"{dataset.root}: no operations are compacted here; compact a journal that has some"
         )
@@ -74,24 +76,18 @@ def run(spark: SparkSession, options: Namespace) -> None:
     curves = with_stratum(dataset.read_derived(spark, CURVES))
 
     dataset.replace(TIMEOUTS, flattened(survival.timeouts(curves, SHARES)), this_run)
-    readings = [Reading(**row) for row in _rows(spark, dataset, TIMEOUTS)]
+    readings = [Reading(**row) for row in dataset.derived(TIMEOUTS).rows().to_pylist()]
 
     mixtures = _mixtures(present_timeouts(stratified, up_to=_NAMED_TIMEOUTS))
     cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
-    effects = flattened(survival.effects(curves, with_stratum(_timeouts(spark, readings, cases))))
-    dataset.replace(EFFECTS, effects, this_run)
-    found = _effects(_rows(spark, dataset, EFFECTS))
+    timeouts = with_stratum(_timeouts(spark, readings, cases))
+    dataset.replace(EFFECTS, flattened(effects(curves, timeouts)), this_run)
+    found = _effects(dataset.derived(EFFECTS).rows().to_pylist())
     verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
-    rows = spark.createDataFrame([tuple(asdict(each).values()) for each in verdicts], VERDICTS.columns)
-    dataset.replace(VERDICTS, rows, this_run)
+    dataset.replace_rows(VERDICTS, [asdict(each) for each in verdicts], this_run)
 
     for line in (*_spoken(verdicts), "", *_table(readings)):
         print(line)
-
-
-def _rows(spark: SparkSession, dataset: Dataset, table: DerivedTable) -> list[dict[str, Any]]:
-    """The rows of a table, in its order."""
-    return [row.asDict() for row in dataset.read_derived(spark, table).orderBy(*table.order_by).collect()]
 
 
 def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, int]]]:
@@ -111,11 +107,11 @@ def _timeouts(spark: SparkSession, readings: Sequence[Reading], cases: Sequence[
 
 def _effects(rows: Iterable[dict[str, Any]]) -> Mapping[Stratum, Mapping[int, Effect]]:
     """The effect of each timeout of each stratum."""
-    effects: dict[Stratum, dict[int, Effect]] = {}
+    by_stratum: dict[Stratum, dict[int, Effect]] = {}
     for row in rows:
         stratum, timeout = (row.pop("purgatory"), row.pop("kind"), row.pop("key")), row.pop("timeout_us")
-        effects.setdefault(stratum, {})[timeout] = Effect(**row)
-    return effects
+        by_stratum.setdefault(stratum, {})[timeout] = Effect(**row)
+    return by_stratum
 
 
 def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:

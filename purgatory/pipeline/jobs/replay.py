@@ -90,23 +90,22 @@ def run(spark: SparkSession, options: Namespace) -> None:
     this_run = dataset.new_run(REPLAY_TABLES)
     dataset.replace(SETTINGS, by_setting(replayed(waits, partition, settings)), this_run)
 
-    table = dataset.read_derived(spark, SETTINGS).orderBy(*SETTINGS.order_by)
-    rows = [ReplayedSetting(**row.asDict()) for row in table.collect()]
+    rows = [ReplayedSetting(**row) for row in dataset.derived(SETTINGS).rows().to_pylist()]
     by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
     recommendations = [recommend(group, round(options.late * 1e6)) for group in by_purgatory]
     sentences = [
-        (
-            each.chosen.purgatory,
-            each.chosen.tick_us,
-            each.chosen.wheel_size,
-            each.acceptable_us,
-            each.chosen.operations,
-            recorded[each.chosen.purgatory],
-            each.sentence(),
-        )
+        {
+            "purgatory": each.chosen.purgatory,
+            "tick_us": each.chosen.tick_us,
+            "wheel_size": each.chosen.wheel_size,
+            "acceptable_us": each.acceptable_us,
+            "operations": each.chosen.operations,
+            "recorded": recorded[each.chosen.purgatory],
+            "sentence": each.sentence(),
+        }
         for each in recommendations
     ]
-    dataset.replace(RECOMMENDATIONS, spark.createDataFrame(sentences, RECOMMENDATIONS.columns), this_run)
+    dataset.replace_rows(RECOMMENDATIONS, sentences, this_run)
 
     for each in recommendations:
         print(_replayed(each.default, recorded[each.default.purgatory]))

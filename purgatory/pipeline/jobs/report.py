@@ -56,7 +56,7 @@ EXAMPLES: Final = """\
 _ORDERS: Final = {
     **{
         table.name: tuple("since" if name == "minute" else name for name in table.order_by)
-        for table in derived.DERIVED_TABLES
+        for table in derived.SUMMARY_TABLES
     },
     CURVES: ("purgatory", "kind", "waited_us"),
     COMMITS: ("table",),
@@ -82,12 +82,16 @@ def run(spark: SparkSession, options: Namespace) -> None:
     fit(spark, dataset.size)
     frames = {COMMITS: _commits(spark, dataset), NODES: _nodes(spark, dataset)}
     frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))
-    frames |= _downsampled(dataset.read_run(spark, derived.ADVICE_TABLES))
-    frames |= dataset.read_run(spark, derived.REPLAY_TABLES)
+    advice, replay = map(dataset.logs_of_run, (derived.ADVICE_TABLES, derived.REPLAY_TABLES))
+    if advice:
+        curves = dataset.derived(derived.CURVES).read(spark, log=advice.pop(derived.CURVES))
+        frames[CURVES] = downsampled(curves.where("key IS NULL"))
     tables = {
         name: frame.coalesce(1).sortWithinPartitions(*_ORDERS[name]).toArrow()
         for name, frame in frames.items()
     }
+    # These are small, and in order.
+    tables |= {table.name: dataset.derived(table).rows(log) for table, log in (advice | replay).items()}
     rows: dict[str, Sequence[Row]] = {name: table.to_pylist() for name, table in tables.items()}
     if MINUTES in tables:
         rows[KINDS] = kinds(rows[MINUTES], rows[PENDING])
@@ -147,13 +151,6 @@ def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
         FAN_OUT: fan_out_in_steps(fan_out, step, coverage),
         GAPS: gaps_in_steps(summary[GAPS], step),
     }
-
-
-def _downsampled(advice: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    """The advice with the curves that are drawn: those of the kinds, downsampled."""
-    if not advice:
-        return {}
-    return advice | {CURVES: downsampled(advice[CURVES].where("key IS NULL"))}
 
 
 def _json(rows: Sequence[Row]) -> str:

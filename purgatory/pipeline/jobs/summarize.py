@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
@@ -68,8 +67,10 @@ def run(spark: SparkSession, options: Namespace) -> None:
     for cached in (read, of_operations, of_checks):
         cached.unpersist()
 
-    since, until = (F.date_format(each("minute"), "yyyy-MM-dd HH:mm") for each in (F.min, F.max))
-    ((incomplete, first, last),) = gaps.agg(F.count("*"), since, until).collect()
-    path = dataset.derived(GAP_MINUTES).path
-    lost = f"{incomplete:,} minutes from {first} to {last} are incomplete, see {path}"
-    print(lost if incomplete else "All minutes are complete.")
+    stored = dataset.derived(GAP_MINUTES)
+    incomplete = stored.rows()["minute"].to_pylist()
+    if incomplete:
+        first, last = (f"{minute:%Y-%m-%d %H:%M}" for minute in (incomplete[0], incomplete[-1]))
+        print(f"{len(incomplete):,} minutes from {first} to {last} are incomplete, see {stored.path}")
+    else:
+        print("All minutes are complete.")

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory.pipeline.advise import survival
+from purgatory.pipeline.advise.effects import effects
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]
@@ -25,10 +26,10 @@ def advised(
     readings = survival.timeouts(curves, shares).localCheckpoint()
     given = curves.sparkSession.createDataFrame([*others], "stratum string, timeout_us long")
     known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
-    effects = survival.effects(curves, known.union(given)).localCheckpoint()
-    read = readings.join(effects, ["stratum", "timeout_us"], "left").collect()
+    found = effects(curves, known.union(given)).localCheckpoint()
+    read = readings.join(found, ["stratum", "timeout_us"], "left").collect()
     return {(row.stratum, row.share): row for row in read} | {
-        (row.stratum, row.timeout_us): row for row in effects.collect()
+        (row.stratum, row.timeout_us): row for row in found.collect()
     }
 
 

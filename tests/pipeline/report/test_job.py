@@ -71,9 +71,9 @@ def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Da
         derived.GAP_MINUTES: [{"minute": NOON, "nodes": ["a"]}],
         derived.HOTTEST_KEYS: hot_keys(),
         derived.CURVES: [*curve(), *curve(key="k")],
-        derived.TIMEOUTS: [*timeouts(key="k"), *timeouts()],
-        derived.EFFECTS: [*effects(key="k"), *effects()],
-        derived.VERDICTS: [verdict(key="k"), verdict()],
+        derived.TIMEOUTS: [*timeouts(), *timeouts(key="k")],
+        derived.EFFECTS: [*effects(), *effects(key="k")],
+        derived.VERDICTS: [verdict(), verdict(key="k")],
         derived.SETTINGS: settings(),
         derived.RECOMMENDATIONS: [recommendation()],
     }.items():
