@@ -18,19 +18,9 @@ from benchmarks.harness.benchmark import Build, Column, Result, Row, Setting, Ta
 from benchmarks.harness.processes import ROOT
 
 PACKAGES = (
-    "anyio",
-    "broadcaster",
-    "channels-redis",
-    "confluent-kafka",
-    "duckdb",
-    "kio",
-    "pyarrow",
-    "pyspark",
-    "python-socketio",
-    "redis",
-    "uvicorn",
-    "uvloop",
-)
+    "anyio", "broadcaster", "channels-redis", "confluent-kafka", "duckdb", "kio", "pyarrow",
+    "pyspark", "python-socketio", "redis", "uvicorn", "uvloop",
+)  # fmt: skip
 
 
 @dataclass

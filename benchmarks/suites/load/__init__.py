@@ -308,11 +308,10 @@ def parse_jvm(output: str, requests: int) -> Sample:
 
 def show(result: Result, console: Console) -> None:
     """Print the highest rate of each design that it keeps up with."""
-    *designs, _ = curves(result).items()
     grid = tables.new_grid(result.name)
     grid.add_column("keeps up to, requests/s", justify="right")
     grid.add_column("saturated at", justify="right")
-    for name, rows in designs:
+    for name, rows in list(curves(result).items())[:-1]:
         grid.add_row(name, *limits(rows))
     tables.print_grid(console, grid, KEEPS_UP_NOTE)
 
