@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -68,9 +70,12 @@ def run(spark: SparkSession, options: Namespace) -> None:
         cached.unpersist()
 
     stored = dataset.derived(GAP_MINUTES)
-    incomplete = stored.rows()["minute"].to_pylist()
-    if incomplete:
-        first, last = (f"{minute:%Y-%m-%d %H:%M}" for minute in (incomplete[0], incomplete[-1]))
-        print(f"{len(incomplete):,} minutes from {first} to {last} are incomplete, see {stored.path}")
-    else:
-        print("All minutes are complete.")
+    print(incompleteness(stored.rows()["minute"].to_pylist(), stored.path))
+
+
+def incompleteness(minutes: Sequence[datetime], path: str) -> str:
+    """Which minutes are incomplete, in a sentence. They are in order, in the table at `path`."""
+    if not minutes:
+        return "All minutes are complete."
+    first, last = (f"{minute:%Y-%m-%d %H:%M}" for minute in (minutes[0], minutes[-1]))
+    return f"{len(minutes):,} minutes from {first} to {last} are incomplete, see {path}"

@@ -60,6 +60,10 @@ def test_it_writes_the_summaries_and_reports_gaps(
     assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in output
 
 
+def test_it_says_also_that_no_minute_is_incomplete() -> None:
+    assert summarize.incompleteness([], "summary/gaps") == "All minutes are complete."
+
+
 def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, dataset: Dataset) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
         summarize.run(spark, Namespace(dataset=dataset, hottest=1))
