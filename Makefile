@@ -52,8 +52,8 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
-# Many tests wait for servers, browsers and Java, so there are three workers for two cores.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
+# Many tests wait for servers, browsers and Java, so there are two workers for each core.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())')
 # `make docs` runs tests/docs.
 # tests/conftest.py says which tests stay together on a worker, and which come first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
@@ -118,12 +118,13 @@ types: $(VENV)/.pyright ## Check types: all by mypy, strictly, and what users co
 	$(BIN)/python -m tests.docs.programs build/programs
 	$(BIN)/pyright --pythonpath $(BIN)/python$(EXE)
 
-# Elsewhere all packages are installed, which hides one that is missing.
-programs: $(COMPILED_TREE)/.built ## Run the demo, and the examples' --help, with only what their targets install
+# Elsewhere all packages are installed, which hides one that is missing. Here each target finds those of the
+# targets before it.
+programs: $(COMPILED_TREE)/.built ## Run the demo, and the examples' --help, without what the tests install
 	$(MAKE) demo VENV=build/programs-venv
+	$(MAKE) serve VENV=build/programs-venv ARGS=--help
 	$(MAKE) broker VENV=build/programs-venv ARGS=--help
 	$(MAKE) delayed VENV=build/programs-venv ARGS=--help
-	$(MAKE) serve VENV=build/serve-venv ARGS=--help
 
 SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 
