@@ -33,7 +33,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
-	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal build/journal
+	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal build/journal $(ARGS)
 
 # The page shows one run, so the steps start from an empty directory.
 STEPS := build/report
@@ -52,17 +52,18 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
-# Many tests wait for servers, browsers and Java, so there are two workers for each core.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())')
+# Many tests wait for servers, browsers and Java, so there are three workers for two cores.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
 # `make docs` runs tests/docs.
 # tests/conftest.py says which tests stay together on a worker, and which come first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
 # The package's tests run on both builds. The pipeline uses nothing of the core but the wheel, the store of
-# delayed messages and the relay's engines nothing at all, and a page is the same for both, so one build is enough.
+# delayed messages and the relay's engines nothing at all, and a page and the plugin are the same for both, so
+# one build is enough.
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
 COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glob 'tests/delayed/test_store*.py' \
-	--ignore tests/test_packaging.py --ignore tests/web/dashboard/test_browser.py
+	--ignore tests/test_packaging.py --ignore tests/test_pytest_plugin.py --ignore tests/web/dashboard/test_browser.py
 CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web
 ifeq ($(OS),Windows_NT)
 # purgatory.delayed locks its directory with flock.
@@ -120,11 +121,12 @@ types: $(VENV)/.pyright ## Check types: all by mypy, strictly, and what users co
 
 # Elsewhere all packages are installed, which hides one that is missing. Here each target finds those of the
 # targets before it.
-programs: $(COMPILED_TREE)/.built ## Run the demo, and the examples' --help, without what the tests install
-	$(MAKE) demo VENV=build/programs-venv
-	$(MAKE) serve VENV=build/programs-venv ARGS=--help
-	$(MAKE) broker VENV=build/programs-venv ARGS=--help
-	$(MAKE) delayed VENV=build/programs-venv ARGS=--help
+programs: $(COMPILED_TREE)/.built $(UV) ## Run the demo, and the examples' --help, without what the tests install
+	$(UV) venv --quiet --clear build/programs-venv
+	$(MAKE) demo VENV=build/programs-venv UV=$(UV) ARGS='--duration 2'
+	$(MAKE) serve VENV=build/programs-venv UV=$(UV) ARGS=--help
+	$(MAKE) broker VENV=build/programs-venv UV=$(UV) ARGS=--help
+	$(MAKE) delayed VENV=build/programs-venv UV=$(UV) ARGS=--help
 
 SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 

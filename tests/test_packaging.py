@@ -139,6 +139,7 @@ def test_a_wheel_names_its_licence_and_holds_the_text(pure_wheel: Path) -> None:
         assert files.read(name) == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.long
 def test_a_build_whose_compiler_fails_is_an_error_where_the_compiled_core_is_required(
     source_archive: Path, tmp_path: Path
 ) -> None:

@@ -64,7 +64,7 @@ def check(suite: str, name: str, setting: Setting = TINY, most: int | None = Non
     return samples
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_time
 @pytest.mark.parametrize(("suite", "name"), IN_PROCESS, ids=str)
 def test_every_case_gives_figures_for_the_tables(

@@ -68,6 +68,8 @@ def test_the_same_benchmark_in_two_runs_is_refused() -> None:
 
 
 @pytest.mark.slow
+# To draw them takes half a minute.
+@pytest.mark.long
 def test_the_kept_runs_give_the_published_pages_byte_for_byte(tmp_path: Path) -> None:
     main([*map(str, RUNS), "--into", str(tmp_path)])
     drawn = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
