@@ -32,7 +32,7 @@ endif
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal
+demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator for ten seconds, live, with a journal in build/journal (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator --journal build/journal $(ARGS)
 
 # The page shows one run, so the steps start from an empty directory.
