@@ -137,7 +137,7 @@ def token_of(data: bytes) -> int:
 def decode(salt: int, data: bytes, at: int, offset: int) -> list[Frame]:
     """The whole frames in a row from index `at` of `data`, which is at `offset` of the file.
 
-    A restart takes twice the time of its loop for each frame of the log.
+    A restart reads the log twice, so this loop runs twice for each of its frames.
     """
     frames: list[Frame] = []
     size, shift = len(data), offset - at
