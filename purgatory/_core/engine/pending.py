@@ -12,7 +12,7 @@ from purgatory._core.engine.action_queue import SETTLING, WRITING, ActionQueue
 from purgatory._core.engine.failures import FailureReporter
 from purgatory._core.engine.mistakes import Debugger
 from purgatory._core.operation import Operation, Owner, end, settle, wake
-from purgatory._core.outcome import EXPIRED, FAILED, NEW, PENDING, Failure, Given, OperationState
+from purgatory._core.outcome import BY_WAITER, EXPIRED, FAILED, NEW, PENDING, Failure, Given, OperationState
 from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, keys_at
@@ -180,7 +180,9 @@ class PendingOperations(Owner):
 
     def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
         debugger = self.debugger
-        if debugger is not None:
+        # A task that abandons the operation runs in the thread of the loop. What raised here would keep the
+        # operation, which nobody awaits any more.
+        if debugger is not None and outcome is not BY_WAITER:
             debugger.check_thread()
         actions = self.actions
         level = actions.level
