@@ -5,10 +5,15 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
+from time import sleep
+from typing import Final
 
-from purgatory.delayed.frame import CANCELLED, Frame, parse_body, token_of
+from purgatory.delayed.frame import CANCELLED, PAUSE, Frame, parse_body, token_of
 from purgatory.delayed.ids import Ended, Taken, digest
 from purgatory.delayed.slot_files import SlotFiles
+
+# Tokens that are put into a set at a time, which takes half a millisecond.
+_TOKENS: Final = 10_000
 
 
 class Block:
@@ -30,8 +35,13 @@ class Block:
 
     def settle(self) -> bool:
         """Drop messages that have ended in the same block. Returns whether there are others."""
-        if self._ended:
-            ended = set(self._ended)
+        # A slot that is delivered gets half a million notes in a block, and no message. To make a set of them
+        # at once would hold the interpreter, and with it the event loop, for 50 ms.
+        if self._ended and self._messages:
+            ended: set[int] = set()
+            for first in range(0, len(self._ended), _TOKENS):
+                ended.update(self._ended[first : first + _TOKENS])
+                sleep(PAUSE)
             self._messages = [data for data in self._messages if token_of(data) not in ended]
         return bool(self._messages)
 
