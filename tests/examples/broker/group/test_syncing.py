@@ -120,6 +120,21 @@ async def test_an_assignment_stored_after_its_generation_is_not_answered(
     await syncing
 
 
+async def test_an_assignment_stored_during_the_next_sync_is_not_that_generations(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    log.appended.clear()
+    late = await start(leader.sync())
+    newcomer = await start(Client(coordinator).join())
+    assert (await late).error is ErrorCode.REBALANCE_IN_PROGRESS
+    await asyncio.gather(leader.join(), follower.join(), newcomer)
+    log.appended.set()
+    await settled()
+    assert coordinator.describe_group(GROUP).state == "CompletingRebalance"
+    assert (await leader.sync()).assignment == leader.member_id.encode()
+
+
 async def test_an_assignment_is_stored_even_if_the_leaders_client_disconnects(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
