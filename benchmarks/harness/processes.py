@@ -40,6 +40,12 @@ def resident_bytes(process_id: int | str) -> int:
     return int(Path(f"/proc/{process_id}/statm").read_bytes().split()[1]) * resource.getpagesize()
 
 
+def processor_seconds(process_id: int) -> float:
+    """The processor time that the process has used. OSError where there is no /proc, as on macOS."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:
     """What a command prints. RuntimeError, with what it wrote to stderr, when it fails."""
     finished = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

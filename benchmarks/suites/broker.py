@@ -3,7 +3,7 @@
 Both are clusters of three brokers in one process, apart from the process that measures. The same client with
 the same settings measures both: how long a waiting consumer waits for a record once it is produced (`wake`),
 and how many records can be produced with acks=all (`throughput`). Clusters are started anew for each
-measurement.
+measurement. `partitions` measures the example broker alone.
 
 The mock cluster is no broker. librdkafka tests itself against it: it acknowledges records that it has not
 replicated, keeps the last 5 MB of a partition, and lets a fetch wait its full time whatever comes in. Here it
@@ -25,7 +25,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, percentiles, spreads
-from benchmarks.harness.processes import started
+from benchmarks.harness.processes import processor_seconds, started
 
 BROKERS = 3
 # Of topics that are created automatically; the mock cluster's default.
@@ -37,6 +37,9 @@ MAX_WAITS = (500, 5)
 RECORD_BYTES = (100, 1000)
 # Records between two polls for delivery reports.
 BATCH = 1000
+# Records, one after the other, and the seconds for which an idle cluster is watched.
+RECORDS = 200
+IDLE = 5.0
 # Seconds for a step that should take no time.
 PATIENCE = 60.0
 _ADDRESS = "bootstrap.servers="
@@ -130,6 +133,37 @@ def measure_throughput(name: str, records: int, length: int) -> Sample:
     return {"records_per_second": records / took, "mb_per_second": records * length / took / 1e6}
 
 
+@benchmark("partitions", "what partitions cost that nobody uses", (3, 3_000), (3, 300, 3_000), 600.0)
+def partitions(setting: Setting) -> Parts:
+    """The sizes are numbers of partitions, with three replicas each."""
+    yield Table(
+        "Idle partitions: milliseconds from produce(), acks=all, to the answer, and an idle cluster",
+        spreads(p50_ms="p50", p99_ms="p99", idle_percent="idle, % of a core"),
+        f"{RECORDS:,} records, one after the other, to one of the partitions.",
+    )
+    for count in setting.sizes:
+        yield Case(f"{count:,} partitions", "examples.broker", partial(measure_partitions, count))
+
+
+def measure_partitions(count: int) -> Sample:
+    """Milliseconds, and percent. Raises RuntimeError when a record is not acknowledged."""
+    latencies = []
+    with running("examples.broker", count) as (process_id, client_settings):
+        producer = Producer({**client_settings, "acks": "all", "linger.ms": 0})
+        for number in range(RECORDS + 1):
+            if number == 1:
+                # The first record made the connections.
+                used, began = processor_seconds(process_id), time.perf_counter()
+                time.sleep(IDLE)
+                idle = (processor_seconds(process_id) - used) / (time.perf_counter() - began)
+            sent = time.perf_counter()
+            producer.produce(TOPIC, b"%d" % number, partition=0)
+            if producer.flush(PATIENCE):
+                raise RuntimeError(f"record {number} has no answer")
+            latencies.append((time.perf_counter() - sent) * 1000)
+    return percentiles(latencies[1:]) | {"idle_percent": 100 * idle}
+
+
 def _produce(producer: Producer, value: bytes, failed: Callable[[KafkaError | None, Message], None]) -> None:
     """Produce the record as soon as there is room for it."""
     while True:
@@ -142,30 +176,32 @@ def _produce(producer: Producer, value: bytes, failed: Callable[[KafkaError | No
 
 
 @contextmanager
-def running(name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def running(name: str, partitions: int = PARTITIONS) -> Iterator[tuple[int, dict[str, Any]]]:
     """A new cluster for a ``with`` block: its process, and the settings of its clients.
 
     Raises RuntimeError when it does not start, or when the topic gets no leaders.
     """
     module = name if name == "examples.broker" else "benchmarks.suites.broker"
-    with started(module, *CLUSTERS[name]) as (line, process_id):
+    # The last option counts.
+    options = [*CLUSTERS[name], *(("--partitions", str(partitions)) if CLUSTERS[name] else ())]
+    with started(module, *options) as (line, process_id):
         # A client logs nothing, as the cluster ends before the client does.
         settings = {
             "bootstrap.servers": line.removeprefix(_ADDRESS),
             "socket.nagle.disable": True,
             "log_level": 0,
         }
-        _wait_for_leaders(Producer(settings))
+        _wait_for_leaders(Producer(settings), partitions)
         yield process_id, settings
 
 
-def _wait_for_leaders(client: Producer) -> None:
+def _wait_for_leaders(client: Producer, count: int) -> None:
     """Create the topic, and return when all of its partitions have leaders."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         cluster = client.list_topics(TOPIC, PATIENCE)
         partitions = cluster.topics[TOPIC].partitions.values()
-        if len(partitions) == PARTITIONS and all(each.leader in cluster.brokers for each in partitions):
+        if len(partitions) == count and all(each.leader in cluster.brokers for each in partitions):
             return
         time.sleep(0.01)
     raise RuntimeError(f"{TOPIC} has no leaders")

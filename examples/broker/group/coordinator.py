@@ -38,8 +38,7 @@ class GroupCoordinator:
     """The classic group protocol, after kafka.coordinator.group.GroupCoordinator.
 
     State changes between awaits only, so there are no locks. A request for a group whose partition another
-    broker leads raises NOT_COORDINATOR. Loading a partition is one synchronous step, so the error
-    COORDINATOR_LOAD_IN_PROGRESS never occurs.
+    broker leads raises NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS until this broker has loaded it.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class GroupCoordinator:
         self.broker_id = broker_id
         self.config = config
         self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
-        self._groups = GroupStore(log, config.offsets_topic_partitions)
+        self._groups = GroupStore(log, config.offsets_topic_partitions, self._loaded)
         self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config)
         self._membership = Membership(self._groups, self._rebalance, config)
 
@@ -101,14 +100,12 @@ class GroupCoordinator:
         return self._groups.partition_for(group_id)
 
     def elected(self, partition: int) -> None:
-        """Load the groups of a partition from its log, and coordinate them.
+        """Load the groups of a partition from its log soon, and coordinate them.
 
-        The members keep their ids and their generation. Each has a whole session timeout to find the new
-        coordinator for its next heartbeat.
+        The members keep their ids and their generation. Each has a whole session timeout from then on to find
+        the new coordinator for its next heartbeat.
         """
-        for group in self._groups.load(partition):
-            for member in [*group.members.values()]:
-                self._rebalance.record_heartbeat(group, member)
+        self._groups.load(partition)
 
     def resigned(self, partition: int) -> None:
         """Stop coordinating the groups of a partition; pending requests are answered NOT_COORDINATOR."""
@@ -194,7 +191,12 @@ class GroupCoordinator:
         return group.describe()
 
     def list_groups(self, states: Collection[str] = ()) -> list[GroupDescription]:
-        """Return the groups in any of these states, in any letter case; without states, all groups."""
+        """Return the groups in any of these states, in any letter case; without states, all groups.
+
+        Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded.
+        """
+        if self._groups.is_loading:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self!r} does not know all groups yet")
         wanted = {state.lower() for state in states}
         return [
             group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
@@ -212,6 +214,10 @@ class GroupCoordinator:
         error = await self._append(group, tombstones(group), lambda _: None)
         if error is not ErrorCode.NONE:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
+
+    def _loaded(self, group: Group) -> None:
+        for member in [*group.members.values()]:
+            self._rebalance.record_heartbeat(group, member)
 
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:

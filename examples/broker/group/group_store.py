@@ -8,19 +8,23 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.group import Group
-from examples.broker.group.group_log import COORDINATOR_ERRORS, GroupLog, Record, load
+from examples.broker.group.group_loader import GroupLoader
+from examples.broker.group.group_log import COORDINATOR_ERRORS, GroupLog, Record
 
 
 class GroupStore:
     """Groups by id, in the partitions of ``__consumer_offsets`` that this broker leads.
 
     It is Kafka's GroupMetadataManager. A write goes on when its client disconnects; otherwise the log and the
-    state in memory could differ. Writes are tasks of ``run``, which must be running.
+    state in memory could differ. Writes and loads are tasks of ``run``, which must be running. ``loaded`` is
+    called with each group of a partition that was loaded.
     """
 
-    def __init__(self, log: GroupLog, partitions: int) -> None:
+    def __init__(self, log: GroupLog, partitions: int, loaded: Callable[[Group], None]) -> None:
         self._log = log
         self._partitions = partitions
+        self._loaded = loaded
+        self._loader = GroupLoader(log, self._add_loaded)
         self._groups: dict[int, dict[str, Group]] = {}
         self._writes: TaskGroup | None = None
 
@@ -33,8 +37,12 @@ class GroupStore:
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions that this broker leads."""
+        """The partitions that this broker leads and has loaded."""
         return list(self._groups)
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loader)
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
@@ -42,14 +50,15 @@ class GroupStore:
         return (0 if code == -(1 << 31) else abs(code)) % self._partitions
 
     def find(self, group_id: str) -> Group | None:
-        """Return the group or None. Raises ApiError NOT_COORDINATOR when another broker coordinates it."""
+        """Return the group or None.
+
+        Raises ApiError NOT_COORDINATOR when another broker coordinates it, and COORDINATOR_LOAD_IN_PROGRESS
+        until its partition is loaded.
+        """
         return self._groups_of_partition(group_id).get(group_id)
 
     def find_or_create(self, group_id: str) -> Group:
-        """Return the group, after creating it if necessary.
-
-        Raises ApiError NOT_COORDINATOR as ``find`` does.
-        """
+        """Return the group, after creating it if necessary. Raises ApiError as ``find`` does."""
         return self._groups_of_partition(group_id).setdefault(group_id, Group(group_id))
 
     def remove(self, group: Group) -> None:
@@ -61,22 +70,22 @@ class GroupStore:
         if group.is_unused and groups.get(group.group_id) is group:
             del groups[group.group_id]
 
-    def load(self, partition: int) -> list[Group]:
-        """Load a partition, and return the groups in its log. Raises ValueError when it is loaded already."""
-        if partition in self._groups:
+    def load(self, partition: int) -> None:
+        """Load a partition soon. Raises ValueError when it is loaded already."""
+        if partition in self._groups or partition in self._loader:
             raise ValueError(f"{self!r} has loaded partition {partition} already")
-        self._groups[partition] = load(self._log.read(partition))
-        return list(self._groups[partition].values())
+        self._loader.begin(partition)
 
     def unload(self, partition: int) -> list[Group]:
         """Remove a partition, and return its groups."""
+        self._loader.stop(partition)
         return list(self._groups.pop(partition, {}).values())
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Run the writes until cancelled. Writes in progress then count as failed."""
+        """Run the writes and the loads until cancelled. Writes in progress then count as failed."""
         async with anyio.create_task_group() as self._writes:
             task_status.started()
-            await anyio.sleep_forever()
+            await self._loader.run()
 
     def append(self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]) -> None:
         """Write the records, and call ``then`` once with the outcome. Raises RuntimeError without ``run``."""
@@ -96,6 +105,11 @@ class GroupStore:
 
     def _groups_of_partition(self, group_id: str) -> dict[str, Group]:
         partition = self.partition_for(group_id)
+        if partition in self._loader:
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                f"partition {partition}, which has group {group_id!r}, is being loaded",
+            )
         try:
             return self._groups[partition]
         except KeyError:
@@ -103,6 +117,11 @@ class GroupStore:
                 ErrorCode.NOT_COORDINATOR,
                 f"another broker leads partition {partition}, which has group {group_id!r}",
             ) from None
+
+    def _add_loaded(self, partition: int, groups: dict[str, Group]) -> None:
+        self._groups[partition] = groups
+        for group in groups.values():
+            self._loaded(group)
 
 
 def _java_hash(text: str) -> int:

@@ -163,11 +163,9 @@ class Membership:
     def _store_successor(
         self, group: Group, successor: Member, request: JoinRequest, leader_id: str | None
     ) -> None:
-        generation_id = group.generation_id
-
         def stored(error: ErrorCode) -> None:
-            if group.state is not GroupState.STABLE or group.generation_id != generation_id:
-                # A rebalance has begun, and will answer it.
+            if group.state is not GroupState.STABLE:
+                # A rebalance has begun, and will answer it. One that is over has answered it.
                 return
             joined = group.join_result(successor)
             if error is not ErrorCode.NONE:

@@ -1,5 +1,6 @@
 """Fetch: records from the logs that this broker leads, for consumers and followers."""
 
+import asyncio
 from typing import Final, cast
 
 from kio.schema.errors import ErrorCode as WireErrorCode
@@ -19,13 +20,8 @@ from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch import FetchRequest as PartitionFetches
 from examples.broker.replication.fetch import FetchResponse as PartitionResults
-from examples.broker.replication.fetch_session import (
-    FINAL_EPOCH,
-    FIRST_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    FetchSessions,
-)
+from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
+from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
@@ -38,8 +34,8 @@ _NOT_DIVERGING: Final = EpochEndOffset()
 async def fetch(replicas: ReplicaManager, context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Wait for enough bytes, and return whole batches.
 
-    Followers have fetch sessions (KIP-227). Consumers get none: the response has no session id, so that each
-    of their requests names all partitions. Without transactions, every committed record is stable.
+    Followers and consumers that ask for one have a fetch session (KIP-227). Without transactions, every
+    committed record is stable.
     """
     max_bytes = min(request.max_bytes, FETCH_MAX_BYTES)
     params = FetchParams(
@@ -60,33 +56,34 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
         for topic in request.topics
         for partition in topic.partitions
     }
+    aborted = () if request.isolation_level == _READ_COMMITTED else None
     try:
-        session = _session(replicas.fetch_sessions, params, request, wanted)
+        session = _session(replicas.fetch_sessions, request, wanted)
+        if session is None:
+            return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
+        fetched = await replicas.fetch_in_session(params, session)
     except ApiError as refused:
         return _response(WireErrorCode(refused.code), NO_SESSION, {}, None)
-    aborted = () if request.isolation_level == _READ_COMMITTED else None
-    if session is None:
-        return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
-    fetched = await replicas.fetch(params, session.partitions)
-    return _response(WireErrorCode.none, session.session_id, session.incremental_response(fetched), aborted)
+    return _response(WireErrorCode.none, session.session_id, fetched, aborted)
 
 
-def _session(
-    sessions: FetchSessions, params: FetchParams, request: FetchRequest, wanted: PartitionFetches
-) -> FetchSession | None:
-    """Return the follower's session, updated by its request; None without a session."""
+def _session(sessions: FetchSessions, request: FetchRequest, wanted: PartitionFetches) -> FetchSession | None:
+    """Return the reader's session, updated by its request; None without a session."""
+    if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
+        sessions.close(request.replica_id, request.session_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
+    now = asyncio.get_running_loop().time()
     if request.session_epoch == FIRST_EPOCH:
-        return sessions.open(params.replica_id, wanted) if params.from_follower else None
-    session = sessions.resume(params.replica_id, request.session_id)
+        return sessions.open(request.replica_id, wanted, now)
     forgotten = [
         TopicPartition(topic.topic, index)
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
-    session.update(request.session_epoch, wanted, forgotten)
-    return session
+    return sessions.resume(
+        request.replica_id, request.session_id, request.session_epoch, wanted, forgotten, now
+    )
 
 
 def _response(

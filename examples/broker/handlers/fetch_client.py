@@ -20,6 +20,7 @@ from examples.broker.replication.fetch import FetchParams, FetchResponse, Partit
 from examples.broker.replication.fetch import FetchRequest as PartitionFetches
 from examples.broker.replication.fetch_session import FetchSessionHandler
 from examples.broker.replication.follower import LogOffsets
+from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -40,7 +41,7 @@ class RemoteLeader:
     def __repr__(self) -> str:
         return f"<RemoteLeader of follower {self._replica_id} over {self._connection!r}>"
 
-    async def fetch(self, params: FetchParams, request: PartitionFetches) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse:
         """Fetch as a follower, in a fetch session. Raises ConnectionError when the session is lost, too.
 
         A partition whose records were damaged on the way has the error CORRUPT_MESSAGE.

@@ -30,6 +30,12 @@ async def list_groups(
     coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
     """Return the groups that this broker coordinates. Clients ask every broker."""
+    try:
+        groups = coordinator.list_groups(request.states_filter)
+    except ApiError as refused:
+        return ListGroupsResponse(
+            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), groups=()
+        )
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
         error_code=WireErrorCode.none,
@@ -39,7 +45,7 @@ async def list_groups(
                 protocol_type=group.protocol_type,
                 group_state=group.state,
             )
-            for group in coordinator.list_groups(request.states_filter)
+            for group in groups
         ),
     )
 

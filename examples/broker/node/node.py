@@ -85,7 +85,11 @@ class Node:
                     replica_lag_time_max=self._config.replica_lag_time_max,
                 ) as self.replicas,
                 GroupCoordinator.running(
-                    self.broker_id, ReplicatedGroupLog(self.replicas), self._groups_config()
+                    self.broker_id,
+                    group_log := ReplicatedGroupLog(
+                        self.replicas, self._groups_config().offsets_topic_partitions
+                    ),
+                    self._groups_config(),
                 ) as self.groups,
                 ClusterAdmin.running(self._controller, self._cache) as self.admin,
                 anyio.create_task_group() as background,
@@ -108,6 +112,7 @@ class Node:
                     self._send_heartbeats,
                     self._watch_isr,
                     self._checkpoint_high_watermarks,
+                    group_log.run,
                 ):
                     background.start_soon(loop)
                 task_status.started(self.port)

@@ -3,22 +3,31 @@
 import io
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
-from kio.records.readers import read_batch
-from kio.records.schema import NewRecordBatch, Record
+import anyio
+from anyio.lowlevel import checkpoint
+from kio.records.schema import NewRecordBatch
+from kio.records.schema import Record as WireRecord
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
+from examples.broker.group.group_loader import SLICE
+from examples.broker.group.group_log import Record
+from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 
 # Kafka's offsets.commit.timeout.ms.
 COMMIT_TIMEOUT: Final = 5.0
+# Seconds. At a takeover, the new coordinator reads one by one what was committed since the last digest.
+DIGEST_INTERVAL: Final = 1.0
 _NO_PRODUCER: Final = -1
 
 
@@ -26,27 +35,58 @@ class ReplicatedGroupLog:
     """The ``GroupLog`` of a broker. It appends as a producer with acks=all, and reads its own replica.
 
     An append is a ``DelayedProduce``: a commit succeeds once all in-sync replicas have it, so that another
-    broker can take over the group (kafka.coordinator.group.GroupMetadataManager).
+    broker can take over the group (kafka.coordinator.group.GroupMetadataManager). ``run`` keeps a digest of
+    each replica, led or followed, for that moment.
     """
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, replicas: ReplicaManager, partitions: int) -> None:
         self._replicas = replicas
+        self._digests: dict[int, GroupLogDigest] = {}
+        self._partitions = range(partitions)
 
-    async def append(self, partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> ErrorCode:
+    def __repr__(self) -> str:
+        return f"<ReplicatedGroupLog with digests of {len(self._digests)} partitions>"
+
+    async def run(self) -> None:
+        """Bring the digests up to date every ``DIGEST_INTERVAL`` seconds, in slices."""
+        while True:
+            await anyio.sleep(DIGEST_INTERVAL)
+            steps = self.digest()
+            while sum(1 for _ in islice(steps, SLICE)) == SLICE:
+                await checkpoint()
+
+    def digest(self) -> Iterator[None]:
+        """Bring the digests up to date, one record at each step."""
+        for index in self._partitions:
+            partition = self._replicas.partitions.get(TopicPartition(OFFSETS_TOPIC, index))
+            if partition is None:
+                self._digests.pop(index, None)
+            else:
+                yield from self._digest_of(index, partition.log).read_on(partition)
+
+    async def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
         topic_partition = TopicPartition(OFFSETS_TOPIC, partition)
         response = await self._replicas.append(
             ProduceParams(ALL_ACKS, COMMIT_TIMEOUT), {topic_partition: _batch_of(records)}
         )
         return response[topic_partition].error
 
-    def read(self, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Return all records in this broker's replica, committed or not, the oldest first."""
-        for batch in self._replicas.partitions.leader(TopicPartition(OFFSETS_TOPIC, partition)).log.batches():
-            for record in read_batch(batch.data, 0)[0].records:
-                yield record.key or b"", record.value
+    def read(self, partition: int) -> Iterator[Record]:
+        """Return the records in this broker's replica, committed or not, the latest of a key last.
+
+        Those that the digest of the replica has replaced are left out.
+        """
+        log = self._replicas.partitions.leader(TopicPartition(OFFSETS_TOPIC, partition)).log
+        return self._digest_of(partition, log).all_records()
+
+    def _digest_of(self, index: int, log: PartitionLog) -> GroupLogDigest:
+        digest = self._digests.get(index)
+        if digest is None or not digest.is_of(log):
+            digest = self._digests[index] = GroupLogDigest(log)
+        return digest
 
 
-def _batch_of(records: Sequence[tuple[bytes, bytes | None]]) -> WireRecordBatch:
+def _batch_of(records: Sequence[Record]) -> WireRecordBatch:
     now = TZAwareMicros.parse(datetime.now(UTC))
     buffer = io.BytesIO()
     write_new_batch(
@@ -57,7 +97,9 @@ def _batch_of(records: Sequence[tuple[bytes, bytes | None]]) -> WireRecordBatch:
             base_sequence=i32(_NO_PRODUCER),
             attributes=i16(0),
             records=tuple(
-                Record(attributes=i8(0), timestamp=now, offset=i64(index), key=key, value=value, headers=())
+                WireRecord(
+                    attributes=i8(0), timestamp=now, offset=i64(index), key=key, value=value, headers=()
+                )
                 for index, (key, value) in enumerate(records)
             ),
         ),

@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from anyio import (
@@ -28,6 +28,7 @@ from examples.broker.protocol.codec import (
 from examples.broker.protocol.errors import PeerStalled, ProtocolError, UnsupportedApi
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.gate import Gate
+from examples.broker.protocol.request_memory import ALWAYS_RECEIVED, RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,8 @@ class ConnectionLimits:
 
     A connection is closed after ``connections_max_idle`` without a request, or when a request that began to
     arrive is incomplete after ``request_read_timeout``. Behind a request in progress, the server reads ahead
-    up to ``read_ahead_max_bytes``, which is the largest request of a producer with default settings.
+    up to ``read_ahead_max_bytes``, which is the largest request of a producer with default settings. All
+    connections with these limits share the ``memory``, those of all brokers of a cluster.
     """
 
     socket_request_max_bytes: int = 100 * 1024 * 1024
@@ -49,14 +51,15 @@ class ConnectionLimits:
     request_read_timeout: float = 30.0
     read_ahead_max_bytes: int = 1024 * 1024
     max_connections: int = 10_000
+    memory: RequestMemory = field(default_factory=RequestMemory, compare=False)
 
 
 class Connection:
     """Serves the client at the other end of ``stream`` until either side closes the connection.
 
     The connection reads ahead while a request is in progress, so that it notices a disconnect at once and
-    cancels the handler. When ``read_ahead_max_bytes`` of requests wait, it stops reading; then it notices a
-    disconnect once it begins the next request.
+    cancels the handler. When ``read_ahead_max_bytes`` of requests wait, or a large one waits for memory, it
+    stops reading; then it notices a disconnect once it goes on.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Connection:
         self._host = str(address[0])
         self._peer = f"{address[0]}:{address[1]}"
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
+        self._memory_taken = 0
         self._unanswered = 0
         self._read_ahead = 0
         # Closed while the requests read ahead have read_ahead_max_bytes.
@@ -93,6 +97,8 @@ class Connection:
                 tasks.cancel_scope.cancel()
         except Exception:
             logger.exception("closed the connection of %s", self._peer)
+        finally:
+            self._release(self._memory_taken)
 
     def finish(self) -> None:
         """Answer the requests that were read, then close the connection."""
@@ -120,15 +126,32 @@ class Connection:
     async def _next_frame(self) -> bytes:
         if not self._received:
             self._received.feed(await self._first_bytes())
-        frame = self._received.take()
-        if frame is not None:
-            return frame
-        with move_on_after(self._limits.request_read_timeout):
-            while frame is None:
+        size = 0
+        with move_on_after(self._limits.request_read_timeout) as reading:
+            while (frame := self._received.take()) is None:
+                if not size and (size := self._received.expected):
+                    await self._make_room(size, reading)
                 self._received.feed(await self._stream.receive())
-                frame = self._received.take()
+            if not size:
+                self._take(len(frame))
             return frame
         raise PeerStalled(f"a request did not arrive within {self._limits.request_read_timeout:g} s")
+
+    async def _make_room(self, size: int, reading: CancelScope) -> None:
+        """Take memory for the rest of a request. The client is not to blame for the time that it takes."""
+        if size > ALWAYS_RECEIVED:
+            left, reading.deadline = reading.deadline - current_time(), math.inf
+            await self._limits.memory.available()
+            reading.deadline = current_time() + left
+        self._take(size)
+
+    def _take(self, size: int) -> None:
+        self._memory_taken += size
+        self._limits.memory.take(size)
+
+    def _release(self, size: int) -> None:
+        self._memory_taken -= size
+        self._limits.memory.release(size)
 
     async def _first_bytes(self) -> bytes:
         """Wait for the first bytes of a request.
@@ -159,6 +182,7 @@ class Connection:
                     except ProtocolError as error:
                         self._log_refusal(error)
                         return
+                self._release(len(frame))
                 self._unanswered -= 1
                 self._idle_since = current_time()
 

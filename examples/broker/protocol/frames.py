@@ -21,6 +21,14 @@ class FrameBuffer:
     def __len__(self) -> int:
         return len(self._received)
 
+    @property
+    def expected(self) -> int:
+        """The size of the frame that is arriving; 0 while its prefix is incomplete."""
+        if len(self._received) < _SIZE.size:
+            return 0
+        (size,) = _SIZE.unpack_from(self._received)
+        return int(size)
+
     def feed(self, data: bytes) -> None:
         self._received += data
 
@@ -28,7 +36,7 @@ class FrameBuffer:
         """Return the next frame without its prefix; None while it is incomplete. Raises InvalidFrameSize."""
         if len(self._received) < _SIZE.size:
             return None
-        (size,) = _SIZE.unpack_from(self._received)
+        size = self.expected
         if not self._smallest <= size <= self._largest:
             raise InvalidFrameSize(
                 f"a frame of {size} bytes; a frame has {self._smallest} to {self._largest} bytes"

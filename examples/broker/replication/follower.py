@@ -8,13 +8,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import (
-    FetchParams,
-    FetchRequest,
-    FetchResponse,
-    PartitionFetch,
-    PartitionFetched,
-)
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
+from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
@@ -35,7 +30,7 @@ class LogOffsets(NamedTuple):
 class Leader(Protocol):
     """The requests of a follower to its leader, which is in this process or across the network."""
 
-    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse: ...
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse: ...
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
         """Return the offsets of the leader's log. Raises ApiError when it does not lead in that epoch."""
@@ -48,6 +43,9 @@ class Follower:
     Each fetch starts at the follower's log end offsets, and so acknowledges the records before them to the
     leader. A response is ignored when the leader epoch has changed since the request. A partition for which
     the leader answers an error is left out for ``BACKOFF`` seconds.
+
+    The request changes with the partitions of a response. All partitions are looked at only after a new image
+    of the metadata, since nothing else changes a replica of a follower.
     """
 
     def __init__(
@@ -60,14 +58,16 @@ class Follower:
     ) -> None:
         self._leader = leader
         self._partitions = partitions
-        # When to fetch each partition next, in the loop's time. Requests name the partitions in this order. A
-        # partition with records moves to the end, as in ``FetchSession.incremental_response``, since not
-        # every leader has sessions.
-        self._due = dict.fromkeys(topic_partitions, 0.0)
+        self._topic_partitions = list(topic_partitions)
+        self._request = FollowerRequest()
+        self._images_seen = 0
+        # When to fetch the partitions that are left out, in the loop's time.
+        self._backing_off: dict[TopicPartition, float] = {}
         self._params = FetchParams(partitions.broker_id, max_wait, min_bytes=1, max_bytes=MAX_BYTES)
 
     def __repr__(self) -> str:
-        return f"<Follower {self._params.replica_id} of {len(self._due)} partitions of {self._leader!r}>"
+        followed = len(self._topic_partitions)
+        return f"<Follower {self._params.replica_id} of {followed} partitions of {self._leader!r}>"
 
     async def run(self) -> None:
         """Fetch until cancelled. Raises what ``Leader.fetch`` raises when the leader cannot be reached."""
@@ -84,27 +84,40 @@ class Follower:
             return
         response = await self._leader.fetch(self._params, request)
         for topic_partition, fetched in response.items():
-            if fetched.batches:
-                self._due[topic_partition] = self._due.pop(topic_partition)
             try:
                 await self._process(topic_partition, request[topic_partition], fetched)
             except ApiError:
-                self._due[topic_partition] = asyncio.get_running_loop().time() + BACKOFF
+                self._backing_off[topic_partition] = asyncio.get_running_loop().time() + BACKOFF
+            self._look_at(topic_partition)
+            if fetched.batches and topic_partition in request:
+                # As in ``FetchSession.incremental_response``, since not every leader has sessions.
+                request.move_to_end(topic_partition)
 
-    def _next_request(self) -> dict[TopicPartition, PartitionFetch]:
+    def _next_request(self) -> FollowerRequest:
         now = asyncio.get_running_loop().time()
-        request: dict[TopicPartition, PartitionFetch] = {}
-        for topic_partition, due in self._due.items():
-            partition = self._partitions.get(topic_partition)
-            if partition is not None and not partition.is_leader and due <= now:
-                log = partition.log
-                request[topic_partition] = PartitionFetch(
-                    log.log_end_offset,
-                    current_leader_epoch=partition.leader_epoch,
-                    last_fetched_epoch=log.latest_epoch,
-                    log_start_offset=log.log_start_offset,
-                )
-        return request
+        for topic_partition in [entry for entry, due in self._backing_off.items() if due <= now]:
+            del self._backing_off[topic_partition]
+            self._look_at(topic_partition)
+        if self._images_seen != self._partitions.images_applied:
+            self._images_seen = self._partitions.images_applied
+            for topic_partition in self._topic_partitions:
+                self._look_at(topic_partition)
+        return self._request
+
+    def _look_at(self, topic_partition: TopicPartition) -> None:
+        """Fetch a partition from where its replica is by now, or leave it out."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None or partition.is_leader or topic_partition in self._backing_off:
+            self._request.leave_out(topic_partition)
+            return
+        log = partition.log
+        wanted = PartitionFetch(
+            log.log_end_offset,
+            current_leader_epoch=partition.leader_epoch,
+            last_fetched_epoch=log.latest_epoch,
+            log_start_offset=log.log_start_offset,
+        )
+        self._request.want(topic_partition, wanted)
 
     async def _process(
         self, topic_partition: TopicPartition, requested: PartitionFetch, fetched: PartitionFetched

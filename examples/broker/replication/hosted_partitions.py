@@ -12,10 +12,9 @@ from examples.broker.replication.fetch import (
     PartitionFetch,
     PartitionFetched,
 )
+from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
-from examples.broker.replication.partition import (
-    Partition,
-)
+from examples.broker.replication.partition import Partition
 from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH
 from examples.broker.topic_partition import TopicPartition
@@ -26,7 +25,8 @@ class HostedPartitions:
 
     These are ReplicaManager.allPartitions and readFromLog in Kafka. ``disk`` outlives a broker: after a
     restart, the partitions continue with the logs they find there. ``is_alive`` says which brokers a deletion
-    has to wait for. ``alter_partition`` calls the controller.
+    has to wait for. ``alter_partition`` calls the controller. ``fetch_sessions`` notice each change of a
+    partition.
     """
 
     def __init__(
@@ -44,6 +44,8 @@ class HostedPartitions:
         self._alter_partition = alter_partition
         self._is_alive = is_alive
         self._partitions: dict[TopicPartition, Partition] = {}
+        self.fetch_sessions = FetchSessions()
+        self.images_applied = 0
 
     def __repr__(self) -> str:
         led = sum(1 for _ in self.led())
@@ -59,10 +61,11 @@ class HostedPartitions:
         if not self._partitions:
             # No change names the topics that were deleted while this broker was down.
             self._disk.retain({topic.topic_id for topic in image.topics.values()})
+        self.images_applied += 1
         for topic_partition in changed:
             state = image.partition(topic_partition)
             if state is None or self.broker_id not in state.replicas:
-                self._partitions.pop(topic_partition, None)
+                self._drop(topic_partition)
                 self._disk.delete(topic_partition)
                 continue
             partition = self._host(topic_partition, image.topics[topic_partition.topic])
@@ -119,6 +122,7 @@ class HostedPartitions:
         stored = self._disk.open(topic_partition, topic.topic_id, topic.config.segment_bytes)
         partition = self._partitions.get(topic_partition)
         if partition is None or partition.log is not stored.log:
+            self._drop(topic_partition)
             partition = self._partitions[topic_partition] = Partition(
                 topic_partition,
                 self.broker_id,
@@ -127,8 +131,14 @@ class HostedPartitions:
                 replica_lag_time_max=self.replica_lag_time_max,
                 alter_partition=self._alter_partition,
                 is_alive=self._is_alive,
+                changing=self.fetch_sessions.partition_changing,
             )
         return partition
+
+    def _drop(self, topic_partition: TopicPartition) -> None:
+        partition = self._partitions.pop(topic_partition, None)
+        if partition is not None:
+            self.fetch_sessions.partition_changing(partition)
 
     def _read_partition(
         self,

@@ -35,7 +35,7 @@ class Partition:
 
     ``state`` names the leader and the replicas; until the first state the broker neither leads nor follows.
     A partition never waits and has no clock: callers pass ``now`` in seconds, and the return values say which
-    delayed operations to check.
+    delayed operations to check. It calls ``changing`` before each change that a fetch can notice.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Partition:
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
         alter_partition: AlterPartition = accept_any_isr,
         is_alive: Callable[[int], bool] = lambda broker_id: True,
+        changing: Callable[["Partition"], None] = lambda partition: None,
     ) -> None:
         self.topic_partition = topic_partition
         self.state = NOT_ASSIGNED
@@ -57,6 +58,7 @@ class Partition:
         self._broker_id = broker_id
         self._config = config
         self._alter_partition = alter_partition
+        self._changing = changing
         self._followers = Followers(replica_lag_time_max, is_alive)
         self._leader_epoch_start_offset = 0
 
@@ -101,6 +103,7 @@ class Partition:
         """
         if state.partition_epoch <= self.state.partition_epoch:
             return
+        self._changing(self)
         if not self.is_leader or state.leader_epoch > self.leader_epoch:
             self._followers.clear()
             self._leader_epoch_start_offset = self.log.log_end_offset
@@ -114,6 +117,7 @@ class Partition:
     def make_follower(self, state: PartitionState) -> None:
         """Become a follower as ``state`` says. A state that is not newer than the known one is ignored."""
         if state.partition_epoch > self.state.partition_epoch:
+            self._changing(self)
             self.state = state
             self.is_leader = False
             self._followers.clear()
@@ -164,6 +168,16 @@ class Partition:
         info = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
         return PartitionFetched(ErrorCode.NONE, mark, start, info)
 
+    def has_nothing_new_for(self, replica_id: int, wanted: PartitionFetch) -> bool:
+        """Whether a reader at the wanted offset learns nothing and changes nothing until this one changes.
+
+        A follower outside the in-sync replicas may join them with its next fetch, though the controller has
+        refused it before.
+        """
+        if replica_id < 0:
+            return wanted.fetch_offset == self.high_watermark
+        return wanted.fetch_offset == self.log.log_end_offset and replica_id in self.in_sync_replicas
+
     def offset_for_timestamp(self, timestamp: int, *, from_follower: bool) -> TimestampAndOffset | None:
         """Return the first readable record with that timestamp or a later one.
 
@@ -205,6 +219,7 @@ class Partition:
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"{batch.size_in_bytes} bytes, but max.message.bytes is {self._config.max_message_bytes}",
             )
+        self._changing(self)
         first_offset = self.log.append_as_leader(batch, self.leader_epoch)
         return LogAppendInfo(
             first_offset, first_offset + batch.record_count, self.maybe_increment_high_watermark(now)
@@ -234,6 +249,14 @@ class Partition:
         moved = (joins or replica.log_end_offset != previous_end) and self.maybe_increment_high_watermark(now)
         return WatermarksMoved(moved, log_start_offset != previous_start)
 
+    def record_idle_fetches(self, replica_id: int, latest: float) -> None:
+        """Record that a follower has fetched from where it is until ``latest``. Call it before a change."""
+        replica = self._followers.get(replica_id)
+        if replica is not None:
+            replica.update_fetch_state(
+                replica.log_end_offset_metadata, replica.log_start_offset, self.log.log_end_offset, latest
+            )
+
     def maybe_shrink_isr(self, now: float) -> bool:
         """Remove lagging followers from the in-sync replicas; True when that moved the high watermark.
 
@@ -262,6 +285,7 @@ class Partition:
         if mark.message_offset > current.message_offset or (
             mark.message_offset == current.message_offset and current.on_older_segment(mark)
         ):
+            self._changing(self)
             self.local.move_high_watermark(mark)
             return True
         return False
@@ -283,6 +307,7 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is above the high watermark of {self!r}, or negative",
             )
+        self._changing(self)
         self.log.increment_log_start_offset(offset)
         return offset
 

@@ -1,8 +1,8 @@
 """Appends, fetches and deletions on one broker, and the three purgatories in which they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
@@ -23,7 +23,7 @@ from examples.broker.replication.fetch import (
     FetchResponse,
     PartitionFetched,
 )
-from examples.broker.replication.fetch_session import FetchSessions
+from examples.broker.replication.fetch_session import FetchSession
 from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
 from examples.broker.replication.hosted_partitions import HostedPartitions
@@ -62,7 +62,7 @@ class ReplicaManager:
         delete_records: Purgatory,
     ) -> None:
         self.partitions = partitions
-        self.fetch_sessions = FetchSessions()
+        self.fetch_sessions = partitions.fetch_sessions
         self.produce_purgatory = produce
         self.fetch_purgatory = fetch
         self.delete_records_purgatory = delete_records
@@ -165,21 +165,43 @@ class ReplicaManager:
 
         A follower's fetch also reports how far that follower is, which may move the high watermark.
         """
+        return await self._fetch(params, request, list(request))
+
+    async def fetch_in_session(self, params: FetchParams, session: FetchSession) -> FetchResponse:
+        """As ``fetch``, for all partitions of the session; return those with something new.
+
+        It costs as much as there is new. Raises ApiError INVALID_FETCH_SESSION_EPOCH when the session's next
+        request came meanwhile.
+        """
+        epoch = session.epoch
+        response = await self._fetch(params, session.unread, [session] if session.partitions else [])
+        session.check_epoch(epoch)
+        incremental = session.incremental_response(response)
+        for topic_partition, fetched in response.items():
+            if not (fetched.batches or fetched.is_error_or_divergence):
+                # What the partition is by now, and not what was read, decides whether to read it again.
+                with suppress(ApiError):
+                    session.set_aside(self.partitions.leader(topic_partition))
+        return incremental
+
+    async def _fetch(
+        self, params: FetchParams, request: FetchRequest, keys: Collection[Hashable]
+    ) -> FetchResponse:
+        """Return the answer to the request, and watch the ``keys`` while it waits."""
         response = self.partitions.read(params, request)
         if params.from_follower:
             self._update_follower_fetch_state(params.replica_id, request, response)
         readable = sum(fetched.info.size_in_bytes for fetched in response.values())
         if (
             params.max_wait <= 0
-            or not request
+            or not keys
             or readable >= params.min_bytes
             or any(fetched.is_error_or_divergence for fetched in response.values())
         ):
             return response
-        fetch_offsets = {entry: fetched.fetch_offset_metadata for entry, fetched in response.items()}
-        delayed = DelayedFetch(params, request, fetch_offsets, self.partitions)
+        delayed = DelayedFetch(params, request, self.partitions)
         try:
-            return await self.fetch_purgatory.try_complete_else_watch(delayed, list(request))
+            return await self.fetch_purgatory.try_complete_else_watch(delayed, keys)
         except PurgatoryError:
             return response
 
@@ -275,13 +297,18 @@ class ReplicaManager:
         self._check_all(moved)
         for acks in appended:
             if acks.topic_partition not in moved:
-                self.fetch_purgatory.check_and_complete(acks.topic_partition)
+                self._check_fetches(acks.topic_partition)
 
     def _check_all(self, topic_partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in topic_partitions:
             self.produce_purgatory.check_and_complete(topic_partition)
-            self.fetch_purgatory.check_and_complete(topic_partition)
+            self._check_fetches(topic_partition)
             self.delete_records_purgatory.check_and_complete(topic_partition)
+
+    def _check_fetches(self, topic_partition: TopicPartition) -> None:
+        self.fetch_purgatory.check_and_complete(topic_partition)
+        for session in self.fetch_sessions.of(topic_partition):
+            self.fetch_purgatory.check_and_complete(session)
 
 
 def _now() -> float:

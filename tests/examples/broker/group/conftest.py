@@ -8,7 +8,7 @@ import pytest
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import INITIAL_DELAY, MemoryLog
+from tests.examples.broker.group.group_client import INITIAL_DELAY, MemoryLog, lead
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=INITIAL_DELAY, group_max_size=4)
 
@@ -45,6 +45,5 @@ async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
 async def coordinator(coordinate: Coordinate) -> GroupCoordinator:
     """A coordinator of all groups."""
     coordinator = await coordinate(CONFIG)
-    for partition in range(CONFIG.offsets_topic_partitions):
-        coordinator.elected(partition)
+    await lead(coordinator, *range(CONFIG.offsets_topic_partitions))
     return coordinator

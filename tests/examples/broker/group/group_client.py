@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.group_log import Record
+from examples.broker.group.group import Group
+from examples.broker.group.group_log import Record, load
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import (
     CommitRequest,
@@ -152,6 +153,21 @@ async def settled() -> None:
     """Wait until all tasks wait for time to pass."""
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+async def lead(coordinator: GroupCoordinator, *partitions: int) -> None:
+    """Let the coordinator load these partitions, whose logs are short."""
+    for partition in partitions:
+        coordinator.elected(partition)
+    await settled()
+
+
+def stored(log: MemoryLog, partition: int) -> dict[str, Group]:
+    """Return the groups that the next coordinator would find."""
+    groups: dict[str, Group] = {}
+    for _ in load(log.read(partition), groups):
+        pass
+    return groups
 
 
 async def form_group(*clients: Client) -> None:

@@ -6,12 +6,19 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import load
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberDescription
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.group.conftest import Coordinate
-from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, start, waiting
+from tests.examples.broker.group.group_client import (
+    GROUP,
+    Client,
+    MemoryLog,
+    form_group,
+    start,
+    stored,
+    waiting,
+)
 
 EVENTS = TopicPartition("events", 0)
 
@@ -66,7 +73,7 @@ async def test_a_deleted_group_and_its_offsets_are_unknown_to_the_next_coordinat
     assert waiting(coordinator) == {}
     assert coordinator.list_groups() == []
     assert coordinator.fetch_offsets(GROUP) == {}
-    assert load(log.read(coordinator.partition_for(GROUP))) == {}
+    assert stored(log, coordinator.partition_for(GROUP)) == {}
 
 
 async def test_a_pending_commit_does_not_restore_a_deleted_group(
@@ -81,7 +88,7 @@ async def test_a_pending_commit_does_not_restore_a_deleted_group(
     await deletion
     assert [await commit for commit in commits] == [ErrorCode.NONE, ErrorCode.NONE]
     assert coordinator.list_groups() == []
-    assert load(log.read(coordinator.partition_for(GROUP))) == {}
+    assert stored(log, coordinator.partition_for(GROUP)) == {}
 
 
 async def test_only_empty_groups_that_exist_can_be_deleted(coordinator: GroupCoordinator) -> None:

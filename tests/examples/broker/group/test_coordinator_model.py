@@ -15,7 +15,7 @@ from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, settled
+from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, lead, settled
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
 EVENTS = TopicPartition("events", 0)
@@ -43,7 +43,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.host = asyncio.create_task(self.run_coordinator(started))
         self.coordinator = await started
         self.partition = self.coordinator.partition_for(GROUP)
-        self.coordinator.elected(self.partition)
+        await lead(self.coordinator, self.partition)
         self.clients = [
             Client(self.coordinator, instance=instance, session=6 + 3 * index, rebalance=20)
             for index, instance in enumerate(INSTANCES)
@@ -187,8 +187,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.coordinator.resigned(self.partition)
             assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
             self.term += 1
-            self.coordinator.elected(self.partition)
-            await settled()
+            await lead(self.coordinator, self.partition)
 
         self.runner.run(hand_over())
 

@@ -1,12 +1,15 @@
 """A new coordinator: what it knows, and how the old one answers pending requests."""
 
 import asyncio
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.group_loader import SLICE
+from examples.broker.group.group_log import Record, offset_record
 from examples.broker.group.offsets import CommittedOffset
 from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
@@ -18,6 +21,7 @@ from tests.examples.broker.group.group_client import (
     Client,
     MemoryLog,
     form_group,
+    lead,
     settled,
     start,
     waiting,
@@ -30,7 +34,7 @@ async def hand_over(old: GroupCoordinator, coordinate: Coordinate, *clients: Cli
     partition = old.partition_for(GROUP)
     old.resigned(partition)
     new = await coordinate(GroupConfig())
-    new.elected(partition)
+    await lead(new, partition)
     for client in clients:
         client.coordinator = new
     return new
@@ -176,7 +180,7 @@ async def test_a_broker_may_coordinate_a_group_again(coordinator: GroupCoordinat
         coordinator.elected(partition)
     coordinator.resigned(partition)
     coordinator.resigned(partition)
-    coordinator.elected(partition)
+    await lead(coordinator, partition)
     client.heartbeat()
     assert waiting(coordinator) == {"heartbeat": 1}
 
@@ -185,8 +189,7 @@ async def test_a_stopping_coordinator_answers_all_pending_requests(
     log: MemoryLog, virtual_time: VirtualTimeLoop
 ) -> None:
     async with GroupCoordinator.running(0, log) as coordinator:
-        for group_id in (GROUP, "other"):
-            coordinator.elected(coordinator.partition_for(group_id))
+        await lead(coordinator, *(coordinator.partition_for(group_id) for group_id in (GROUP, "other")))
         joining = await start(Client(coordinator).join())
         log.appended.clear()
         committing = await start(
@@ -196,3 +199,82 @@ async def test_a_stopping_coordinator_answers_all_pending_requests(
     assert await committing == {EVENTS: ErrorCode.COORDINATOR_NOT_AVAILABLE}
     assert waiting(coordinator) == {}
     assert virtual_time.time() == 0
+
+
+async def commit_in_the_log(coordinator: GroupCoordinator, log: MemoryLog, count: int) -> None:
+    """Let the log have many commits of the group, the last one of offset ``count``."""
+    partition = coordinator.partition_for(GROUP)
+    coordinator.resigned(partition)
+    log.records[partition] += [offset_record(GROUP, EVENTS, CommittedOffset(at + 1)) for at in range(count)]
+
+
+async def test_requests_during_a_load_are_answered_load_in_progress(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    client = Client(coordinator)
+    await form_group(client)
+    await commit_in_the_log(coordinator, log, 10 * SLICE)
+    coordinator.elected(coordinator.partition_for(GROUP))
+    await settled()
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert (await client.join_once()).error is loading
+    assert (await client.sync()).error is loading
+    calls: list[Callable[[], object]] = [
+        client.heartbeat,
+        client.leave,
+        lambda: coordinator.fetch_offsets(GROUP),
+        lambda: coordinator.describe_group(GROUP),
+        coordinator.list_groups,
+    ]
+    for call in calls:
+        with pytest.raises(ApiError) as refused:
+            call()
+        assert refused.value.code is loading
+    for request in (client.commit(EVENTS, 9), coordinator.delete_group(GROUP)):
+        with pytest.raises(ApiError) as refused:
+            await request
+        assert refused.value.code is loading
+    await settled()
+    client.heartbeat()
+    assert coordinator.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(10 * SLICE)}
+
+
+async def test_other_tasks_run_after_each_slice_of_a_load(
+    coordinator: GroupCoordinator, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = 0
+
+    def counted(partition: int) -> Iterator[Record]:
+        nonlocal read
+        for record in log.records[partition]:
+            read += 1
+            yield record
+
+    monkeypatch.setattr(log, "read", counted)
+    await commit_in_the_log(coordinator, log, 5 * SLICE)
+    coordinator.elected(coordinator.partition_for(GROUP))
+    while read < 5 * SLICE:
+        before = read
+        await asyncio.sleep(0)
+        assert read - before <= SLICE
+
+
+async def test_a_coordinator_that_resigns_during_a_load_stops_it_and_may_load_again(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    await commit_in_the_log(coordinator, log, 10 * SLICE)
+    partition = coordinator.partition_for(GROUP)
+    coordinator.elected(partition)
+    await settled()
+    with pytest.raises(ValueError, match="already"):
+        coordinator.elected(partition)
+    coordinator.resigned(partition)
+    await settled()
+    assert (await Client(coordinator).join_once()).error is ErrorCode.NOT_COORDINATOR
+    coordinator.elected(partition)
+    await settled()
+    coordinator.resigned(partition)
+    coordinator.elected(partition)
+    await settled()
+    await settled()
+    assert coordinator.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(10 * SLICE)}

@@ -16,6 +16,7 @@ from tests.examples.broker.group.group_client import (
     SESSION,
     Client,
     form_group,
+    lead,
     settled,
     start,
     waiting,
@@ -65,7 +66,7 @@ async def test_the_initial_delay_ends_at_the_rebalance_timeout_at_the_latest(
     coordinate: Coordinate, virtual_time: VirtualTimeLoop
 ) -> None:
     coordinator = await coordinate(GroupConfig())
-    coordinator.elected(coordinator.partition_for(GROUP))
+    await lead(coordinator, coordinator.partition_for(GROUP))
     joins: list[asyncio.Task[float]] = []
 
     async def joined() -> float:
@@ -82,7 +83,7 @@ async def test_without_an_initial_delay_the_first_member_is_answered_at_once(
     coordinate: Coordinate, virtual_time: VirtualTimeLoop
 ) -> None:
     coordinator = await coordinate(GroupConfig(group_initial_rebalance_delay=0))
-    coordinator.elected(coordinator.partition_for(GROUP))
+    await lead(coordinator, coordinator.partition_for(GROUP))
     await form_group(Client(coordinator))
     assert virtual_time.time() == 0
 

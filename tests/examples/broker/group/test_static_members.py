@@ -6,7 +6,6 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.group_log import load
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import (
@@ -18,6 +17,7 @@ from tests.examples.broker.group.group_client import (
     form_group,
     settled,
     start,
+    stored,
     waiting,
 )
 
@@ -98,8 +98,8 @@ async def test_the_new_id_of_a_static_member_is_stored_before_the_answer(
     assert not joining.done()
     log.appended.set()
     await joining
-    stored = load(log.read(coordinator.partition_for(GROUP)))[GROUP].members[again.member_id]
-    assert stored.assignment == follower.member_id.encode()
+    kept = stored(log, coordinator.partition_for(GROUP))[GROUP].members[again.member_id]
+    assert kept.assignment == follower.member_id.encode()
 
 
 async def test_a_new_id_that_the_log_refuses_is_an_error_and_the_next_join_gets_another(

@@ -6,7 +6,6 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.group_log import load
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import (
@@ -18,6 +17,7 @@ from tests.examples.broker.group.group_client import (
     form_group,
     settled,
     start,
+    stored,
     waiting,
 )
 
@@ -71,7 +71,7 @@ async def test_assignments_are_not_answered_before_the_log_has_them(
     assert not any(sync.done() for sync in syncs)
     log.appended.set()
     assert {result.error for result in await asyncio.gather(*syncs)} == {ErrorCode.NONE}
-    group = load(log.read(coordinator.partition_for(GROUP)))[GROUP]
+    group = stored(log, coordinator.partition_for(GROUP))[GROUP]
     assert {entry.member_id: entry.assignment for entry in group.members.values()} == {
         client.member_id: client.member_id.encode() for client in (leader, follower)
     }
@@ -118,6 +118,21 @@ async def test_an_assignment_stored_after_its_generation_is_not_answered(
     assert not syncing.done(), "the new generation has an assignment of its own"
     log.appended.set()
     await syncing
+
+
+async def test_an_assignment_stored_during_the_next_sync_is_not_that_generations(
+    coordinator: GroupCoordinator, log: MemoryLog
+) -> None:
+    leader, follower = await joined_pair(coordinator)
+    log.appended.clear()
+    late = await start(leader.sync())
+    newcomer = await start(Client(coordinator).join())
+    assert (await late).error is ErrorCode.REBALANCE_IN_PROGRESS
+    await asyncio.gather(leader.join(), follower.join(), newcomer)
+    log.appended.set()
+    await settled()
+    assert coordinator.describe_group(GROUP).state == "CompletingRebalance"
+    assert (await leader.sync()).assignment == leader.member_id.encode()
 
 
 async def test_an_assignment_is_stored_even_if_the_leaders_client_disconnects(

@@ -2,9 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v12 import FetchResponse
+from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
 from kio.static.primitive import Records, i32
 
 from examples.broker.errors import ApiError
@@ -12,10 +15,11 @@ from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.protocol.apis import FETCH
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import Follower, LogOffsets
+from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.storage.wire_batch import WireRecordBatch
 from tests.examples.broker.handlers.loopback_connection import Loopback
-from tests.examples.broker.handlers.record_requests import at, fetch, produce, produced
+from tests.examples.broker.handlers.record_requests import EVENTS, at, fetch, produce, produced
 from tests.examples.broker.leader_broker import Cluster, events
 from tests.examples.broker.wire_batches import wire_batch
 
@@ -40,6 +44,8 @@ async def test_a_follower_over_the_protocol_replicates_diverges_and_returns(clus
     assert partition.log.log_end_offset == 2
     cluster.partition(topic_partition).delete_records(2)
     partition.local.truncate_to(0)
+    # The follower looks at its replicas again.
+    hosted.apply(cluster.image, [], now=0)
     await follower.fetch_once()
     assert (partition.log.log_start_offset, partition.high_watermark) == (2, 2)
 
@@ -93,7 +99,7 @@ async def test_a_followers_second_fetch_has_only_changes(cluster: Cluster) -> No
     cluster.create(0, 1)
     follower = RemoteLeader(Loopback(cluster.broker), 1)
     params = FetchParams(replica_id=1, max_wait=0)
-    wanted = {events(index): PartitionFetch(0, current_leader_epoch=0) for index in (0, 1)}
+    wanted = FollowerRequest({events(index): PartitionFetch(0, current_leader_epoch=0) for index in (0, 1)})
     assert (await follower.fetch(params, wanted)).keys() == wanted.keys()
     assert await follower.fetch(params, wanted) == {}
     await cluster.produce(events(1), acks=1)
@@ -105,20 +111,77 @@ async def test_an_unknown_fetch_session_closes_the_connection(cluster: Cluster) 
     cluster.create(0)
     follower = RemoteLeader(Loopback(cluster.broker), 1)
     params = FetchParams(replica_id=1, max_wait=0)
-    await follower.fetch(params, {events(): PartitionFetch(0)})
-    cluster.broker.fetch_sessions.open(1, {})
+    await follower.fetch(params, FollowerRequest({events(): PartitionFetch(0)}))
+    cluster.broker.fetch_sessions.open(1, {}, now=0)
     with pytest.raises(ConnectionError, match="FETCH_SESSION_ID_NOT_FOUND"):
-        await follower.fetch(params, {events(): PartitionFetch(0)})
+        await follower.fetch(params, FollowerRequest({events(): PartitionFetch(0)}))
 
 
-@pytest.mark.parametrize(
-    ("session_id", "epoch", "error"),
-    [(0, 0, ErrorCode.none), (0, -1, ErrorCode.none), (7, 1, ErrorCode.fetch_session_id_not_found)],
-)
-async def test_consumers_get_no_session(
-    cluster: Cluster, session_id: int, epoch: int, error: ErrorCode
-) -> None:
+class Consumer:
+    """A consumer with a fetch session, as Java's client has one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._connection = Loopback(cluster.broker)
+        self.session_id = 0
+
+    async def fetch(self, epoch: int, *partitions: FetchPartition, **settings: Any) -> FetchResponse:
+        request = replace(
+            fetch(*partitions, **settings),
+            session_id=i32(self.session_id),
+            session_epoch=i32(epoch),
+            topics=(FetchTopic(topic=EVENTS, partitions=partitions),) if partitions else (),
+        )
+        response = await self._connection.request(FETCH, request)
+        self.session_id = response.session_id
+        return response
+
+
+def batches(response: FetchResponse) -> list[tuple[int, bool]]:
+    """Return the partitions of a response, and whether each has records."""
+    assert response.error_code is ErrorCode.none
+    return [
+        (data.partition_index, bool(data.records))
+        for topic in response.responses
+        for data in topic.partitions
+    ]
+
+
+async def test_a_consumer_in_a_session_is_told_of_changed_partitions_only(cluster: Cluster) -> None:
+    cluster.create(0, 1, replicas=1)
+    consumer = Consumer(cluster)
+    assert batches(await consumer.fetch(0, at(0), at(0, 1))) == [(0, False), (1, False)]
+    assert consumer.session_id
+    assert batches(await consumer.fetch(1)) == []
+    waiting = await cluster.start(consumer.fetch(2, max_wait=30))
+    await cluster.produce(events(1), acks=1)
+    assert batches(await waiting) == [(1, True)]
+    assert batches(await consumer.fetch(3, at(10, 1))) == []
+
+
+async def test_a_consumer_closes_its_session(cluster: Cluster) -> None:
     cluster.create(0)
-    request = replace(fetch(at(0)), session_id=i32(session_id), session_epoch=i32(epoch))
-    response = await Loopback(cluster.broker).request(FETCH, request)
-    assert (response.session_id, response.error_code) == (0, error)
+    consumer = Consumer(cluster)
+    for last in (0, -1):
+        await consumer.fetch(0, at(0))
+        (session,) = cluster.broker.fetch_sessions.of(events())
+        await consumer.fetch(last, at(0))
+        assert session not in cluster.broker.fetch_sessions.of(events())
+    assert consumer.session_id == 0
+    assert cluster.broker.fetch_sessions.of(events()) == []
+
+
+async def test_a_fetch_without_a_session_has_no_session_id(cluster: Cluster) -> None:
+    cluster.create(0)
+    consumer = Consumer(cluster)
+    assert batches(await consumer.fetch(-1, at(0))) == [(0, False)]
+    assert consumer.session_id == 0
+
+
+async def test_a_fetch_in_a_session_that_has_gone_on_meanwhile_is_refused(cluster: Cluster) -> None:
+    cluster.create(0, replicas=1)
+    consumer = Consumer(cluster)
+    await consumer.fetch(0, at(0))
+    late = await cluster.start(consumer.fetch(1, max_wait=30))
+    await consumer.fetch(2)
+    await cluster.produce(events(), acks=1)
+    assert (await late).error_code is ErrorCode.invalid_fetch_session_epoch

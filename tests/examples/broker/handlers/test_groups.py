@@ -31,7 +31,7 @@ from examples.broker.handlers.group_offsets import offset_commit, offset_fetch
 from examples.broker.protocol.apis import JOIN_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import MemoryLog
+from tests.examples.broker.group.group_client import MemoryLog, lead
 
 READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
 EVENTS = TopicName("events")
@@ -50,7 +50,7 @@ async def groups(virtual_time: VirtualTimeLoop) -> AsyncIterator[GroupCoordinato
 
     async def host() -> None:
         async with GroupCoordinator.running(0, MemoryLog()) as coordinator:
-            coordinator.elected(coordinator.partition_for(READERS))
+            await lead(coordinator, coordinator.partition_for(READERS))
             started.set_result(coordinator)
             await ended.wait()
 
@@ -262,6 +262,9 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
         (READERS, "Stable", "consumer")
     ]
     assert (await list_groups(groups, CONTEXT, ListGroupsRequest(states_filter=("Empty",)))).groups == ()
+    groups.elected((groups.partition_for(READERS) + 1) % 50)
+    loading = await list_groups(groups, CONTEXT, ListGroupsRequest())
+    assert (loading.error_code, loading.groups) == (ErrorCode.coordinator_load_in_progress, ())
     deletion = DeleteGroupsRequest(groups_names=(READERS,))
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.non_empty_group

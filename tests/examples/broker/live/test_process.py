@@ -20,6 +20,7 @@ from examples.broker.errors import ErrorCode
 from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
@@ -139,7 +140,7 @@ async def long_poll(host: str, port: int, partition: int) -> FetchResponse:
     connection = await PeerConnection.open(host, port, "long poll")
     try:
         leader = RemoteLeader(connection, FetchParams().replica_id)
-        fetch = {TopicPartition(TOPIC, partition): PartitionFetch(0)}
+        fetch = FollowerRequest({TopicPartition(TOPIC, partition): PartitionFetch(0)})
         return await leader.fetch(FetchParams(max_wait=600.0), fetch)
     finally:
         await connection.aclose()

@@ -6,8 +6,9 @@ import pytest
 
 from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.metadata import PartitionState, TopicConfig
-from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse, PartitionFetch
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.replication.follower import BACKOFF, Follower, LogOffsets
+from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.storage.leader_epochs import EpochEndOffset
@@ -209,7 +210,7 @@ class SlowLeader:
         self.broker = cluster.broker
         self.may_answer = asyncio.Event()
 
-    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse:
         response = await self.broker.fetch(params, request)
         await self.may_answer.wait()
         return response

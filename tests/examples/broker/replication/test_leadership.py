@@ -1,6 +1,7 @@
 """Becoming leader or follower, leader epochs, and changes that need the controller."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -95,6 +96,13 @@ def test_a_state_that_is_not_newer_changes_nothing() -> None:
     p.make_follower(FIRST.led_by(OTHER))
     p.make_leader(FIRST, now=0)
     assert (p.state, p.is_leader) == (newer, True)
+
+
+def test_another_state_in_the_same_partition_epoch_changes_nothing() -> None:
+    p = leader()
+    p.make_leader(replace(FIRST, in_sync=(SELF,)), now=0)
+    p.make_follower(replace(FIRST, leader=OTHER))
+    assert (p.state, p.is_leader) == (FIRST, True)
 
 
 def test_in_a_new_leader_epoch_the_high_watermark_waits_for_the_followers() -> None:

@@ -137,8 +137,23 @@ async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() ->
         starts = dict.fromkeys(partitions, PartitionFetch(0, log_start_offset=0))
         await broker.fetch(FetchParams(2, max_wait=0), starts)
         assert checks.tried == {"delete records": 1}
+        checks.tried.clear()
+        await broker.fetch(FetchParams(2, max_wait=0), starts)
+        assert not checks.tried, "this one has moved nothing"
         fetch.cancel()
         deletion.cancel()
+
+
+async def test_an_append_that_moves_the_high_watermark_checks_a_waiting_fetch_once() -> None:
+    checks = Checks()
+    async with ReplicaManager.running(0, observers=[checks]) as broker:
+        cluster = Cluster(broker)
+        (events,) = cluster.create(0, replicas=1)
+        fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=1000))
+        checks.tried.clear()
+        await cluster.produce(events)
+        assert checks.tried == Counter(fetch=1)
+        fetch.cancel()
 
 
 async def fill(purgatory: Purgatory) -> None:

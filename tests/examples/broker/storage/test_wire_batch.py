@@ -12,7 +12,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import ProducerSequence
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
-from examples.broker.storage.wire_batch import WireRecordBatch
+from examples.broker.storage.wire_batch import WireRecordBatch, keys_and_values
 from tests.examples.broker.wire_batches import wire_batch
 
 ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT, RECORDS_AT = 21, 23, 57, 61
@@ -50,6 +50,13 @@ def test_a_leader_sets_its_offset_and_epoch_and_no_other_bit() -> None:
     read = read_batch(stored.data, 0)[0]
     assert [record.value for record in read.records] == [b"one", b"two"]
     assert batch.base_offset == 0
+
+
+def test_the_values_of_a_batch_are_those_that_its_producer_has_sent() -> None:
+    values = (b"one", b"", b"x" * 1000)
+    assert list(keys_and_values(wire_batch(*values, timestamps=(5, 1 << 40, 0)))) == [
+        (None, value) for value in values
+    ]
 
 
 def test_damaged_bytes_are_corrupt() -> None:

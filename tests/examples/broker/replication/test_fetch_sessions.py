@@ -1,0 +1,184 @@
+"""The sessions of a broker: who has one, and for how long."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.replication.fetch import CONSUMER, FetchParams, PartitionFetch
+from examples.broker.replication.fetch_session import FetchSession
+from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSessions
+from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.leader_broker import Cluster
+
+ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
+
+
+def opened(sessions: FetchSessions, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
+    session = sessions.open(reader, dict.fromkeys(topic_partitions, PartitionFetch(0)), now=0)
+    assert session is not None
+    return session
+
+
+def is_open(sessions: FetchSessions, session: FetchSession, now: float = 0) -> bool:
+    """Send a session's next request; return whether the session is there."""
+    try:
+        sessions.resume(session.replica_id, session.session_id, session.epoch + 1, {}, (), now=now)
+    except ApiError as error:
+        return error.code is not ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    return True
+
+
+def test_a_follower_has_one_session_the_latest() -> None:
+    sessions = FetchSessions()
+    earlier, later = (opened(sessions, 2, ONE) for _ in range(2))
+    assert not is_open(sessions, earlier)
+    assert is_open(sessions, later)
+    assert sessions.of(ONE) == [later]
+
+
+def test_consumers_have_sessions_of_their_own() -> None:
+    sessions = FetchSessions()
+    one, two = (opened(sessions, CONSUMER, ONE) for _ in range(2))
+    assert is_open(sessions, one)
+    assert is_open(sessions, two)
+    sessions.close(CONSUMER, one.session_id)
+    assert not is_open(sessions, one)
+    assert sessions.of(ONE) == [two]
+
+
+def test_a_reader_cannot_use_the_session_of_another_one() -> None:
+    sessions = FetchSessions()
+    session = opened(sessions, 2, ONE)
+    for reader in (3, CONSUMER):
+        sessions.close(reader, session.session_id)
+        with pytest.raises(ApiError) as refused:
+            sessions.resume(reader, session.session_id, 1, {}, (), now=0)
+        assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert is_open(sessions, session)
+
+
+def test_a_change_is_told_to_the_sessions_that_have_the_partition_now() -> None:
+    sessions = FetchSessions()
+    session = opened(sessions, 2, ONE)
+    sessions.resume(2, session.session_id, 1, {OTHER: PartitionFetch(0)}, [ONE], now=0)
+    assert sessions.of(ONE) == []
+    assert sessions.of(OTHER) == [session]
+    sessions.resume(2, session.session_id, 2, {ONE: PartitionFetch(0)}, (), now=0)
+    assert sessions.of(ONE) == [session]
+
+
+def test_a_request_with_a_wrong_epoch_changes_nothing() -> None:
+    sessions = FetchSessions()
+    session = opened(sessions, 2, ONE)
+    with pytest.raises(ApiError, match="INVALID_FETCH_SESSION_EPOCH"):
+        sessions.resume(2, session.session_id, 5, {OTHER: PartitionFetch(0)}, [ONE], now=9)
+    assert sessions.of(ONE) == [session]
+    assert (sessions.of(OTHER), session.last_used) == ([], 0)
+
+
+def test_a_follower_gets_the_place_of_the_session_that_is_unused_for_longest() -> None:
+    sessions = FetchSessions()
+    first, second, *_ = [opened(sessions, CONSUMER) for _ in range(MAX_SESSIONS)]
+    assert is_open(sessions, first)
+    follower = opened(sessions, 2)
+    assert not is_open(sessions, second)
+    assert is_open(sessions, first)
+    assert is_open(sessions, follower)
+
+
+def test_a_consumer_gets_a_place_only_when_another_session_is_unused() -> None:
+    sessions = FetchSessions()
+    first, *_ = [opened(sessions, CONSUMER) for _ in range(MAX_SESSIONS)]
+    assert sessions.open(CONSUMER, {}, now=EVICTION - 0.1) is None
+    assert is_open(sessions, first, now=EVICTION - 0.1)
+    assert sessions.open(CONSUMER, {}, now=EVICTION) is not None
+    assert is_open(sessions, first)
+
+
+async def append(cluster: Cluster) -> None:
+    await cluster.produce(ONE, acks=LEADER_ACK)
+
+
+async def move_the_high_watermark(cluster: Cluster) -> None:
+    await cluster.follow(2, {ONE: 20})
+
+
+async def delete_records(cluster: Cluster) -> None:
+    await cluster.broker.delete_records(0, {ONE: 5})
+
+
+async def lead_in_a_new_epoch(cluster: Cluster) -> None:
+    cluster.lead_by(ONE, 0)
+
+
+async def lead_no_longer(cluster: Cluster) -> None:
+    cluster.lead_by(ONE, 1)
+
+
+async def host_no_longer(cluster: Cluster) -> None:
+    cluster.delete(ONE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        append,
+        move_the_high_watermark,
+        delete_records,
+        lead_in_a_new_epoch,
+        lead_no_longer,
+        host_no_longer,
+    ],
+)
+async def test_each_change_of_a_partition_that_was_set_aside_is_told(
+    cluster: Cluster, change: Callable[[Cluster], Coroutine[Any, Any, None]]
+) -> None:
+    cluster.create(0, 1)
+    for _ in range(2):
+        await cluster.produce(ONE, acks=LEADER_ACK)
+    await cluster.follow(2, {ONE: 10})
+    sessions = cluster.broker.fetch_sessions
+    wanted = {ONE: PartitionFetch(20, current_leader_epoch=0), OTHER: PartitionFetch(0)}
+    session = sessions.open(1, wanted, now=0)
+    assert session is not None
+    params = FetchParams(1, max_wait=0)
+    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE, OTHER}
+    # The first fetch has moved the high watermark.
+    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE}
+    assert session.unread == {}
+    await change(cluster)
+    assert list(session.unread) == [ONE]
+    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE}
+
+
+@pytest.mark.parametrize("change", [append, lead_in_a_new_epoch, lead_no_longer, host_no_longer])
+async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitions_changes(
+    cluster: Cluster, change: Callable[[Cluster], Coroutine[Any, Any, None]]
+) -> None:
+    cluster.create(0, 1)
+    wanted = dict.fromkeys([ONE, OTHER], PartitionFetch(0, current_leader_epoch=0))
+    session = cluster.broker.fetch_sessions.open(1, wanted, now=0)
+    assert session is not None
+    params = FetchParams(1, max_wait=30)
+    await cluster.broker.fetch_in_session(FetchParams(1, max_wait=0), session)
+    fetch = await cluster.start(cluster.broker.fetch_in_session(params, session))
+    figures = cluster.broker.fetch_purgatory.statistics()
+    assert (figures.pending, figures.keys) == (1, 1), "it watches its session, and not each partition"
+    await change(cluster)
+    assert (await fetch).keys() == {ONE}
+
+
+async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_watermark_moves(
+    cluster: Cluster,
+) -> None:
+    cluster.create(0, 1)
+    session = cluster.broker.fetch_sessions.open(CONSUMER, {ONE: PartitionFetch(0)}, now=0)
+    assert session is not None
+    fetch = await cluster.start(cluster.broker.fetch_in_session(FetchParams(max_wait=30), session))
+    await append(cluster)
+    assert cluster.broker.fetch_purgatory.statistics().pending == 1
+    await cluster.replicate({ONE: 10})
+    assert [batch.base_offset for batch in (await fetch)[ONE].batches] == [0]
