@@ -23,7 +23,7 @@ class RecordBatch:
 
     The leader that appends the batch assigns ``base_offset`` and ``leader_epoch``. ``producer`` is None
     without idempotence. ``max_timestamp`` is in milliseconds since the epoch. The broker does not read the
-    records, so that every cost is per batch, not per record.
+    records, so that every cost is per batch, not per record. A search by time alone reads one batch.
     """
 
     record_count: int

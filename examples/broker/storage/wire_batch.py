@@ -7,6 +7,7 @@ from typing import Final, Self
 from crc32c import crc32c
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.storage.compression import decompress
 from examples.broker.storage.producer_state import increment_sequence
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
@@ -136,25 +137,29 @@ class WireRecordBatch(RecordBatch):
         return bytes(data)
 
     def timestamps(self) -> Iterator[tuple[int, int]]:
-        """As ``RecordBatch.timestamps``. The records of a compressed or damaged batch are unreadable."""
+        """As ``RecordBatch.timestamps``. The records of a damaged batch are unreadable.
+
+        A compressed batch is decompressed for it.
+        """
         (attributes,) = _ATTRIBUTES.unpack_from(self.data, _CRC_COVERS_FROM)
-        if attributes & (_COMPRESSION | _LOG_APPEND_TIME):
+        if attributes & _LOG_APPEND_TIME:
             return super().timestamps()
         try:
-            return iter(self._record_timestamps())
+            records = decompress(attributes & _COMPRESSION, self.data[_HEADER.size :])
+            return iter(self._record_timestamps(records))
         except (IndexError, ValueError):
             return super().timestamps()
 
-    def _record_timestamps(self) -> list[tuple[int, int]]:
+    def _record_timestamps(self, records: bytes) -> list[tuple[int, int]]:
         (base_timestamp,) = _BASE_TIMESTAMP.unpack_from(self.data, _BASE_TIMESTAMP_AT)
         found: list[tuple[int, int]] = []
-        position = _HEADER.size
+        position = 0
         for offset in range(self.base_offset, self.next_offset):
-            length, start = _varint(self.data, position)
+            length, start = _varint(records, position)
             if length < 0:
                 raise ValueError(f"a record of length {length}")
             # One byte of attributes comes first.
-            timestamp_delta, _ = _varint(self.data, start + 1)
+            timestamp_delta, _ = _varint(records, start + 1)
             found.append((offset, base_timestamp + timestamp_delta))
             position = start + length
         return found

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.examples.broker.live.clients.client_interface import (
+    CODECS,
     PATIENCE,
     Client,
     ConsumerSettings,
@@ -29,19 +30,24 @@ def test_bounds_are_the_log_start_offset_and_the_high_watermark(client: Client, 
         assert consumer.take(PATIENCE) == (3, Record(b"3"))
 
 
-@pytest.mark.parametrize("linger", [0.0, 0.5], ids=["batch-by-batch", "in-one-batch"])
+@pytest.mark.parametrize(
+    ("linger", "codec"),
+    [(0.0, "none"), *((0.5, codec) for codec in CODECS)],
+    ids=["batch-by-batch", *(f"in-one-batch-{codec}" for codec in CODECS)],
+)
 def test_a_timestamp_finds_the_first_record_at_or_after_it(
-    client: Client, topic: LiveTopic, linger: float
+    client: Client, topic: LiveTopic, linger: float, codec: str
 ) -> None:
-    records = [Record(b"value", timestamp=NOON + second * 1000) for second in range(4)]
+    # Long enough for all clients to compress them.
+    records = [Record(b"value " * 100, timestamp=NOON + second * 1000) for second in range(4)]
     servers = topic.cluster.bootstrap_servers
-    with client.producer(servers, ProducerSettings(linger=linger)) as producer:
+    with client.producer(servers, ProducerSettings(linger=linger, compression=codec)) as producer:
         if linger:
             producer.send(topic.name, *records)
         else:
             for record in records:
                 producer.send(topic.name, record)
-    assert len(topic.batches()) == (1 if linger else len(records))
+    assert topic.codecs() == [CODECS[codec]] * (1 if linger else len(records))
     with client.consumer(servers, ConsumerSettings()) as consumer:
         assert consumer.offset_for_time(topic.name, 0) == 0
         assert consumer.offset_for_time(topic.name, NOON) == 0
