@@ -49,11 +49,17 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """A topic's ``min.insync.replicas``, ``segment.bytes`` and ``max.message.bytes``, as in Kafka."""
+    """A topic's settings, with Kafka's names. A retention of -1 is unlimited.
+
+    ``without_effect`` has settings that clients have set and are shown, as text.
+    """
 
     min_insync_replicas: int = 1
     segment_bytes: int = 1 << 20
     max_message_bytes: int = 1 << 20
+    retention_ms: int = -1
+    retention_bytes: int = -1
+    without_effect: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,11 @@ class Partition:
         """The lowest log start offset of the live replicas; -1 while one of them is unknown."""
         return self._followers.low_watermark(self.log.log_start_offset)
 
+    def configure(self, config: TopicConfig) -> None:
+        """Take over the configuration of the topic, which may have changed."""
+        self._config = config
+        self.log.segment_bytes = config.segment_bytes
+
     # Becoming leader or follower
 
     def make_leader(self, state: PartitionState, now: float) -> None:
@@ -285,6 +290,19 @@ class Partition:
             )
         self.log.increment_log_start_offset(offset)
         return offset
+
+    def delete_old_segments(self, wall_time: int) -> bool:
+        """Delete the segments that the topic's retention does not cover; return whether there were any.
+
+        ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
+        their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        return self.log.delete_old_segments(
+            self.high_watermark,
+            wall_time,
+            retention_ms=self._config.retention_ms,
+            retention_bytes=self._config.retention_bytes,
+        )
 
     def _is_under_min_isr(self) -> bool:
         return len(self.state.in_sync) < min(self._config.min_insync_replicas, len(self.state.replicas))

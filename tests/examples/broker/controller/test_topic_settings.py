@@ -24,6 +24,22 @@ def test_the_supported_value_of_a_fixed_setting_is_accepted() -> None:
     assert parse_topic_config({"cleanup.policy": "delete", "retention.ms": "-1"}, DEFAULTS) == DEFAULTS
 
 
+def test_retention_is_an_effective_setting() -> None:
+    settings = {"retention.ms": str(2**63 - 1), "retention.bytes": "1000"}
+    config = parse_topic_config(settings, DEFAULTS)
+    assert (config.retention_ms, config.retention_bytes) == (2**63 - 1, 1000)
+    assert topic_settings(config).items() >= settings.items()
+
+
+def test_a_setting_without_effect_is_shown_as_it_was_set() -> None:
+    assert topic_settings(DEFAULTS)["segment.ms"] == "604800000"
+    settings = {"segment.ms": "1000", "compression.type": "lz4", "min.cleanable.dirty.ratio": "0.01"}
+    config = parse_topic_config(settings, DEFAULTS)
+    assert config.without_effect == settings
+    assert topic_settings(config) == topic_settings(DEFAULTS) | settings
+    assert parse_topic_config({"segment.ms": "1"}, config).without_effect == settings | {"segment.ms": "1"}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -35,7 +51,16 @@ def test_the_supported_value_of_a_fixed_setting_is_accepted() -> None:
         ("max.message.bytes", "-1"),
         ("max.message.bytes", ""),
         ("cleanup.policy", "compact"),
-        ("retention.ms", "604800000"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("unclean.leader.election.enable", "true"),
+        ("retention.ms", "-2"),
+        ("retention.bytes", "9223372036854775808"),
+        ("retention.ms", "a week"),
+        ("compression.type", "rar"),
+        ("compression.type", None),
+        ("min.cleanable.dirty.ratio", "1.1"),
+        ("min.cleanable.dirty.ratio", "half"),
+        ("flush.ms", "-1"),
         ("no.such.setting", "1"),
     ],
 )
