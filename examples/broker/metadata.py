@@ -9,6 +9,10 @@ from examples.broker.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
 
+# The values of message.timestamp.type: a record has the time of its producer, or that of its append.
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
@@ -59,6 +63,7 @@ class TopicConfig:
     max_message_bytes: int = 1 << 20
     retention_ms: int = -1
     retention_bytes: int = -1
+    message_timestamp_type: str = CREATE_TIME
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import TopicConfig
+from examples.broker.metadata import CREATE_TIME, LOG_APPEND_TIME, TopicConfig
 
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 
@@ -57,6 +57,7 @@ def _ratio(text: str) -> float:
 
 SETTINGS: Final[Mapping[str, TopicSetting]] = {
     "max.message.bytes": TopicSetting(_whole(0, _INT), "max_message_bytes"),
+    "message.timestamp.type": TopicSetting(_one_of(CREATE_TIME, LOG_APPEND_TIME), "message_timestamp_type"),
     "min.insync.replicas": TopicSetting(_whole(1, _INT), "min_insync_replicas"),
     "retention.bytes": TopicSetting(_whole(-1, _LONG), "retention_bytes"),
     "retention.ms": TopicSetting(_whole(-1, _LONG), "retention_ms"),
@@ -86,7 +87,6 @@ SETTINGS: Final[Mapping[str, TopicSetting]] = {
 # Settings with one supported value. A request with another value is refused.
 FIXED: Final = {
     "cleanup.policy": "delete",
-    "message.timestamp.type": "CreateTime",
     "preallocate": "false",
     "remote.storage.enable": "false",
     "unclean.leader.election.enable": "false",
@@ -100,9 +100,9 @@ def parse_topic_config(values: Mapping[str, str | None], defaults: TopicConfig) 
     for name, value in values.items():
         setting = SETTINGS.get(name)
         if setting is not None:
-            number = _parse(name, setting, value)
+            parsed = _parse(name, setting, value)
             if setting.field is not None:
-                changes[setting.field] = number
+                changes[setting.field] = parsed
             else:
                 shown[name] = str(value)
         elif name not in FIXED:

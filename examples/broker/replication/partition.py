@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.metadata import LOG_APPEND_TIME, NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delete_records import HIGH_WATERMARK
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
@@ -90,6 +90,11 @@ class Partition:
     def low_watermark(self) -> int:
         """The lowest log start offset of the live replicas; -1 while one of them is unknown."""
         return self._followers.low_watermark(self.log.log_start_offset)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether records have the time of their append, and not that of their producer."""
+        return self._config.message_timestamp_type == LOG_APPEND_TIME
 
     def configure(self, config: TopicConfig) -> None:
         """Take over the configuration of the topic, which may have changed."""

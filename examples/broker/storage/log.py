@@ -238,9 +238,9 @@ class PartitionLog:
         excess = self.size_in_bytes - retention_bytes if retention_bytes >= 0 else -1
         start = self.log_start_offset
         for segment in self._segments:
-            size, latest = segment.size_in_bytes, segment.max_timestamp
-            too_old = 0 <= retention_ms < now - latest and latest != NO_TIMESTAMP
-            if not size or segment.next_offset > up_to or not (too_old or excess >= size):
+            size = segment.size_in_bytes
+            deletable = size and segment.next_offset <= up_to
+            if not deletable or not (excess >= size or _is_too_old(segment, now, retention_ms)):
                 break
             excess -= size
             start = segment.next_offset
@@ -288,3 +288,8 @@ class PartitionLog:
 
     def _segment_index(self, offset: int) -> int:
         return bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1
+
+
+def _is_too_old(segment: LogSegment, now: int, retention_ms: int) -> bool:
+    # The latest timestamp costs O(batches), so look only where there is a limit.
+    return retention_ms >= 0 and NO_TIMESTAMP != segment.max_timestamp < now - retention_ms

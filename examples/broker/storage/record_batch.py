@@ -58,6 +58,21 @@ class RecordBatch:
             self.max_timestamp,
         )
 
+    def appended_at(self, wall_time: int) -> Self:
+        """Return the batch with the time of its append, in milliseconds since the epoch, for all records."""
+        return type(self)(
+            self.record_count,
+            self.data_appended_at(wall_time),
+            self.base_offset,
+            self.leader_epoch,
+            self.producer,
+            wall_time,
+        )
+
+    def data_appended_at(self, wall_time: int) -> bytes:
+        """Return the bytes with this time. They stay the same if the bytes contain none."""
+        return self.data
+
     def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
         """Return the bytes with this offset and epoch. They stay the same if the bytes contain neither."""
         return self.data

@@ -20,6 +20,10 @@ _CRC_COVERS_FROM: Final = 21
 _ATTRIBUTES: Final = struct.Struct(">h")
 _BASE_TIMESTAMP: Final = struct.Struct(">q")
 _BASE_TIMESTAMP_AT: Final = 27
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
 _OFFSET: Final = struct.Struct(">q")
 _EPOCH: Final = struct.Struct(">i")
 _MAGIC: Final = 2
@@ -33,9 +37,10 @@ _TRANSACTIONAL_OR_CONTROL: Final = 0b0011_0000
 
 
 class WireRecordBatch(RecordBatch):
-    """A batch in Kafka's own bytes. A leader writes its base offset and leader epoch, and nothing else.
+    """A batch in Kafka's own bytes. A leader writes its base offset and leader epoch.
 
-    The checksum covers neither of the two, so a leader can set them in place.
+    The checksum covers neither of the two, so a leader can set them in place. It covers the time of the
+    append, which a leader writes only where the topic wants it.
     """
 
     __slots__ = ()
@@ -134,6 +139,14 @@ class WireRecordBatch(RecordBatch):
         data = bytearray(self.data)
         _OFFSET.pack_into(data, 0, base_offset)
         _EPOCH.pack_into(data, _LENGTH_COUNTS_FROM, leader_epoch)
+        return bytes(data)
+
+    def data_appended_at(self, wall_time: int) -> bytes:
+        data = bytearray(self.data)
+        (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
+        _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes | _LOG_APPEND_TIME)
+        _MAX_TIMESTAMP.pack_into(data, _MAX_TIMESTAMP_AT, wall_time)
+        _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_CRC_COVERS_FROM:]))
         return bytes(data)
 
     def timestamps(self) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ import pytest
 
 from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import TopicConfig
+from examples.broker.metadata import LOG_APPEND_TIME, TopicConfig
 
 DEFAULTS = TopicConfig(min_insync_replicas=2, segment_bytes=1000, max_message_bytes=500)
 
@@ -24,10 +24,15 @@ def test_the_supported_value_of_a_fixed_setting_is_accepted() -> None:
     assert parse_topic_config({"cleanup.policy": "delete", "retention.ms": "-1"}, DEFAULTS) == DEFAULTS
 
 
-def test_retention_is_an_effective_setting() -> None:
-    settings = {"retention.ms": str(2**63 - 1), "retention.bytes": "1000"}
+def test_retention_and_the_type_of_timestamps_are_effective_settings() -> None:
+    settings = {
+        "retention.ms": str(2**63 - 1),
+        "retention.bytes": "1000",
+        "message.timestamp.type": "LogAppendTime",
+    }
     config = parse_topic_config(settings, DEFAULTS)
     assert (config.retention_ms, config.retention_bytes) == (2**63 - 1, 1000)
+    assert config.message_timestamp_type == LOG_APPEND_TIME
     assert topic_settings(config).items() >= settings.items()
 
 
@@ -51,7 +56,7 @@ def test_a_setting_without_effect_is_shown_as_it_was_set() -> None:
         ("max.message.bytes", "-1"),
         ("max.message.bytes", ""),
         ("cleanup.policy", "compact"),
-        ("message.timestamp.type", "LogAppendTime"),
+        ("message.timestamp.type", "Yesterday"),
         ("unclean.leader.election.enable", "true"),
         ("retention.ms", "-2"),
         ("retention.bytes", "9223372036854775808"),

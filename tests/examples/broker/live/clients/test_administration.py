@@ -100,6 +100,21 @@ def test_records_are_deleted_by_the_retention_of_their_topic(
         assert consumer.bounds(topic.name) == (5, 6)
 
 
+def test_records_have_the_time_of_their_append_where_the_topic_wants_it(
+    client: Client, admin: Admin, topic: LiveTopic
+) -> None:
+    admin.alter_topic_configs(topic.name, {"message.timestamp.type": "LogAppendTime"})
+    servers = topic.cluster.bootstrap_servers
+    before = time.time_ns() // 1_000_000
+    with client.producer(servers, ProducerSettings()) as producer:
+        producer.send(topic.name, Record(b"value", timestamp=1_000))
+    with client.consumer(servers, ConsumerSettings()) as consumer:
+        consumer.read(topic.name, 0)
+        taken = consumer.take(PATIENCE)
+    assert taken is not None
+    assert before <= taken[1].timestamp <= time.time_ns() // 1_000_000
+
+
 def test_replicas_producers_and_partitions_are_described(topic: LiveTopic) -> None:
     """By kafka-python, which has all these calls."""
     servers = topic.cluster.bootstrap_servers
