@@ -47,6 +47,17 @@ async def test_a_transactional_producer_of_aiokafka_does_not_start(
     assert SERVES_NO_TRANSACTIONS in caplog.text
 
 
+def test_init_transactions_of_kafka_python_ends_with_the_error(
+    shared_cluster: LiveCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"bootstrap_servers": shared_cluster.bootstrap_servers, "transactional_id": "mine"}
+    with closing(kafka.KafkaProducer(**settings)) as producer:
+        with pytest.raises(kafka.errors.KafkaError) as refused:
+            producer.init_transactions()
+        assert refused.value.errno == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert SERVES_NO_TRANSACTIONS in caplog.text
+
+
 def librdkafka_consumer(cluster: LiveCluster) -> Consumer:
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "refusals", "log_level": 0}
     return Consumer(settings)
