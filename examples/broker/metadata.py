@@ -9,6 +9,10 @@ from examples.broker.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
 
+# The values of message.timestamp.type: a record has the time of its producer, or that of its append.
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
@@ -49,11 +53,18 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """A topic's ``min.insync.replicas``, ``segment.bytes`` and ``max.message.bytes``, as in Kafka."""
+    """A topic's settings, with Kafka's names. A retention of -1 is unlimited.
+
+    ``without_effect`` has settings that clients have set and are shown, as text.
+    """
 
     min_insync_replicas: int = 1
     segment_bytes: int = 1 << 20
     max_message_bytes: int = 1 << 20
+    retention_ms: int = -1
+    retention_bytes: int = -1
+    message_timestamp_type: str = CREATE_TIME
+    without_effect: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

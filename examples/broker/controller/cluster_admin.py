@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.controller import Controller
@@ -10,11 +10,14 @@ from examples.broker.controller.delayed_elect_leader import DelayedElectLeader
 from examples.broker.controller.delayed_topics import DelayedTopics
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
+from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_total_partitions
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
+
+T = TypeVar("T")
 
 # Seconds for which a request waits for a topic that is created for it. Kafka does not wait: it answers
 # LEADER_NOT_AVAILABLE, and the client retries.
@@ -66,7 +69,7 @@ class ClusterAdmin:
 
     def plan_topics(self, topics: Sequence[NewTopic]) -> dict[str, TopicImage | ApiError]:
         """Return each topic as it would be created, or the error."""
-        return self._each(topics, self.controller.plan_topic)
+        return self._each_new(topics, self.controller.plan_topic)
 
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout: float
@@ -75,13 +78,20 @@ class ClusterAdmin:
 
         The error is REQUEST_TIMED_OUT for a topic that exists but is not in this broker's metadata yet.
         """
-        results = self._each(topics, self.controller.create_topic)
-        created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
-        for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
-            results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
-            )
-        return results
+        return await self._created(self._each_new(topics, self.controller.create_topic), timeout)
+
+    def plan_partitions(self, topics: Sequence[NewPartitions]) -> dict[str, TopicImage | ApiError]:
+        """Return each topic as it would be after ``create_partitions``, or the error."""
+        return self._each_grown(topics, self.controller.plan_partitions)
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], timeout: float
+    ) -> dict[str, TopicImage | ApiError]:
+        """Add partitions, and wait up to ``timeout`` seconds for them; return each topic or its error.
+
+        The error is REQUEST_TIMED_OUT for partitions that exist but are not in this broker's metadata yet.
+        """
+        return await self._created(self._each_grown(topics, self.controller.create_partitions), timeout)
 
     async def delete_topics(self, names: Iterable[str], timeout: float) -> dict[str, TopicImage | ApiError]:
         """Delete the topics, and wait up to ``timeout`` seconds; return each deleted topic or its error.
@@ -132,7 +142,7 @@ class ClusterAdmin:
         known, names = self.controller.image.topics, dict.fromkeys(names)
         results: dict[str, TopicImage | ApiError] = {name: known[name] for name in names if name in known}
         missing = [self._automatic(name) for name in names if name not in known]
-        results |= self._each(missing, self.controller.create_topic)
+        results |= self._each_new(missing, self.controller.create_topic)
         found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
             results[name] = ApiError(
@@ -150,24 +160,30 @@ class ClusterAdmin:
             raise topic
         return topic
 
-    def _each(
+    async def _created(
+        self, results: dict[str, TopicImage | ApiError], timeout: float
+    ) -> dict[str, TopicImage | ApiError]:
+        """Wait for the topics that were created or have more partitions; return all results."""
+        created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
+        for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
+            results[name] = ApiError(
+                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
+            )
+        return results
+
+    def _each_new(
         self, topics: Sequence[NewTopic], act: Callable[[NewTopic], TopicImage]
     ) -> dict[str, TopicImage | ApiError]:
-        """Call ``act`` for each topic, and return its result or its error.
+        return _each(
+            {topic.name: topic for topic in topics}, [topic.size(self.defaults) for topic in topics], act
+        )
 
-        With too many partitions in all, every topic has that error.
-        """
-        try:
-            check_total_partitions(topics, self.defaults)
-        except ApiError as too_many:
-            return {topic.name: too_many for topic in topics}
-        results: dict[str, TopicImage | ApiError] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = act(topic)
-            except ApiError as error:
-                results[topic.name] = error
-        return results
+    def _each_grown(
+        self, topics: Sequence[NewPartitions], act: Callable[[NewPartitions], TopicImage]
+    ) -> dict[str, TopicImage | ApiError]:
+        known = self.controller.image.topics
+        added = [more.total - len(known[more.topic].partitions) for more in topics if more.topic in known]
+        return _each({more.topic: more for more in topics}, added, act)
 
     def _automatic(self, name: str) -> NewTopic:
         if name != OFFSETS_TOPIC:
@@ -185,3 +201,23 @@ class ClusterAdmin:
             )
         except PurgatoryError:
             return delayed.on_complete()
+
+
+def _each(
+    wanted: Mapping[str, T], added_partitions: Iterable[int], act: Callable[[T], TopicImage]
+) -> dict[str, TopicImage | ApiError]:
+    """Call ``act`` for what is wanted of each topic, and return its result or its error.
+
+    With too many partitions in all, every topic has that error.
+    """
+    try:
+        check_total_partitions(added_partitions)
+    except ApiError as too_many:
+        return dict.fromkeys(wanted, too_many)
+    results: dict[str, TopicImage | ApiError] = {}
+    for name, topic in wanted.items():
+        try:
+            results[name] = act(topic)
+        except ApiError as error:
+            results[name] = error
+    return results

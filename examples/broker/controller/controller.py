@@ -10,10 +10,18 @@ from uuid import uuid4
 from examples.broker.controller.broker_session import BrokerSession
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
+from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.placement import first_states
 from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import BrokerRegistration, MetadataImage, PartitionState, TopicImage
+from examples.broker.metadata import (
+    BrokerRegistration,
+    MetadataImage,
+    PartitionState,
+    TopicConfig,
+    TopicImage,
+)
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 
@@ -141,32 +149,53 @@ class Controller:
         fenced = sorted(self._image.brokers.keys() - live)
         # Each topic starts at another broker; otherwise the first few brokers would lead all small topics.
         start = len(self._image.topics)
-        partitions = []
-        for replicas in topic.replicas(sorted(live), fenced, self.defaults, start):
-            in_sync = tuple(replica for replica in replicas if replica in live)
-            partitions.append(PartitionState(replicas, in_sync, in_sync[0]))
+        partitions = first_states(topic.replicas(sorted(live), fenced, self.defaults, start), live)
         config = self.defaults.topic_config if topic.config is None else topic.config
-        return TopicImage(topic.name, uuid4(), tuple(partitions), config)
+        return TopicImage(topic.name, uuid4(), partitions, config)
 
     def create_topic(self, topic: NewTopic) -> TopicImage:
         """Create a topic, on live brokers as far as there are enough.
 
         Raises ApiError TOPIC_ALREADY_EXISTS, or an error of ``NewTopic.replicas``.
         """
-        created = self.plan_topic(topic)
-        self._publish(topics={**self._image.topics, created.name: created})
-        return created
+        return self._put_topic(self.plan_topic(topic))
 
     def delete_topic(self, name: str) -> TopicImage:
         """Delete a topic, and return it.
 
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
         """
+        topic = self.topic(name)
+        self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
+        return topic
+
+    def topic(self, name: str) -> TopicImage:
+        """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
         topic = self._image.topics.get(name)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
-        self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
         return topic
+
+    def plan_partitions(self, more: NewPartitions) -> TopicImage:
+        """Return the topic as ``create_partitions`` would change it now. Raises what that would raise."""
+        topic = self.topic(more.topic)
+        live = self._image.live_brokers.keys()
+        replicas = more.replicas(topic, sorted(live), sorted(self._image.brokers.keys() - live))
+        return replace(topic, partitions=topic.partitions + first_states(replicas, live))
+
+    def create_partitions(self, more: NewPartitions) -> TopicImage:
+        """Add partitions to a topic, and return the topic.
+
+        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, or an error of ``NewPartitions.replicas``.
+        """
+        return self._put_topic(self.plan_partitions(more))
+
+    def alter_topic_config(self, name: str, config: TopicConfig) -> TopicImage:
+        """Replace the configuration of a topic, and return the topic.
+
+        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
+        """
+        return self._put_topic(replace(self.topic(name), config=config))
 
     # Leaders and in-sync replicas
 
@@ -251,6 +280,10 @@ class Controller:
         brokers = {**self._image.brokers, registration.broker_id: registration}
         live = replace(self._image, brokers=brokers).live_brokers.keys()
         self._publish(brokers=brokers, topics=_reelect_all(self._image.topics, live))
+
+    def _put_topic(self, topic: TopicImage) -> TopicImage:
+        self._publish(topics={**self._image.topics, topic.name: topic})
+        return topic
 
     def _put_partitions(self, states: Mapping[TopicPartition, PartitionState]) -> None:
         topics = dict(self._image.topics)

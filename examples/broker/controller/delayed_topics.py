@@ -1,4 +1,4 @@
-"""The delayed operation of a creation or deletion of topics, which waits until this broker knows of it."""
+"""The delayed operation of a creation or deletion of topics or partitions, which waits for this broker."""
 
 from collections.abc import Iterable
 
@@ -9,6 +9,8 @@ from purgatory import DelayedOperation
 
 class DelayedTopics(DelayedOperation[frozenset[str]]):
     """Completes once the broker's metadata cache has the created topics and not the deleted ones.
+
+    A topic that was given more partitions counts as created.
 
     A client that gets the response therefore finds the topic on this broker
     (kafka.server.DelayedCreatePartitions). The result has the names of the topics for which this does not
@@ -31,7 +33,7 @@ class DelayedTopics(DelayedOperation[frozenset[str]]):
         self._deleted = list(deleted)
 
     def try_complete(self) -> bool:
-        self._created = [topic for topic in self._created if not self._cache.holds(topic)]
+        self._created = [topic for topic in self._created if not self._cache.shows(topic)]
         self._deleted = [topic for topic in self._deleted if self._cache.holds(topic)]
         return not self._created and not self._deleted and self.force_complete()
 

@@ -11,8 +11,9 @@ from examples.broker.topic_partition import TopicPartition
 class TopicsDelta:
     """The changes of the topics between two images (org.apache.kafka.image.TopicsDelta).
 
-    A topic that was deleted and created again in between has its partitions in both sets. So apply the
-    ``deleted`` first, then the ``changed``, which include the new partitions.
+    When the configuration of a topic changes, so do all its partitions. A topic that was deleted and created
+    again in between has its partitions in both sets. So apply the ``deleted`` first, then the ``changed``,
+    which include the new partitions.
     """
 
     deleted: frozenset[TopicPartition] = frozenset()
@@ -47,6 +48,10 @@ class MetadataCache:
         known = self._image.topics.get(topic.name)
         return known is not None and known.topic_id == topic.topic_id
 
+    def shows(self, topic: TopicImage) -> bool:
+        """Return whether the image has this very topic, with all its partitions."""
+        return self.holds(topic) and len(self._image.topics[topic.name].partitions) >= len(topic.partitions)
+
     def update(self, image: MetadataImage) -> TopicsDelta:
         """Replace the image, and return the changes. An image that is not newer is ignored."""
         known = self._image
@@ -59,13 +64,16 @@ class MetadataCache:
             if not self.holds(topic)
             for entry, _ in _partitions(topic)
         )
-        changed = {
-            entry: state
-            for topic in image.topics.values()
-            if topic is not known.topics.get(topic.name)
-            for entry, state in _partitions(topic)
-            if entry in deleted or state != known.partition(entry)
-        }
+        changed: dict[TopicPartition, PartitionState] = {}
+        for topic in image.topics.values():
+            before = known.topics.get(topic.name)
+            if topic is not before:
+                configured = before is not None and topic.config != before.config
+                changed |= {
+                    entry: state
+                    for entry, state in _partitions(topic)
+                    if configured or entry in deleted or state != known.partition(entry)
+                }
         return TopicsDelta(deleted, changed)
 
 

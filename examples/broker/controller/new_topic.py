@@ -46,9 +46,10 @@ class NewTopic:
         INVALID_REPLICA_ASSIGNMENT or POLICY_VIOLATION.
         """
         check_name(self.name)
-        check_total_partitions([self], defaults)
+        check_total_partitions([self.size(defaults)])
         if self.assignment:
-            check_assignment(self.assignment, {*live}, {*live, *fenced})
+            factor = len(self.assignment[0])
+            check_assignment(self.assignment, {*live}, {*live, *fenced}, factor=factor)
             return self.assignment
         partitions = self.size(defaults)
         factor = (
@@ -76,10 +77,10 @@ class NewTopic:
         return place(live, fenced, partitions, factor, start)
 
 
-def check_total_partitions(topics: Iterable[NewTopic], defaults: ClusterDefaults) -> None:
-    """Raise ApiError POLICY_VIOLATION when the topics of one request have too many partitions together."""
+def check_total_partitions(added: Iterable[int]) -> None:
+    """Raise ApiError POLICY_VIOLATION when a request adds too many partitions to all its topics together."""
     # A negative number is refused elsewhere, and must not make room for other topics here.
-    total = sum(max(0, topic.size(defaults)) for topic in topics)
+    total = sum(max(0, number) for number in added)
     if total > MAX_PARTITIONS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
@@ -96,12 +97,19 @@ def check_name(name: str) -> None:
         )
 
 
-def check_assignment(assignment: Sequence[Sequence[int]], live: Set[int], registered: Set[int]) -> None:
+def check_assignment(
+    assignment: Sequence[Sequence[int]],
+    live: Set[int],
+    registered: Set[int],
+    *,
+    factor: int,
+    first_partition: int = 0,
+) -> None:
     """Raise ApiError INVALID_REPLICA_ASSIGNMENT unless the assignment is possible.
 
-    As in KRaft, each partition has the same number of replicas, and at least one of its brokers is live.
+    As in KRaft, each partition has ``factor`` replicas, and at least one of its brokers is live.
     """
-    for partition, replicas in enumerate(assignment):
+    for partition, replicas in enumerate(assignment, first_partition):
         if not replicas:
             fault = "no replicas"
         elif len(set(replicas)) < len(replicas):
@@ -110,8 +118,8 @@ def check_assignment(assignment: Sequence[Sequence[int]], live: Set[int], regist
             fault = f"brokers that are not registered: {sorted({*replicas} - registered)}"
         elif live.isdisjoint(replicas):
             fault = "fenced brokers only"
-        elif len(replicas) != len(assignment[0]):
-            fault = f"{len(replicas)} replicas where partition 0 has {len(assignment[0])}"
+        elif len(replicas) != factor:
+            fault = f"{len(replicas)} replicas where partition 0 has {factor}"
         else:
             continue
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {partition} is assigned {fault}")

@@ -1,6 +1,8 @@
-"""The placement of a new topic's replicas on the brokers."""
+"""The placement of the replicas of new partitions on the brokers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+
+from examples.broker.metadata import PartitionState
 
 
 def place(
@@ -15,6 +17,12 @@ def place(
     return tuple(
         (*_rotation(live, start + partition), *fenced)[:replication_factor] for partition in range(partitions)
     )
+
+
+def first_states(replicas: Iterable[tuple[int, ...]], live: Set[int]) -> tuple[PartitionState, ...]:
+    """Return the states of new partitions: the first live replica leads, and all live ones are in sync."""
+    in_sync = [(each, tuple(replica for replica in each if replica in live)) for each in replicas]
+    return tuple(PartitionState(each, living, living[0]) for each, living in in_sync)
 
 
 def _rotation(brokers: Sequence[int], position: int) -> Iterator[int]:

@@ -12,10 +12,10 @@ from anyio.abc import TaskStatus
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
+from examples.broker.group.group_log import GroupLog, Record, offset_record, offset_tombstones, tombstones
 from examples.broker.group.group_store import GroupStore
 from examples.broker.group.membership import Membership
-from examples.broker.group.offsets import CommittedOffset
+from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.group.rebalance import Rebalance
 from examples.broker.group.requests import (
     NO_GENERATION,
@@ -28,6 +28,7 @@ from examples.broker.group.requests import (
     SyncRequest,
     SyncResult,
 )
+from examples.broker.group.subscription import subscribed_topics
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryStatistics
 
@@ -177,6 +178,31 @@ class GroupCoordinator:
         wanted = group.offsets if topic_partitions is None else topic_partitions
         return {topic_partition: group.offsets.get(topic_partition) for topic_partition in wanted}
 
+    async def delete_offsets(
+        self, group_id: str, topic_partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Delete committed offsets (KIP-496); return the answer for each, once the log has it.
+
+        The answer is GROUP_SUBSCRIBED_TO_TOPIC while a member may subscribe to the topic. Raises ApiError
+        GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for members that are no consumers, or what the log answers.
+        """
+        group = self._existing_group(group_id)
+        subscribed = subscribed_topics(group)
+        answers = {
+            entry: ErrorCode.NONE
+            if subscribed is not None and entry.topic not in subscribed
+            else ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            for entry in topic_partitions
+        }
+        deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.NONE]
+        if deleted:
+            records = offset_tombstones(group_id, deleted)
+            error = await self._append_offsets(group, dict.fromkeys(deleted, NO_OFFSET), records)
+            self._groups.remove_if_unused(group)
+            if error is not ErrorCode.NONE:
+                raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
+        return answers
+
     # Administration
 
     def describe_group(self, group_id: str) -> GroupDescription:
@@ -204,9 +230,7 @@ class GroupCoordinator:
 
     async def delete_group(self, group_id: str) -> None:
         """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
-        group = self._groups.find(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
+        group = self._existing_group(group_id)
         if group.state is not GroupState.EMPTY:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members")
         self._groups.remove(group)
@@ -222,6 +246,12 @@ class GroupCoordinator:
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+
+    def _existing_group(self, group_id: str) -> Group:
+        group = self._groups.find(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
+        return group
 
     def _known_group(self, group_id: str) -> Group:
         self._check_group_id(group_id)
@@ -264,15 +294,19 @@ class GroupCoordinator:
         return group
 
     async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
+        records = [offset_record(group.group_id, *entry) for entry in offsets.items()]
+        error = await self._append_offsets(group, offsets, records)
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
+
+    async def _append_offsets(
+        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset], records: Sequence[Record]
+    ) -> ErrorCode:
         pending = group.offsets.prepare(offsets)
 
         def complete(error: ErrorCode) -> None:
             group.offsets.complete(pending, appended=error is ErrorCode.NONE)
 
-        error = await self._append(
-            group, [offset_record(group.group_id, *entry) for entry in offsets.items()], complete
-        )
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
+        return await self._append(group, records, complete)
 
     async def _append(
         self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]

@@ -79,8 +79,11 @@ def offset_record(group_id: str, topic_partition: TopicPartition, committed: Com
 
 def tombstones(group: Group) -> list[Record]:
     """Return the tombstones of the group and of its offsets, including offsets that are being appended."""
-    keys = [_key(group.group_id, *topic_partition) for topic_partition in group.offsets.written]
-    return [(key, None) for key in [*keys, _key(group.group_id)]]
+    return [*offset_tombstones(group.group_id, group.offsets.written), (_key(group.group_id), None)]
+
+
+def offset_tombstones(group_id: str, topic_partitions: Iterable[TopicPartition]) -> list[Record]:
+    return [(_key(group_id, *topic_partition), None) for topic_partition in topic_partitions]
 
 
 def load(records: Iterable[Record], groups: dict[str, Group]) -> Iterator[None]:

@@ -44,16 +44,17 @@ class GroupOffsets:
 
     def __bool__(self) -> bool:
         """Whether there is a commit or a pending one."""
-        return bool(self._committed or self._pending)
+        return bool(self._pending) or any(True for _ in self)
 
     def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._committed)
+        """Return the partitions with a commit that is visible and not deleted."""
+        return (entry for entry, (_, committed) in self._committed.items() if committed != NO_OFFSET)
 
     @property
     def written(self) -> list[TopicPartition]:
         """The partitions with a commit or a pending one."""
         pending = (topic_partition for commit in self._pending for topic_partition in commit.offsets)
-        return list(dict.fromkeys([*self._committed, *pending]))
+        return list(dict.fromkeys([*self, *pending]))
 
     def get(self, topic_partition: TopicPartition) -> CommittedOffset:
         """Return the latest commit of the partition, or ``NO_OFFSET``."""
@@ -65,7 +66,10 @@ class GroupOffsets:
         self._committed[topic_partition] = 0, offset
 
     def prepare(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> PendingCommit:
-        """Record a commit that is about to be appended. Call ``complete`` with the outcome in any case."""
+        """Record a commit that is about to be appended. Call ``complete`` with the outcome in any case.
+
+        A commit of ``NO_OFFSET`` deletes.
+        """
         self._commits += 1
         pending = PendingCommit(self._commits, offsets)
         self._pending.add(pending)

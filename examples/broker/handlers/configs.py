@@ -1,4 +1,4 @@
-"""DescribeConfigs: the configuration of topics and of this broker, which is read-only."""
+"""DescribeConfigs: the configuration of topics and of this broker."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -11,7 +11,7 @@ from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.controller.topic_settings import topic_settings
+from examples.broker.controller.topic_settings import FIXED, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
@@ -68,7 +68,7 @@ def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> Descri
             DescribeConfigsResourceResult(
                 name=name,
                 value=value,
-                read_only=True,
+                read_only=source == ConfigSource.BROKER or name in FIXED,
                 config_source=i8(source),
                 is_sensitive=False,
                 synonyms=(),

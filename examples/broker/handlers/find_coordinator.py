@@ -10,10 +10,12 @@ from kio.static.primitive import i32
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.handlers.transactions import refused_transactions
 from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.codec import RequestContext
 
 GROUP: Final = 0
+TRANSACTION: Final = 1
 
 
 class CoordinatorDirectory(Protocol):
@@ -27,17 +29,22 @@ class CoordinatorDirectory(Protocol):
 async def find_coordinator(
     directory: CoordinatorDirectory, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Return the coordinator of each key. Only groups have one: there are no transactions or share groups."""
-    return FindCoordinatorResponse(
-        throttle_time=NO_THROTTLE,
-        coordinators=tuple(
-            [await _coordinator(directory, request.key_type, key) for key in request.coordinator_keys]
-        ),
-    )
+    """Return the coordinator of each group. Nothing else has one.
+
+    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transaction, and INVALID_REQUEST for other keys.
+    """
+    coordinators = [
+        await _coordinator(directory, context, request.key_type, key) for key in request.coordinator_keys
+    ]
+    return FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=tuple(coordinators))
 
 
-async def _coordinator(directory: CoordinatorDirectory, key_type: int, key: str) -> Coordinator:
+async def _coordinator(
+    directory: CoordinatorDirectory, context: RequestContext, key_type: int, key: str
+) -> Coordinator:
     try:
+        if key_type == TRANSACTION:
+            raise refused_transactions(context, key)
         if key_type != GROUP:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,

@@ -1,8 +1,10 @@
-"""OffsetCommit and OffsetFetch: the committed offsets of groups."""
+"""OffsetCommit, OffsetDelete and OffsetFetch: the committed offsets of groups."""
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from kio.schema.offset_delete.v0 import OffsetDeleteRequest, OffsetDeleteResponse
+from kio.schema.offset_delete.v0.response import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
 from kio.schema.offset_fetch.v9.response import (
@@ -13,6 +15,7 @@ from kio.schema.offset_fetch.v9.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
@@ -23,23 +26,32 @@ from examples.broker.topic_partition import TopicPartition
 
 
 async def offset_commit(
-    coordinator: GroupCoordinator, context: RequestContext, request: OffsetCommitRequest
+    coordinator: GroupCoordinator, cache: MetadataCache, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse:
-    """Commit offsets, and answer once all in-sync replicas have them."""
-    offsets = {
-        TopicPartition(topic.name, partition.partition_index): CommittedOffset(
-            partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    """Commit offsets, and answer once all in-sync replicas have them.
+
+    The error of a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            entry = TopicPartition(topic.name, partition.partition_index)
+            if cache.image.partition(entry) is None:
+                errors[entry] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                offsets[entry] = CommittedOffset(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                )
     identity = MemberIdentity(request.member_id, request.group_instance_id)
     try:
-        errors = await coordinator.commit_offsets(
+        errors |= await coordinator.commit_offsets(
             CommitRequest(request.group_id, offsets, request.generation_id_or_member_epoch, identity)
         )
     except ApiError as refused:
-        errors = dict.fromkeys(offsets, refused.code)
+        errors |= dict.fromkeys(offsets, refused.code)
     return OffsetCommitResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
@@ -47,6 +59,44 @@ async def offset_commit(
                 name=topic.name,
                 partitions=tuple(
                     OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=WireErrorCode(
+                            errors[TopicPartition(topic.name, partition.partition_index)]
+                        ),
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+async def offset_delete(
+    coordinator: GroupCoordinator, cache: MetadataCache, context: RequestContext, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse:
+    """Delete committed offsets of a group, and answer once all in-sync replicas have the deletion."""
+    requested = [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    known = [entry for entry in requested if cache.image.partition(entry) is not None]
+    errors = dict.fromkeys(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        errors |= await coordinator.delete_offsets(request.group_id, known)
+    except ApiError as refused:
+        return OffsetDeleteResponse(
+            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), topics=()
+        )
+    return OffsetDeleteResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=WireErrorCode.none,
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
                         partition_index=partition.partition_index,
                         error_code=WireErrorCode(
                             errors[TopicPartition(topic.name, partition.partition_index)]

@@ -113,7 +113,7 @@ def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
         is_internal=is_internal(topic.name),
         partitions=tuple(
             MetadataResponsePartition(
-                error_code=_partition_error(state),
+                error_code=partition_error(state),
                 partition_index=i32(index),
                 leader_id=BrokerId(state.leader),
                 leader_epoch=i32(state.leader_epoch),
@@ -128,5 +128,6 @@ def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
     )
 
 
-def _partition_error(state: PartitionState) -> WireErrorCode:
+def partition_error(state: PartitionState) -> WireErrorCode:
+    """Return the error of a partition in the metadata: LEADER_NOT_AVAILABLE while nobody leads."""
     return WireErrorCode.leader_not_available if state.leader == NO_LEADER else WireErrorCode.none

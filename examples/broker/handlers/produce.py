@@ -1,11 +1,12 @@
 """Produce: append record batches to the logs that this broker leads."""
 
-from typing import cast
+from datetime import UTC, datetime, timedelta
+from typing import Final, cast
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
-from kio.static.primitive import i32, i64
+from kio.static.primitive import TZAware, i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.internal_topics import check_not_internal
@@ -16,8 +17,11 @@ from examples.broker.replication.produce import NO_ACKS, PartitionProduced, Prod
 from examples.broker.replication.produce import ProduceResponse as PartitionResults
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.timestamps import NO_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class UnacknowledgedFailure(ProtocolError):
@@ -76,6 +80,14 @@ def _partition_response(index: i32, produced: PartitionProduced) -> PartitionPro
         index=index,
         error_code=WireErrorCode(produced.error),
         base_offset=cast(i64, produced.base_offset),
+        log_append_time=_append_time(produced.log_append_time),
         log_start_offset=cast(i64, produced.log_start_offset),
         record_errors=(),
     )
+
+
+def _append_time(wall_time: int) -> TZAware | None:
+    if wall_time == NO_TIMESTAMP:
+        return None
+    # TZAware.parse refuses a time that is no whole second. What writes it does not.
+    return cast(TZAware, _EPOCH + timedelta(milliseconds=wall_time))

@@ -6,8 +6,9 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
 from examples.broker.controller.controller import Controller
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.handlers.transactions import refused_transactions
 from examples.broker.protocol.codec import RequestContext
 
 NO_ID, NO_EPOCH = -1, -1
@@ -16,18 +17,19 @@ NO_ID, NO_EPOCH = -1, -1
 async def init_producer_id(
     controller: Controller, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """Return a new producer id in epoch 0. The error is INVALID_REQUEST for a transactional producer.
+    """Return a new producer id in epoch 0.
 
-    It is KAFKA_STORAGE_ERROR when no more ids can be reserved.
+    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional producer, INVALID_REQUEST for an
+    epoch without an id or the reverse, and KAFKA_STORAGE_ERROR when no more ids can be reserved.
 
     A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
     for a producer without transactions, since nothing is fenced by its epochs.
     """
-    if request.transactional_id is not None or (request.producer_id == NO_ID) != (
-        request.producer_epoch == NO_EPOCH
-    ):
-        return _response(WireErrorCode.invalid_request, NO_ID, NO_EPOCH)
     try:
+        if request.transactional_id is not None:
+            raise refused_transactions(context, request.transactional_id)
+        if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a producer epoch belongs to a producer id")
         return _response(WireErrorCode.none, controller.next_producer_id(), 0)
     except ApiError as error:
         return _response(WireErrorCode(error.code), NO_ID, NO_EPOCH)

@@ -14,7 +14,7 @@ from kio.static.primitive import i8, i16, i32
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
-from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
+from examples.broker.controller.topic_settings import FIXED, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import config_source
 from examples.broker.handlers.internal_topics import check_not_internal
@@ -110,7 +110,7 @@ def _created(topic: TopicImage, defaults: ClusterDefaults, *, validate_only: boo
             CreatableTopicConfigs(
                 name=name,
                 value=value,
-                read_only=True,
+                read_only=name in FIXED,
                 config_source=i8(config_source(value, default_settings[name])),
                 is_sensitive=False,
             )

@@ -40,6 +40,7 @@ class BrokerConfig:
     replica_fetch_wait_max: float = 0.5
     replica_high_watermark_checkpoint_interval: float = 5.0
     broker_heartbeat_interval: float = 2.0
+    log_retention_check_interval: float = 300.0
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     groups: GroupConfig = field(default_factory=GroupConfig)
 
@@ -113,6 +114,7 @@ class Node:
                     self._watch_isr,
                     self._checkpoint_high_watermarks,
                     group_log.run,
+                    self._delete_old_segments,
                 ):
                     background.start_soon(loop)
                 task_status.started(self.port)
@@ -212,6 +214,12 @@ class Node:
         while True:
             await anyio.sleep(self._config.replica_high_watermark_checkpoint_interval)
             self._disk.checkpoint()
+
+    async def _delete_old_segments(self) -> None:
+        while True:
+            await anyio.sleep(self._config.log_retention_check_interval)
+            await self._gate.passed()
+            self.replicas.delete_old_segments()
 
     async def _listen(self, server: Server, connections: TaskGroup) -> int:
         try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.handlers.alter_configs import alter_configs, incremental_alter_configs
 from examples.broker.handlers.configs import describe_configs
 from examples.broker.handlers.delete_records import delete_records
 from examples.broker.handlers.elections import elect_leaders
@@ -13,12 +14,16 @@ from examples.broker.handlers.fetch import fetch
 from examples.broker.handlers.find_coordinator import find_coordinator
 from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
-from examples.broker.handlers.group_offsets import offset_commit, offset_fetch
+from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
 from examples.broker.handlers.leader_epochs import offset_for_leader_epoch
 from examples.broker.handlers.list_offsets import list_offsets
+from examples.broker.handlers.log_dirs import describe_log_dirs
 from examples.broker.handlers.metadata import describe_cluster, metadata
+from examples.broker.handlers.partitions import create_partitions, list_partition_reassignments
 from examples.broker.handlers.produce import produce
 from examples.broker.handlers.producer_ids import init_producer_id
+from examples.broker.handlers.producers import describe_producers
+from examples.broker.handlers.topic_partitions import describe_topic_partitions
 from examples.broker.handlers.topics import create_topics, delete_topics
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.protocol import apis
@@ -36,11 +41,18 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
         apis.LIST_OFFSETS: partial(list_offsets, replicas),
         apis.DELETE_RECORDS: partial(delete_records, replicas),
         apis.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
+        apis.DESCRIBE_LOG_DIRS: partial(describe_log_dirs, replicas),
+        apis.DESCRIBE_PRODUCERS: partial(describe_producers, replicas),
         apis.METADATA: partial(metadata, admin),
         apis.DESCRIBE_CLUSTER: partial(describe_cluster, admin),
+        apis.DESCRIBE_TOPIC_PARTITIONS: partial(describe_topic_partitions, admin),
         apis.CREATE_TOPICS: partial(create_topics, admin),
         apis.DELETE_TOPICS: partial(delete_topics, admin),
+        apis.CREATE_PARTITIONS: partial(create_partitions, admin),
+        apis.LIST_PARTITION_REASSIGNMENTS: partial(list_partition_reassignments, admin),
         apis.DESCRIBE_CONFIGS: partial(describe_configs, admin),
+        apis.ALTER_CONFIGS: partial(alter_configs, admin),
+        apis.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, admin),
         apis.ELECT_LEADERS: partial(elect_leaders, admin),
         apis.INIT_PRODUCER_ID: partial(init_producer_id, admin.controller),
         apis.FIND_COORDINATOR: partial(find_coordinator, directory),
@@ -48,8 +60,9 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
         apis.SYNC_GROUP: partial(sync_group, groups),
         apis.HEARTBEAT: partial(heartbeat, groups),
         apis.LEAVE_GROUP: partial(leave_group, groups),
-        apis.OFFSET_COMMIT: partial(offset_commit, groups),
+        apis.OFFSET_COMMIT: partial(offset_commit, groups, admin.cache),
         apis.OFFSET_FETCH: partial(offset_fetch, groups),
+        apis.OFFSET_DELETE: partial(offset_delete, groups, admin.cache),
         apis.DESCRIBE_GROUPS: partial(describe_groups, groups),
         apis.LIST_GROUPS: partial(list_groups, groups),
         apis.DELETE_GROUPS: partial(delete_groups, groups),

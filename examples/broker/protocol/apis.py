@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
+from kio.schema.alter_configs.v2 import AlterConfigsRequest, AlterConfigsResponse
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.delete_groups.v2 import DeleteGroupsRequest, DeleteGroupsResponse
 from kio.schema.delete_records.v2 import DeleteRecordsRequest, DeleteRecordsResponse
@@ -17,17 +19,32 @@ from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsRespons
 from kio.schema.describe_cluster.v1 import DescribeClusterRequest, DescribeClusterResponse
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_groups.v5 import DescribeGroupsRequest, DescribeGroupsResponse
+from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kio.schema.describe_producers.v0 import DescribeProducersRequest, DescribeProducersResponse
+from kio.schema.describe_topic_partitions.v0 import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
 from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
 from kio.schema.fetch.v12 import FetchRequest, FetchResponse
 from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
+from kio.schema.incremental_alter_configs.v1 import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
 from kio.schema.leave_group.v5 import LeaveGroupRequest, LeaveGroupResponse
 from kio.schema.list_groups.v4 import ListGroupsRequest, ListGroupsResponse
 from kio.schema.list_offsets.v9 import ListOffsetsRequest, ListOffsetsResponse
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from kio.schema.metadata.v13 import MetadataRequest, MetadataResponse
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
+from kio.schema.offset_delete.v0 import OffsetDeleteRequest, OffsetDeleteResponse
 from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
@@ -124,3 +141,18 @@ DELETE_GROUPS: Final = _serve(DeleteGroupsRequest, DeleteGroupsResponse, min_ver
 ELECT_LEADERS: Final = _serve(ElectLeadersRequest, ElectLeadersResponse, min_version=0)
 # Version 2 lists fenced brokers, too (KIP-1073).
 DESCRIBE_CLUSTER: Final = _serve(DescribeClusterRequest, DescribeClusterResponse, min_version=0)
+CREATE_PARTITIONS: Final = _serve(CreatePartitionsRequest, CreatePartitionsResponse, min_version=0)
+ALTER_CONFIGS: Final = _serve(AlterConfigsRequest, AlterConfigsResponse, min_version=0)
+INCREMENTAL_ALTER_CONFIGS: Final = _serve(
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, min_version=0
+)
+LIST_PARTITION_REASSIGNMENTS: Final = _serve(
+    ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, min_version=0
+)
+OFFSET_DELETE: Final = _serve(OffsetDeleteRequest, OffsetDeleteResponse, min_version=0)
+# Version 5 knows cordoned directories, to which no replica is added (KIP-1066).
+DESCRIBE_LOG_DIRS: Final = _serve(DescribeLogDirsRequest, DescribeLogDirsResponse, min_version=1)
+DESCRIBE_TOPIC_PARTITIONS: Final = _serve(
+    DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, min_version=0
+)
+DESCRIBE_PRODUCERS: Final = _serve(DescribeProducersRequest, DescribeProducersResponse, min_version=0)

@@ -61,7 +61,9 @@ def array_length_check(entity: Any) -> Skip:
 def _skip_field(field: Field[Any], flexible: bool) -> Skip:
     shape = shape_of(field)
     skip = array_length_check(shape.type) if shape.is_entity else _skip_primitive(field, flexible)
-    return _skip_array(skip, flexible) if shape.is_array else skip
+    if shape.is_array:
+        return _skip_array(skip, flexible)
+    return _skip_nullable(skip) if shape.is_entity and shape.is_nullable else skip
 
 
 def _skip_primitive(field: Field[Any], flexible: bool) -> Skip:
@@ -111,6 +113,11 @@ def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
         return position
 
     return skip_array
+
+
+def _skip_nullable(skip_entity: Skip) -> Skip:
+    """Return a function that passes an entity after the byte that says whether there is one."""
+    return lambda frame, position: position + 1 if frame[position] > 127 else skip_entity(frame, position + 1)
 
 
 def _skip_tagged(known: dict[int, Skip]) -> Skip:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import PartitionProduced, ProduceResponse
+from examples.broker.storage.timestamps import NO_TIMESTAMP
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation
 
@@ -21,9 +22,10 @@ class PendingAcks:
     required_offset: int
     base_offset: int
     log_start_offset: int
+    log_append_time: int = NO_TIMESTAMP
 
     def answer(self, error: ErrorCode) -> PartitionProduced:
-        return PartitionProduced(error, self.base_offset, self.log_start_offset)
+        return PartitionProduced(error, self.base_offset, self.log_start_offset, self.log_append_time)
 
 
 class DelayedProduce(DelayedOperation[ProduceResponse]):

@@ -1,6 +1,7 @@
 """The partitions that a broker has replicas of, and the reads from them. Nothing in this module waits."""
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
@@ -74,6 +75,15 @@ class HostedPartitions:
             else:
                 partition.make_follower(state)
 
+    @property
+    def log_dir(self) -> Path | None:
+        """The directory of the replicas; None if they are in memory."""
+        return self._disk.directory
+
+    def hosted(self) -> Iterator[Partition]:
+        """Return the partitions that this broker has a replica of."""
+        return iter(self._partitions.values())
+
     def led(self) -> Iterator[Partition]:
         """Return the partitions that this broker leads."""
         return (partition for partition in self._partitions.values() if partition.is_leader)
@@ -133,6 +143,7 @@ class HostedPartitions:
                 is_alive=self._is_alive,
                 changing=self.fetch_sessions.partition_changing,
             )
+        partition.configure(topic.config)
         return partition
 
     def _drop(self, topic_partition: TopicPartition) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.metadata import LOG_APPEND_TIME, NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.delete_records import HIGH_WATERMARK
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
@@ -92,6 +92,16 @@ class Partition:
     def low_watermark(self) -> int:
         """The lowest log start offset of the live replicas; -1 while one of them is unknown."""
         return self._followers.low_watermark(self.log.log_start_offset)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether records have the time of their append, and not that of their producer."""
+        return self._config.message_timestamp_type == LOG_APPEND_TIME
+
+    def configure(self, config: TopicConfig) -> None:
+        """Take over the configuration of the topic, which may have changed."""
+        self._config = config
+        self.log.segment_bytes = config.segment_bytes
 
     # Becoming leader or follower
 
@@ -310,6 +320,19 @@ class Partition:
         self._changing(self)
         self.log.increment_log_start_offset(offset)
         return offset
+
+    def delete_old_segments(self, wall_time: int) -> bool:
+        """Delete the segments that the topic's retention does not cover; return whether there were any.
+
+        ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
+        their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
+        return self.log.delete_old_segments(
+            self.high_watermark,
+            wall_time,
+            retention_ms=self._config.retention_ms,
+            retention_bytes=self._config.retention_bytes,
+        )
 
     def _is_under_min_isr(self) -> bool:
         return len(self.state.in_sync) < min(self._config.min_insync_replicas, len(self.state.replicas))

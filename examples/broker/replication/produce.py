@@ -6,6 +6,7 @@ from typing import Final
 
 from examples.broker.errors import ErrorCode
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.timestamps import NO_TIMESTAMP
 from examples.broker.topic_partition import TopicPartition
 
 NO_ACKS: Final = 0
@@ -26,11 +27,15 @@ ProduceRequest = Mapping[TopicPartition, RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class PartitionProduced:
-    """The answer for one partition's batch. The offsets are -1 when nothing was appended."""
+    """The answer for one partition's batch. The offsets are -1 when nothing was appended.
+
+    ``log_append_time`` is -1, too, where records keep the times of their producers.
+    """
 
     error: ErrorCode
     base_offset: int = -1
     log_start_offset: int = -1
+    log_append_time: int = NO_TIMESTAMP
 
 
 ProduceResponse = dict[TopicPartition, PartitionProduced]

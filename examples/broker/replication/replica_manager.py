@@ -38,7 +38,7 @@ from examples.broker.replication.produce import (
 )
 from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
-from examples.broker.storage.timestamps import TimestampAndOffset
+from examples.broker.storage.timestamps import NO_TIMESTAMP, TimestampAndOffset, wall_time_ms
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
 from purgatory.observer import Observer
@@ -137,12 +137,18 @@ class ReplicaManager:
         for topic_partition, batch in request.items():
             try:
                 partition = self.partitions.leader(topic_partition)
+                append_time = NO_TIMESTAMP
+                if partition.has_log_append_time:
+                    append_time = wall_time_ms()
+                    batch = batch.appended_at(append_time)
                 info = partition.append_as_leader(batch, now, acks_all=acks_all)
             except ApiError as error:
                 refused[topic_partition] = PartitionProduced(error.code)
                 continue
             start = partition.log.log_start_offset
-            appended.append(PendingAcks(topic_partition, info.next_offset, info.first_offset, start))
+            appended.append(
+                PendingAcks(topic_partition, info.next_offset, info.first_offset, start, append_time)
+            )
             if info.high_watermark_increased:
                 moved.append(topic_partition)
         if not (acks_all and appended):
@@ -261,6 +267,16 @@ class ReplicaManager:
         """Remove lagging followers from the in-sync replicas. Call it every half ``replica_lag_time_max``."""
         now = _now()
         self._check_all([p.topic_partition for p in self.partitions.led() if p.maybe_shrink_isr(now)])
+
+    def delete_old_segments(self) -> None:
+        """Delete what the topics' retention does not cover. Call it every few minutes."""
+        now, wall_time = _now(), wall_time_ms()
+        for partition in self.partitions.led():
+            # A failure of the disk is logged, and the next call tries again.
+            with suppress(ApiError):
+                if partition.delete_old_segments(wall_time):
+                    partition.maybe_increment_high_watermark(now)
+                    self._check_all([partition.topic_partition])
 
     def _update_follower_fetch_state(
         self, replica_id: int, request: FetchRequest, response: FetchResponse

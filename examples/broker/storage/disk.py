@@ -19,11 +19,11 @@ class Disk:
     """
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._directory = directory
+        self.directory = directory
         self._partitions: dict[TopicPartition, StoredPartition] = {}
 
     def __repr__(self) -> str:
-        return f"<Disk of {len(self._partitions)} partitions in {self._directory or 'memory'}>"
+        return f"<Disk of {len(self._partitions)} partitions in {self.directory or 'memory'}>"
 
     @property
     def topic_partitions(self) -> Set[TopicPartition]:
@@ -40,8 +40,8 @@ class Disk:
             return stored
         self.delete(topic_partition)
         directory = None
-        if self._directory is not None:
-            directory = PartitionDirectory(self._directory / str(topic_partition), topic_id)
+        if self.directory is not None:
+            directory = PartitionDirectory(self.directory / str(topic_partition), topic_id)
         stored = self._partitions[topic_partition] = StoredPartition(topic_id, segment_bytes, directory)
         return stored
 
@@ -56,8 +56,8 @@ class Disk:
         for topic_partition, stored in [*self._partitions.items()]:
             if stored.topic_id not in topic_ids:
                 self.delete(topic_partition)
-        if self._directory is not None:
-            for directory in PartitionDirectory.all_in(self._directory):
+        if self.directory is not None:
+            for directory in PartitionDirectory.all_in(self.directory):
                 if directory.topic_id not in topic_ids:
                     directory.delete()
 

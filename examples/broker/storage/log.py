@@ -7,7 +7,7 @@ from operator import attrgetter
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.leader_epochs import EpochEndOffset, LeaderEpochs
 from examples.broker.storage.partition_directory import LOG_START_OFFSET, PartitionDirectory
-from examples.broker.storage.producer_state import ProducerState
+from examples.broker.storage.producer_state import KnownProducer, ProducerState
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.recovery import recover
 from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment
@@ -37,7 +37,7 @@ class PartitionLog:
     def __init__(self, segment_bytes: int, directory: PartitionDirectory | None = None) -> None:
         if segment_bytes < 1:
             raise ValueError(f"segment_bytes must be at least 1, not {segment_bytes}")
-        self._segment_bytes = segment_bytes
+        self.segment_bytes = segment_bytes
         self._directory = directory
         self._segments = [LogSegment(0)] if directory is None else recover(directory)
         self._end = self._segments[-1].end
@@ -86,6 +86,10 @@ class PartitionLog:
             for batch in segment.batches
             if batch.next_offset > self.log_start_offset
         )
+
+    def producers(self) -> list[KnownProducer]:
+        """Return the idempotent producers with a record in the log."""
+        return self._producers.known()
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Begin a leader epoch at the end of the log."""
@@ -151,9 +155,9 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """Return the first record with this ``timestamp`` or a later one, in O(batches).
 
-        The record is exact in an uncompressed batch. In a compressed batch the first record stands for all.
-        Special timestamps ask for the start of the log and for the record with the highest timestamp
-        (KIP-734).
+        The batch that has it is read, and decompressed if need be. In an unreadable batch the first record
+        stands for all. Special timestamps ask for the start of the log and for the record with the highest
+        timestamp (KIP-734).
         """
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             return self._stamped(NO_TIMESTAMP, self.log_start_offset)
@@ -222,15 +226,45 @@ class PartitionLog:
             for segment in dropped:
                 segment.remove_file()
 
+    def delete_old_segments(
+        self, up_to: int, now: int, *, retention_ms: int = -1, retention_bytes: int = -1
+    ) -> bool:
+        """Delete whole segments below ``up_to`` that are too old or too much; return whether there were any.
+
+        A segment is too old when its last timestamp is more than ``retention_ms`` before ``now``. The oldest
+        segments are too much while the rest has ``retention_bytes`` or more. A retention of -1 is unlimited.
+        When nothing is left, a new segment begins.
+        """
+        excess = self.size_in_bytes - retention_bytes if retention_bytes >= 0 else -1
+        start = self.log_start_offset
+        for segment in self._segments:
+            size = segment.size_in_bytes
+            deletable = size and segment.next_offset <= up_to
+            if not deletable or not (excess >= size or _is_too_old(segment, now, retention_ms)):
+                break
+            excess -= size
+            start = segment.next_offset
+        if start == self.log_start_offset:
+            return False
+        if start == self.log_end_offset:
+            self._roll()
+        self.increment_log_start_offset(start)
+        return True
+
     def _append(self, batch: RecordBatch) -> None:
         active = self._segments[-1]
-        if active.size_in_bytes and active.size_in_bytes + batch.size_in_bytes > self._segment_bytes:
-            active = LogSegment(batch.base_offset, self._directory)
-            self._segments.append(active)
-            self._end = active.end
+        if active.size_in_bytes and active.size_in_bytes + batch.size_in_bytes > self.segment_bytes:
+            active = self._roll()
         active.append(batch)
         self._end = active.end
         self._derive(batch)
+
+    def _roll(self) -> LogSegment:
+        """Begin a new segment, and return it."""
+        active = LogSegment(self.log_end_offset, self._directory)
+        self._segments.append(active)
+        self._end = active.end
+        return active
 
     def _derive(self, batch: RecordBatch) -> None:
         """Update what the log knows from its batches alone."""
@@ -254,3 +288,8 @@ class PartitionLog:
 
     def _segment_index(self, offset: int) -> int:
         return bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1
+
+
+def _is_too_old(segment: LogSegment, now: int, retention_ms: int) -> bool:
+    # The latest timestamp costs O(batches), so look only where there is a limit.
+    return retention_ms >= 0 and NO_TIMESTAMP != segment.max_timestamp < now - retention_ms

@@ -7,11 +7,21 @@ from typing import Final, NamedTuple
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+from examples.broker.storage.timestamps import NO_TIMESTAMP
 
 # An idempotent producer may have this many unanswered requests (max.in.flight.requests.per.connection), and
 # each of them may be retried.
 REMEMBERED_BATCHES: Final = 5
 MAX_SEQUENCE: Final = 2**31 - 1
+
+
+class KnownProducer(NamedTuple):
+    """What a log knows of a producer. The timestamp is that of its latest batch; -1 without one."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
 
 
 class _Appended(NamedTuple):
@@ -24,6 +34,7 @@ class _Appended(NamedTuple):
 class _Producer:
     epoch: int
     last_offset: int = -1
+    last_timestamp: int = NO_TIMESTAMP
     appended: deque[_Appended] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -44,6 +55,15 @@ class ProducerState:
 
     def __len__(self) -> int:
         return len(self._producers)
+
+    def known(self) -> list[KnownProducer]:
+        """Return the producers of the log."""
+        return [
+            KnownProducer(
+                producer_id, producer.epoch, producer.appended[-1].last_sequence, producer.last_timestamp
+            )
+            for producer_id, producer in self._producers.items()
+        ]
 
     def check(self, sequence: ProducerSequence, log_start_offset: int) -> int | None:
         """Return the offset of a batch that is a retry, or None for the next batch of its producer.
@@ -90,6 +110,7 @@ class ProducerState:
             _Appended(sequence.first_sequence, sequence.last_sequence, batch.base_offset)
         )
         producer.last_offset = batch.next_offset - 1
+        producer.last_timestamp = batch.max_timestamp
 
     def drop_below(self, log_start_offset: int) -> None:
         """Drop the producers without a record at or above ``log_start_offset``."""

@@ -23,7 +23,7 @@ class RecordBatch:
 
     The leader that appends the batch assigns ``base_offset`` and ``leader_epoch``. ``producer`` is None
     without idempotence. ``max_timestamp`` is in milliseconds since the epoch. The broker does not read the
-    records, so that every cost is per batch, not per record.
+    records, so that every cost is per batch, not per record. A search by time alone reads one batch.
     """
 
     record_count: int
@@ -57,6 +57,21 @@ class RecordBatch:
             self.producer,
             self.max_timestamp,
         )
+
+    def appended_at(self, wall_time: int) -> Self:
+        """Return the batch with the time of its append, in milliseconds since the epoch, for all records."""
+        return type(self)(
+            self.record_count,
+            self.data_appended_at(wall_time),
+            self.base_offset,
+            self.leader_epoch,
+            self.producer,
+            wall_time,
+        )
+
+    def data_appended_at(self, wall_time: int) -> bytes:
+        """Return the bytes with this time. They stay the same if the bytes contain none."""
+        return self.data
 
     def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
         """Return the bytes with this offset and epoch. They stay the same if the bytes contain neither."""

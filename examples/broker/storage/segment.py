@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from examples.broker.storage.partition_directory import PartitionDirectory
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.timestamps import NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ class LogSegment:
     @property
     def next_offset(self) -> int:
         return self._batches[-1].next_offset if self._batches else self.base_offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The latest timestamp of a record, in O(batches); NO_TIMESTAMP if none has one."""
+        return max((batch.max_timestamp for batch in self._batches), default=NO_TIMESTAMP)
 
     @property
     def end(self) -> LogOffsetMetadata:

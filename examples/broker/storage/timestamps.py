@@ -1,5 +1,6 @@
 """Timestamps of records, in milliseconds since the epoch, and special timestamps that ask for an offset."""
 
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,3 +20,8 @@ class TimestampAndOffset:
     timestamp: int
     offset: int
     leader_epoch: int
+
+
+def wall_time_ms() -> int:
+    """Return the time of day, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

@@ -7,6 +7,7 @@ from typing import Final, Self
 from crc32c import crc32c
 
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.storage.compression import decompress
 from examples.broker.storage.producer_state import increment_sequence
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
@@ -19,6 +20,10 @@ _CRC_COVERS_FROM: Final = 21
 _ATTRIBUTES: Final = struct.Struct(">h")
 _BASE_TIMESTAMP: Final = struct.Struct(">q")
 _BASE_TIMESTAMP_AT: Final = 27
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
 _OFFSET: Final = struct.Struct(">q")
 _EPOCH: Final = struct.Struct(">i")
 _MAGIC: Final = 2
@@ -32,9 +37,10 @@ _TRANSACTIONAL_OR_CONTROL: Final = 0b0011_0000
 
 
 class WireRecordBatch(RecordBatch):
-    """A batch in Kafka's own bytes. A leader writes its base offset and leader epoch, and nothing else.
+    """A batch in Kafka's own bytes. A leader writes its base offset and leader epoch.
 
-    The checksum covers neither of the two, so a leader can set them in place.
+    The checksum covers neither of the two, so a leader can set them in place. It covers the time of the
+    append, which a leader writes only where the topic wants it.
     """
 
     __slots__ = ()
@@ -135,26 +141,38 @@ class WireRecordBatch(RecordBatch):
         _EPOCH.pack_into(data, _LENGTH_COUNTS_FROM, leader_epoch)
         return bytes(data)
 
+    def data_appended_at(self, wall_time: int) -> bytes:
+        data = bytearray(self.data)
+        (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
+        _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes | _LOG_APPEND_TIME)
+        _MAX_TIMESTAMP.pack_into(data, _MAX_TIMESTAMP_AT, wall_time)
+        _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_CRC_COVERS_FROM:]))
+        return bytes(data)
+
     def timestamps(self) -> Iterator[tuple[int, int]]:
-        """As ``RecordBatch.timestamps``. The records of a compressed or damaged batch are unreadable."""
+        """As ``RecordBatch.timestamps``. The records of a damaged batch are unreadable.
+
+        A compressed batch is decompressed for it.
+        """
         (attributes,) = _ATTRIBUTES.unpack_from(self.data, _CRC_COVERS_FROM)
-        if attributes & (_COMPRESSION | _LOG_APPEND_TIME):
+        if attributes & _LOG_APPEND_TIME:
             return super().timestamps()
         try:
-            return iter(self._record_timestamps())
+            records = decompress(attributes & _COMPRESSION, self.data[_HEADER.size :])
+            return iter(self._record_timestamps(records))
         except (IndexError, ValueError):
             return super().timestamps()
 
-    def _record_timestamps(self) -> list[tuple[int, int]]:
+    def _record_timestamps(self, records: bytes) -> list[tuple[int, int]]:
         (base_timestamp,) = _BASE_TIMESTAMP.unpack_from(self.data, _BASE_TIMESTAMP_AT)
         found: list[tuple[int, int]] = []
-        position = _HEADER.size
+        position = 0
         for offset in range(self.base_offset, self.next_offset):
-            length, start = _varint(self.data, position)
+            length, start = _varint(records, position)
             if length < 0:
                 raise ValueError(f"a record of length {length}")
             # One byte of attributes comes first.
-            timestamp_delta, _ = _varint(self.data, start + 1)
+            timestamp_delta, _ = _varint(records, start + 1)
             found.append((offset, base_timestamp + timestamp_delta))
             position = start + length
         return found

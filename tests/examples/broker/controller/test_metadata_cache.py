@@ -4,8 +4,9 @@ import pytest
 
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
+from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.metadata import NO_LEADER
+from examples.broker.metadata import NO_LEADER, TopicConfig
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.controller.controlled_cluster import registration
 
@@ -49,6 +50,27 @@ def test_a_topic_deleted_and_created_again_is_both_deleted_and_changed(
     assert delta == TopicsDelta(frozenset({ZERO, ONE}), {ZERO: new.partitions[0]})
     assert cache.holds(new)
     assert not cache.holds(old)
+
+
+def test_a_changed_configuration_changes_every_partition(
+    controller: Controller, cache: MetadataCache
+) -> None:
+    before = dict(cache.image.partitions())
+    controller.alter_topic_config("events", TopicConfig(segment_bytes=500))
+    assert cache.update(controller.image) == TopicsDelta(frozenset(), before)
+
+
+def test_a_topic_is_shown_when_all_its_partitions_are_known(
+    controller: Controller, cache: MetadataCache
+) -> None:
+    grown = controller.create_partitions(NewPartitions("events", 3))
+    assert cache.holds(grown)
+    assert not cache.shows(grown)
+    assert cache.update(controller.image).changed.keys() == {TopicPartition("events", 2)}
+    assert cache.shows(grown)
+    controller.create_partitions(NewPartitions("events", 4))
+    cache.update(controller.image)
+    assert cache.shows(grown)
 
 
 def test_an_older_image_is_ignored(controller: Controller, cache: MetadataCache) -> None:

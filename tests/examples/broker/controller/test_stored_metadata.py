@@ -28,7 +28,9 @@ SESSION = 9
 ids = st.integers(0, 2**31 - 1)
 brokers = st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True).map(tuple)
 states = st.builds(PartitionState, brokers, brokers, st.integers(NO_LEADER, 9), ids, ids)
-configs = st.builds(TopicConfig, ids, ids, ids)
+configs = st.builds(
+    TopicConfig, ids, ids, ids, without_effect=st.dictionaries(st.text(), st.text(), max_size=2)
+)
 topics = st.builds(
     TopicImage, st.text("ab.-_", min_size=1), st.uuids(), st.lists(states, max_size=3).map(tuple), configs
 )

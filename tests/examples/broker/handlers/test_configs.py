@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.topic_settings import FIXED
 from examples.broker.handlers.configs import describe_configs
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
@@ -27,7 +28,6 @@ async def describe(
 
 def values(result: DescribeConfigsResult) -> dict[str, str | None]:
     assert result.error_code is ErrorCode.none
-    assert all(entry.read_only for entry in result.configs)
     return {entry.name: entry.value for entry in result.configs}
 
 
@@ -39,6 +39,14 @@ async def test_a_topics_own_settings_have_another_source_than_defaults(virtual_t
         assert values(result)["min.insync.replicas"] == "2"
         assert {entry.name for entry in result.configs if entry.config_source == 1} == {"min.insync.replicas"}
         assert {entry.config_source for entry in result.configs} == {1, 5}
+
+
+async def test_what_cannot_be_altered_is_read_only(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await cluster.admins[1].create_topics([NewTopic("events")], 5)
+        topic, broker = await describe(cluster, TOPIC, "events"), await describe(cluster, BROKER, "1")
+        assert {entry.name for entry in topic.configs if entry.read_only} == FIXED.keys()
+        assert all(entry.read_only for entry in broker.configs)
 
 
 async def test_only_the_requested_settings_are_returned(virtual_time: VirtualTimeLoop) -> None:

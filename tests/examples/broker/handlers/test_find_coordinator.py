@@ -42,8 +42,18 @@ async def test_each_group_gets_its_coordinator_or_an_error() -> None:
     assert missing.error_message is not None
 
 
-@pytest.mark.parametrize("key_type", [1, 2])
-async def test_transactions_and_share_groups_have_no_coordinator(key_type: int) -> None:
+async def coordinator_error(key_type: int) -> ErrorCode:
     request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=("any",))
     (coordinator,) = (await find_coordinator(Directory(), CONTEXT, request)).coordinators
-    assert coordinator.error_code is ErrorCode.invalid_request
+    return coordinator.error_code
+
+
+async def test_share_groups_have_no_coordinator() -> None:
+    assert await coordinator_error(2) is ErrorCode.invalid_request
+
+
+async def test_a_transactional_producer_is_refused_for_good_with_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await coordinator_error(1) is ErrorCode.transactional_id_authorization_failed
+    assert "'reader' at 10.0.0.1: this broker serves no transactions" in caplog.text

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,8 @@ from kio.schema.leave_group.v5.request import MemberIdentity
 from kio.schema.list_groups.v4 import ListGroupsRequest
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
 from kio.schema.offset_commit.v9.request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kio.schema.offset_delete.v0 import OffsetDeleteRequest, OffsetDeleteResponse
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from kio.schema.offset_fetch.v9 import OffsetFetchRequest
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponsePartitions
@@ -24,18 +27,24 @@ from kio.schema.sync_group.v5.request import SyncGroupRequestAssignment
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
+from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
-from examples.broker.handlers.group_offsets import offset_commit, offset_fetch
+from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
+from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import JOIN_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import MemoryLog, lead
+from tests.examples.broker.leader_broker import image_of
 
 READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
 EVENTS = TopicName("events")
 CONTEXT = RequestContext(JOIN_GROUP, JOIN_GROUP.max_version, 1, "reader", "10.0.0.1")
+# The topic has two partitions.
+CACHE = MetadataCache(0)
+CACHE.update(replace(image_of([PartitionState((0,), (0,), leader=0)] * 2), version=1))
 
 
 def seconds(duration: float) -> i32Timedelta:
@@ -120,7 +129,7 @@ async def commit(
         member_id="",
         topics=(OffsetCommitRequestTopic(name=EVENTS, partitions=partitions),),
     )
-    return await offset_commit(groups, CONTEXT, request)
+    return await offset_commit(groups, CACHE, CONTEXT, request)
 
 
 async def test_a_member_joins_syncs_sends_heartbeats_and_leaves(groups: GroupCoordinator) -> None:
@@ -272,3 +281,40 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.none
     assert groups.list_groups() == []
+
+
+async def test_a_commit_for_a_partition_that_does_not_exist_is_refused_alone(
+    groups: GroupCoordinator,
+) -> None:
+    answers = (await commit(groups, 7, 8, 9)).topics[0].partitions
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.none,
+        ErrorCode.none,
+        ErrorCode.unknown_topic_or_partition,
+    ]
+    assert {entry.partition for entry in groups.fetch_offsets(READERS)} == {0, 1}
+
+
+async def delete_offsets(
+    groups: GroupCoordinator, *indexes: int, group_id: GroupId = READERS
+) -> OffsetDeleteResponse:
+    partitions = tuple(OffsetDeleteRequestPartition(partition_index=i32(index)) for index in indexes)
+    topics = (OffsetDeleteRequestTopic(name=EVENTS, partitions=partitions),)
+    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+    return await offset_delete(groups, CACHE, CONTEXT, request)
+
+
+async def test_the_deletion_of_each_offset_is_answered(groups: GroupCoordinator) -> None:
+    await commit(groups, 7, 8)
+    response = await delete_offsets(groups, 0, 2)
+    assert response.error_code is ErrorCode.none
+    assert [(entry.partition_index, entry.error_code) for entry in response.topics[0].partitions] == [
+        (0, ErrorCode.none),
+        (2, ErrorCode.unknown_topic_or_partition),
+    ]
+    assert {entry.partition for entry in groups.fetch_offsets(READERS)} == {1}
+
+
+async def test_offsets_of_another_coordinators_group_are_not_deleted(groups: GroupCoordinator) -> None:
+    response = await delete_offsets(groups, 0, group_id=ELSEWHERE)
+    assert (response.error_code, response.topics) == (ErrorCode.not_coordinator, ())

@@ -41,16 +41,25 @@ async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(virtual_time: Virt
         assert len({entry.producer_id for entry in responses}) == 3
 
 
-@pytest.mark.parametrize(
-    "asked", [("my-transactions",), ("",), ("my-transactions", 4, 1), (None, 4, -1), (None, -1, 1)]
-)
-async def test_a_transactional_id_or_an_incomplete_producer_id_is_refused(
-    virtual_time: VirtualTimeLoop, asked: tuple[str | None] | tuple[str | None, int, int]
+@pytest.mark.parametrize("asked", [(4, -1), (-1, 1)])
+async def test_an_incomplete_producer_id_is_refused(
+    virtual_time: VirtualTimeLoop, asked: tuple[int, int]
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        response = await ask(cluster.controller, *asked)
+        response = await ask(cluster.controller, None, *asked)
         assert response.error_code is ErrorCode.invalid_request
         assert (response.producer_id, response.producer_epoch) == (-1, -1)
+
+
+@pytest.mark.parametrize("transactional_id", ["", "my-transactions"])
+async def test_a_transactional_producer_is_refused_for_good_with_a_line_in_the_log(
+    virtual_time: VirtualTimeLoop, caplog: pytest.LogCaptureFixture, transactional_id: str
+) -> None:
+    async with ControlledCluster.running() as cluster:
+        response = await ask(cluster.controller, transactional_id, 4, 1)
+        assert response.error_code is ErrorCode.transactional_id_authorization_failed
+        assert (response.producer_id, response.producer_epoch) == (-1, -1)
+    assert f"serves no transactions: produce without transactional.id {transactional_id!r}" in caplog.text
 
 
 async def test_without_room_to_reserve_ids_nobody_gets_one(

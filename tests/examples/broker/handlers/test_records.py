@@ -1,6 +1,10 @@
 """Produce and Fetch: requests and responses."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
+from kio.records.readers import read_batch
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.response import EpochEndOffset
 from kio.schema.types import TopicName
@@ -8,14 +12,15 @@ from kio.static.primitive import i32, i64
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.handlers.produce import UnacknowledgedFailure
-from examples.broker.metadata import PartitionState
+from examples.broker.metadata import LOG_APPEND_TIME, PartitionState
 from examples.broker.protocol.apis import FETCH, PRODUCE
+from examples.broker.replication import replica_manager
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.handlers.loopback_connection import Loopback
 from tests.examples.broker.handlers.record_requests import at, fetch, partitions, produce, produced
-from tests.examples.broker.leader_broker import Cluster, events, image_of
+from tests.examples.broker.leader_broker import CONFIG, Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
 READ_COMMITTED = 1
@@ -33,6 +38,32 @@ async def test_produced_records_are_fetched_at_their_offsets(cluster: Cluster) -
         partition.records
         == WireRecordBatch.parse(data).at(0, 0).data + WireRecordBatch.parse(data).at(2, 0).data
     )
+
+
+async def test_a_topic_can_have_the_time_of_the_append_for_all_records(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_manager, "wall_time_ms", lambda: 1_700_000_000_123)
+    (topic_partition,) = cluster.create(0, replicas=1)
+    config = replace(CONFIG, message_timestamp_type=LOG_APPEND_TIME)
+    cluster.broker.apply(image_of(cluster.states, config), [topic_partition])
+    data = wire_batch(b"one", b"two", producer=(7, 0, 0), timestamps=(1_000, 2_000))
+    for acks in (1, -1):
+        response = await Loopback(cluster.broker).request(PRODUCE, produce((0, data), acks=acks))
+        (answer,) = response.responses[0].partition_responses
+        assert answer.base_offset == 0, "the second one is a retry"
+        assert answer.log_append_time == datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)
+    (partition,) = partitions(await Loopback(cluster.broker).request(FETCH, fetch(at(0))))
+    (batch,) = WireRecordBatch.parse_all(partition.records or b"")
+    assert (batch.max_timestamp, list(batch.timestamps())) == (1_700_000_000_123, [(0, 1_700_000_000_123)])
+    assert [record.value for record in read_batch(batch.data, 0)[0].records] == [b"one", b"two"]
+
+
+async def test_a_producer_is_told_no_time_where_records_keep_their_own(cluster: Cluster) -> None:
+    cluster.create(0, replicas=1)
+    request = produce((0, wire_batch(b"one")))
+    (answer,) = (await Loopback(cluster.broker).request(PRODUCE, request)).responses[0].partition_responses
+    assert answer.log_append_time is None
 
 
 async def test_each_partition_has_its_own_answer(cluster: Cluster) -> None:

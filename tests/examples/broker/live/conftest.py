@@ -25,6 +25,7 @@ CONFIG = ClusterConfig(
     broker=BrokerConfig(
         replica_lag_time_max=1.0,
         broker_heartbeat_interval=0.2,
+        log_retention_check_interval=0.2,
         groups=GroupConfig(group_initial_rebalance_delay=0.1, group_min_session_timeout=0.5),
     ),
 )

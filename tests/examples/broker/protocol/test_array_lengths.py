@@ -22,7 +22,7 @@ from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.codec import decode_request
 from examples.broker.protocol.errors import ProtocolError
 from examples.broker.protocol.versions import request_class
-from tests.examples.broker.protocol.wire_messages import SERVED, filled, named, request_frame
+from tests.examples.broker.protocol.wire_messages import SERVED, emptied, filled, named, request_frame
 
 HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
 
@@ -30,10 +30,10 @@ HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
 def test_the_check_passes_a_valid_request_to_its_end(api: Api[Any, Any], version: int) -> None:
     request_type: Any = request_class(api, version)
-    request = filled(request_type)
-    frame = request_frame(request)
-    _, header_size = entity_reader(request.__header_schema__)(frame, 0)
-    assert array_length_check(request_type)(frame, header_size) == len(frame)
+    for request in (filled(request_type), emptied(filled(request_type))):
+        frame = request_frame(request)
+        _, header_size = entity_reader(request.__header_schema__)(frame, 0)
+        assert array_length_check(request_type)(frame, header_size) == len(frame)
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)

@@ -1,7 +1,9 @@
 """Kafka's record batches: parsing, refusals, and the fields that a leader sets."""
 
 import struct
+from collections.abc import Callable
 
+import cramjam
 import pytest
 from crc32c import crc32c
 from hypothesis import given
@@ -15,7 +17,7 @@ from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, MAX_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch, keys_and_values
 from tests.examples.broker.wire_batches import wire_batch
 
-ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT, RECORDS_AT = 21, 23, 57, 61
+LENGTH_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT, RECORDS_AT = 8, 21, 23, 57, 61
 GZIP, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 1, 8, 16, 32
 
 
@@ -148,6 +150,28 @@ def test_the_first_record_at_a_timestamp_is_found_inside_its_batch() -> None:
     assert log.offset_for_timestamp(1_001) == TimestampAndOffset(2_000, 1, 3)
     assert log.offset_for_timestamp(2_001) == TimestampAndOffset(5_000, 2, 3)
     assert log.offset_for_timestamp(5_001) is None
+
+
+@pytest.mark.parametrize(
+    ("codec", "compress"),
+    [
+        (1, cramjam.gzip.compress),
+        (2, cramjam.snappy.compress_raw),
+        (3, cramjam.lz4.compress),
+        (4, cramjam.zstd.compress),
+    ],
+    ids=["gzip", "snappy", "lz4", "zstd"],
+)
+def test_the_first_record_at_a_timestamp_is_found_inside_a_compressed_batch(
+    codec: int, compress: Callable[[bytes], bytes]
+) -> None:
+    plain = wire_batch(b"a", b"b", b"c", timestamps=(1_000, 3_000, 2_000))
+    data = plain[:RECORDS_AT] + bytes(compress(plain[RECORDS_AT:]))
+    data = patched(data, LENGTH_AT, ">i", len(data) - ATTRIBUTES_AT + 9)
+    log = log_of(patched(data, ATTRIBUTES_AT, ">h", codec))
+    assert log.offset_for_timestamp(1_000) == TimestampAndOffset(1_000, 0, 3)
+    assert log.offset_for_timestamp(1_001) == TimestampAndOffset(3_000, 1, 3)
+    assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(3_000, 1, 3)
 
 
 def test_an_unreadable_batch_stands_for_its_records() -> None:

@@ -5,19 +5,35 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
+from kio.schema.alter_configs.v2 import AlterConfigsRequest
+from kio.schema.alter_configs.v2.request import AlterableConfig as Replacement
+from kio.schema.alter_configs.v2.request import AlterConfigsResource as ReplacingResource
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest
+from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_topics.v2 import CreateTopicsRequest as CreateTopicsRequestV2
 from kio.schema.create_topics.v2.request import CreatableTopic as CreatableTopicV2
 from kio.schema.create_topics.v7 import CreateTopicsRequest
 from kio.schema.create_topics.v7.request import CreatableTopic
 from kio.schema.delete_records.v2 import DeleteRecordsRequest
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsTopic
+from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4.request import DescribableLogDirTopic
+from kio.schema.describe_producers.v0 import DescribeProducersRequest
+from kio.schema.describe_producers.v0.request import TopicRequest as ProducersTopic
+from kio.schema.describe_topic_partitions.v0 import DescribeTopicPartitionsRequest
+from kio.schema.describe_topic_partitions.v0.request import Cursor
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig as Change
+from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource as ChangingResource
 from kio.schema.join_group.v5 import JoinGroupRequest as JoinGroupRequestV5
 from kio.schema.join_group.v5.request import JoinGroupRequestProtocol as JoinGroupRequestProtocolV5
 from kio.schema.list_offsets.v9 import ListOffsetsRequest
 from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsetsTopic
 from kio.schema.metadata.v13 import MetadataRequest
 from kio.schema.metadata.v13.request import MetadataRequestTopic
+from kio.schema.offset_delete.v0 import OffsetDeleteRequest
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from kio.schema.types import BrokerId, GroupId, TopicName
 from kio.static.primitive import i8, i16, i32, i64
 
@@ -196,6 +212,78 @@ def test_an_absurd_topic_is_not_created(
     )
     request = CreateTopicsRequest(topics=(topic,), timeout=milliseconds(INT32_MAX))
     assert client.ask(request).topics[0].error_code is error
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "error"),
+    [
+        (TOPIC, INT32_MAX, ErrorCode.policy_violation),
+        (TOPIC, 1, ErrorCode.invalid_partitions),
+        (TOPIC, -(2**31), ErrorCode.invalid_partitions),
+        (LONGEST_NAME, 2, ErrorCode.unknown_topic_or_partition),
+    ],
+    ids=lambda value: f"{value!s:.20}",
+)
+def test_absurd_partitions_are_not_created(
+    client: RawClient, name: str, count: int, error: ErrorCode
+) -> None:
+    topic = CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None)
+    request = CreatePartitionsRequest(topics=(topic,), timeout=milliseconds(INT32_MAX), validate_only=False)
+    assert client.ask(request).results[0].error_code is error
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "setting", "value", "error"),
+    [
+        (2, TOPIC, "retention.ms", str(2**63), ErrorCode.invalid_config),
+        (2, TOPIC, "retention.ms", "9" * (2**15 - 1), ErrorCode.invalid_config),
+        (2, TOPIC, LONGEST_NAME, LONGEST_NAME, ErrorCode.invalid_config),
+        (2, LONGEST_NAME, "retention.ms", "1", ErrorCode.unknown_topic_or_partition),
+        (-128, TOPIC, "retention.ms", "1", ErrorCode.invalid_request),
+    ],
+    ids=lambda value: f"{value!s:.20}",
+)
+def test_an_absurd_setting_is_refused(
+    client: RawClient, kind: int, topic: str, setting: str, value: str, error: ErrorCode
+) -> None:
+    replaced = ReplacingResource(
+        resource_type=i8(kind), resource_name=topic, configs=(Replacement(name=setting, value=value),)
+    )
+    changed = ChangingResource(
+        resource_type=i8(kind),
+        resource_name=topic,
+        configs=(Change(name=setting, config_operation=i8(0), value=value),),
+    )
+    for request in (
+        AlterConfigsRequest(resources=(replaced,), validate_only=False),
+        IncrementalAlterConfigsRequest(resources=(changed,), validate_only=False),
+    ):
+        assert client.ask(request).responses[0].error_code is error
+
+
+@pytest.mark.parametrize(
+    ("topic", "index"), [(TOPIC, -1), (TOPIC, INT32_MAX), ("", 0), (LONGEST_NAME, 0)], ids=str
+)
+def test_what_does_not_exist_is_described_as_such(client: RawClient, topic: str, index: int) -> None:
+    name = TopicName(topic)
+    directories = DescribeLogDirsRequest(
+        topics=(DescribableLogDirTopic(topic=name, partitions=(i32(index),)),)
+    )
+    assert client.ask(directories).results[0].topics == ()
+    producers = DescribeProducersRequest(topics=(ProducersTopic(name=name, partition_indexes=(i32(index),)),))
+    (described,) = client.ask(producers).topics[0].partitions
+    assert described.error_code is ErrorCode.unknown_topic_or_partition
+    cursor = Cursor(topic_name=name, partition_index=i32(index))
+    page = DescribeTopicPartitionsRequest(topics=(), response_partition_limit=i32(-(2**31)), cursor=cursor)
+    assert sum(len(found.partitions) for found in client.ask(page).topics) <= 1
+
+
+@pytest.mark.parametrize("group", ["", "nobody", LONGEST_NAME], ids=lambda group: f"{group!r:.20}")
+def test_no_offset_of_a_group_without_offsets_is_deleted(client: RawClient, group: str) -> None:
+    partition = OffsetDeleteRequestPartition(partition_index=i32(0))
+    topics = (OffsetDeleteRequestTopic(name=TopicName(TOPIC), partitions=(partition,)),)
+    answer = client.ask(OffsetDeleteRequest(group_id=GroupId(group), topics=topics))
+    assert (answer.error_code, answer.topics) == (ErrorCode.group_id_not_found, ())
 
 
 @pytest.mark.parametrize("name", ["", "..", "\0", LONGEST_NAME], ids=lambda name: f"{name!r:.20}")

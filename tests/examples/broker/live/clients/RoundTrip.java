@@ -87,11 +87,14 @@ public class RoundTrip {
             consumer.commitSync();
             Set<TopicPartition> partitions = Set.of(partition);
             System.out.printf(
-                    "{\"committed\": %d, \"members\": %d, \"beginning\": %d, \"end\": %d}%n",
+                    "{\"committed\": %d, \"members\": %d, \"beginning\": %d, \"end\": %d,"
+                            + " \"partitions\": %d}%n",
                     consumer.committed(partitions).get(partition).offset(),
                     admin.describeConsumerGroups(List.of(GROUP)).all().get().get(GROUP).members().size(),
                     consumer.beginningOffsets(partitions).get(partition),
-                    consumer.endOffsets(partitions).get(partition));
+                    consumer.endOffsets(partitions).get(partition),
+                    admin.describeTopics(List.of(partition.topic())).allTopicNames().get()
+                            .get(partition.topic()).partitions().size());
         }
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]  # has no types
 from aiokafka.admin import (  # type: ignore[import-untyped]  # has no types
     AIOKafkaAdminClient,
+    NewPartitions,
     NewTopic,
     RecordsToDelete,
 )
@@ -122,6 +123,15 @@ class AiokafkaAdmin:
         ((code, _, _, _, entries),) = response.resources
         _refuse([code])
         return {name: value for name, value, *_ in entries}
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        with _refusals():
+            self._portal.call(self._admin.create_partitions, {topic: NewPartitions(total)})
+
+    def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=dict(configs))
+        (response,) = self._portal.call(self._admin.alter_configs, [resource])
+        _refuse(code for code, *_ in response.resources)
 
     def delete_records(self, topic: str, before_offset: int) -> int:
         partition = TopicPartition(topic, 0)

@@ -16,7 +16,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__ is missing
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -111,6 +114,17 @@ class ConfluentAdmin:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         described = _outcome(self._admin.describe_configs([resource])[resource])
         return {name: entry.value for name, entry in described.items()}
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        _outcome(self._admin.create_partitions([NewPartitions(topic, total)])[topic])
+
+    def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        changed = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=changed)
+        _outcome(self._admin.incremental_alter_configs([resource])[resource])
 
     def delete_records(self, topic: str, before_offset: int) -> int:
         partition = TopicPartition(topic, 0, before_offset)

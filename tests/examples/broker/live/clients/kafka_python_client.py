@@ -107,6 +107,15 @@ class KafkaPythonAdmin:
             described = self._admin.describe_configs([resource], config_filter="all")["topic"][topic]
         return {name: entry["value"] for name, entry in described.items()}
 
+    def add_partitions(self, topic: str, total: int) -> None:
+        with _refusals():
+            self._admin.create_partitions({topic: total})
+
+    def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        resource = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.TOPIC, topic, dict(configs))
+        with _refusals():
+            self._admin.alter_configs([resource])
+
     def delete_records(self, topic: str, before_offset: int) -> int:
         partition = kafka.TopicPartition(topic, 0)
         with _refusals():

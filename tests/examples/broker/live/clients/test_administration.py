@@ -1,6 +1,9 @@
 """Administration by each client: topics, records, leaders and groups."""
 
+import time
+import warnings
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -20,6 +23,11 @@ from tests.examples.broker.live.clients.confluent_client import Confluent
 from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
 from tests.examples.broker.live.clients.live_topic import LiveTopic
 from tests.examples.broker.live.live_cluster import LiveCluster, until
+
+with warnings.catch_warnings():
+    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka.admin  # type: ignore[import-untyped]  # has no types
 
 pytestmark = pytest.mark.real_time
 
@@ -55,6 +63,77 @@ def test_an_impossible_topic_is_refused_to_each_client(admin: Admin, topic: Live
     with pytest.raises(Refused, match="UNKNOWN_TOPIC_OR_PARTITION"):
         admin.delete_topic("never-created")
     assert not {"nowhere", "misconfigured", "never-created"} & admin.topics()
+
+
+def test_a_topic_gets_more_partitions(admin: Admin, topic: LiveTopic) -> None:
+    admin.add_partitions(topic.name, 4)
+    image = topic.cluster.look(lambda cluster: cluster.controller.image).topics[topic.name]
+    assert [len(partition.in_sync) for partition in image.partitions] == [3] * 4
+    with pytest.raises(Refused, match="INVALID_PARTITIONS"):
+        admin.add_partitions(topic.name, 4)
+    with pytest.raises(Refused, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.add_partitions("never-created", 4)
+
+
+def test_an_altered_configuration_is_shown_and_has_its_effect(
+    client: Client, admin: Admin, topic: LiveTopic
+) -> None:
+    settings = {"max.message.bytes": "200", "flush.ms": "5000"}
+    admin.alter_topic_configs(topic.name, settings)
+    assert admin.topic_configs(topic.name).items() >= settings.items()
+    with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
+        with pytest.raises(Refused, match="MESSAGE_TOO_LARGE"):
+            producer.send(topic.name, Record(bytes(200)))
+        admin.alter_topic_configs(topic.name, {"max.message.bytes": "2000"})
+        assert producer.send(topic.name, Record(bytes(200))) == [0]
+
+
+def test_records_are_deleted_by_the_retention_of_their_topic(
+    client: Client, admin: Admin, topic: LiveTopic
+) -> None:
+    with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
+        producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
+        admin.alter_topic_configs(topic.name, {"retention.ms": "60000"})
+        until(lambda: topic.log_start_offsets() == {1: 5, 2: 5, 3: 5})
+        assert producer.send(topic.name, Record(b"new", timestamp=time.time_ns() // 1_000_000)) == [5]
+    with client.consumer(topic.cluster.bootstrap_servers, ConsumerSettings()) as consumer:
+        assert consumer.bounds(topic.name) == (5, 6)
+
+
+def test_records_have_the_time_of_their_append_where_the_topic_wants_it(
+    client: Client, admin: Admin, topic: LiveTopic
+) -> None:
+    admin.alter_topic_configs(topic.name, {"message.timestamp.type": "LogAppendTime"})
+    servers = topic.cluster.bootstrap_servers
+    before = time.time_ns() // 1_000_000
+    with client.producer(servers, ProducerSettings()) as producer:
+        producer.send(topic.name, Record(b"value", timestamp=1_000))
+    with client.consumer(servers, ConsumerSettings()) as consumer:
+        consumer.read(topic.name, 0)
+        taken = consumer.take(PATIENCE)
+    assert taken is not None
+    assert before <= taken[1].timestamp <= time.time_ns() // 1_000_000
+
+
+def test_replicas_producers_and_partitions_are_described(topic: LiveTopic) -> None:
+    """By kafka-python, which has all these calls."""
+    servers = topic.cluster.bootstrap_servers
+    partition = kafka.TopicPartition(topic.name, 0)
+    with (
+        Confluent().producer(servers, ProducerSettings(idempotent=True)) as producer,
+        closing(kafka.KafkaAdminClient(bootstrap_servers=servers)) as admin,
+    ):
+        producer.send(topic.name, Record(b"value"), Record(b"other"))
+        size = sum(batch.size_in_bytes for batch in topic.batches())
+        for broker in admin.describe_log_dirs({topic.name: [0]}):
+            (directory,) = broker["log_dirs"]
+            ((described,),) = [entry["partitions"] for entry in directory["topics"]]
+            assert described["partition_size"] == size
+        (active,) = admin.describe_producers([partition])[partition].active_producers
+        assert (active.producer_epoch, active.last_sequence) == (0, 1)
+        (found,) = admin.describe_topic_partitions([topic.name])["topics"]
+        assert [entry["leader_id"] for entry in found["partitions"]] == [topic.state.leader]
+        assert admin.list_partition_reassignments() == {}
 
 
 def test_the_cluster_is_described(admin: Admin, shared_cluster: LiveCluster) -> None:

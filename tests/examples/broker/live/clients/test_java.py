@@ -55,6 +55,12 @@ def test_the_java_client_reads_what_it_wrote_with_every_codec(java: list[str], t
         }
         for offset, (codec, number) in enumerate((codec, number) for codec in CODECS for number in range(5))
     ]
-    assert committed == {"committed": len(records), "members": 1, "beginning": 0, "end": len(records)}
+    assert committed == {
+        "committed": len(records),
+        "members": 1,
+        "beginning": 0,
+        "end": len(records),
+        "partitions": 1,
+    }
     assert topic.codecs() == list(CODECS.values())
     assert all(batch.producer is not None for batch in topic.batches())

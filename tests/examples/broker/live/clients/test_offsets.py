@@ -3,6 +3,7 @@
 import pytest
 
 from tests.examples.broker.live.clients.client_interface import (
+    CODECS,
     PATIENCE,
     Client,
     ConsumerSettings,
@@ -49,3 +50,18 @@ def test_a_timestamp_finds_the_first_record_at_or_after_it(
         assert consumer.offset_for_time(topic.name, NOON + 2000) == 2
         assert consumer.offset_for_time(topic.name, NOON + 2500) == 3
         assert consumer.offset_for_time(topic.name, NOON + 3001) is None
+
+
+def test_a_timestamp_finds_its_record_in_the_batches_of_every_codec(client: Client, topic: LiveTopic) -> None:
+    servers = topic.cluster.bootstrap_servers
+    sent = 0
+    for codec in CODECS:
+        # Long enough for all clients to compress them, and in one batch unless the machine is very busy.
+        records = [Record(b"value " * 100, timestamp=NOON + sent + number) for number in range(4)]
+        with client.producer(servers, ProducerSettings(linger=0.05, compression=codec)) as producer:
+            producer.send(topic.name, *records)
+        sent += len(records)
+    assert set(topic.codecs()) == set(CODECS.values())
+    with client.consumer(servers, ConsumerSettings()) as consumer:
+        found = [consumer.offset_for_time(topic.name, NOON + offset) for offset in range(sent)]
+    assert found == list(range(sent))

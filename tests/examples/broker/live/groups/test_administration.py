@@ -94,6 +94,24 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, 
     assert deletion(admin, group) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
+    group: LiveGroup, kafka_python_admin: Any
+) -> None:
+    group.produce(1)
+    member = group.join("ann")
+    group.settle(member)
+    until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
+    member.commit()
+    partition = kafka.TopicPartition(group.topic, 0)
+    subscribed = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
+    assert subscribed[partition].errno == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    member.close()
+    until(lambda: not group.seen().member_ids)
+    deleted = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
+    assert deleted[partition].errno == ErrorCode.NONE
+    assert group.offsets() == dict.fromkeys(range(1, PARTITIONS), 1)
+
+
 def test_static_members_are_removed_by_instance_id_and_leave_an_ordinary_empty_group(
     group: LiveGroup, kafka_python_admin: Any
 ) -> None:

@@ -1,0 +1,70 @@
+"""CreatePartitions and ListPartitionReassignments: the partitions of topics that exist."""
+
+from collections import Counter
+
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
+from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.types import TopicName
+
+from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.new_partitions import NewPartitions
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.internal_topics import check_not_internal
+from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.metadata import TopicImage
+from examples.broker.protocol.codec import RequestContext
+
+
+async def create_partitions(
+    admin: ClusterAdmin, context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """Add partitions to topics, or only validate; answer when this broker knows them."""
+    results: dict[str, TopicImage | ApiError] = {}
+    accepted: list[NewPartitions] = []
+    times = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
+            # A group's partition depends on the number of partitions.
+            check_not_internal(topic.name)
+            accepted.append(_new_partitions(topic))
+        except ApiError as error:
+            results[topic.name] = error
+    if request.validate_only:
+        results |= admin.plan_partitions(accepted)
+    else:
+        results |= await admin.create_partitions(accepted, request.timeout.total_seconds())
+    return CreatePartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            CreatePartitionsTopicResult(
+                name=TopicName(name),
+                error_code=WireErrorCode(result.code) if isinstance(result, ApiError) else WireErrorCode.none,
+                error_message=str(result) if isinstance(result, ApiError) else None,
+            )
+            for name, result in results.items()
+        ),
+    )
+
+
+async def list_partition_reassignments(
+    admin: ClusterAdmin, context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Return no reassignment: the replicas of a partition stay on their brokers."""
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=WireErrorCode.none, error_message=None, topics=()
+    )
+
+
+def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
+    assignment = None
+    if topic.assignments is not None:
+        assignment = tuple(tuple(entry.broker_ids) for entry in topic.assignments)
+    return NewPartitions(topic.name, topic.count, assignment)
