@@ -19,6 +19,7 @@ from anyio import (
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from examples.broker.address import address
 from examples.broker.protocol.codec import (
     SMALLEST_REQUEST,
     RequestContext,
@@ -67,9 +68,9 @@ class Connection:
         self._gate = gate
         self._limits = limits
         # A client that has disconnected already has no address.
-        address: Any = stream.extra(SocketAttribute.remote_address, ("", 0))
-        self._host = str(address[0])
-        self._peer = f"{address[0]}:{address[1]}"
+        remote: Any = stream.extra(SocketAttribute.remote_address, ("", 0))
+        self._host = str(remote[0])
+        self._peer = address(self._host, remote[1])
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
         self._unanswered = 0
         self._read_ahead = 0
@@ -79,6 +80,7 @@ class Connection:
         self._reading = CancelScope()
         self._in_progress = CancelScope()
         self._disconnected = False
+        self._failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<Connection of {self._peer} with {self._unanswered} unanswered requests>"
@@ -91,8 +93,10 @@ class Connection:
                 tasks.start_soon(self._read, frames)
                 await self._answer(received)
                 tasks.cancel_scope.cancel()
-        except Exception:
-            logger.exception("closed the connection of %s", self._peer)
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._log_end()
 
     def finish(self) -> None:
         """Answer the requests that were read, then close the connection."""
@@ -111,9 +115,9 @@ class Connection:
                         self._read_gate.close()
                     await self._read_gate.passed()
             except (EndOfStream, BrokenResourceError):
-                logger.debug("%s has disconnected", self._peer)
+                pass
             except ProtocolError as error:
-                self._log_refusal(error)
+                self._failure = error
             self._disconnected = True
             self._in_progress.cancel()
 
@@ -157,7 +161,7 @@ class Connection:
                     try:
                         await self._answer_one(frame)
                     except ProtocolError as error:
-                        self._log_refusal(error)
+                        self._failure = error
                         return
                 self._unanswered -= 1
                 self._idle_since = current_time()
@@ -182,5 +186,12 @@ class Connection:
             f"the client did not read a response within {self._limits.connections_max_idle:g} s"
         )
 
-    def _log_refusal(self, cause: ProtocolError) -> None:
-        logger.warning("closed the connection of %s: %s", self._peer, cause)
+    def _log_end(self) -> None:
+        if isinstance(self._failure, ProtocolError):
+            logger.warning("closed the connection of %s: %s", self._peer, self._failure)
+        elif self._failure is not None:
+            logger.error("closed the connection of %s", self._peer, exc_info=self._failure)
+        elif self._disconnected:
+            logger.debug("%s has disconnected", self._peer)
+        else:
+            logger.debug("closed the connection of %s: the broker has ended", self._peer)

@@ -16,6 +16,7 @@ from anyio import (
 )
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup, TaskStatus
 
+from examples.broker.address import address
 from examples.broker.protocol.api_versions import api_versions
 from examples.broker.protocol.apis import API_VERSIONS, APIS
 from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler
@@ -56,7 +57,7 @@ class Server:
         self._stopped: Event | None = None
 
     def __repr__(self) -> str:
-        return f"<Server at {self._host}:{self._port} with {self.connection_count} connections>"
+        return f"<Server at {address(self._host, self._port)} with {self.connection_count} connections>"
 
     @property
     def connection_count(self) -> int:
