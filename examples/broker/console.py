@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from rich.console import Console as Terminal
+from rich.console import Console as RichConsole
 from rich.console import RenderableType
 from rich.table import Table
 
+from examples.broker.address import address
 from examples.broker.cluster import Cluster
 from examples.broker.controller.election import ElectionType
 from examples.broker.metadata import NO_LEADER, PartitionState
@@ -33,7 +34,7 @@ class Console:
     The answer to an invalid command names the fix.
     """
 
-    def __init__(self, cluster: Cluster, terminal: Terminal) -> None:
+    def __init__(self, cluster: Cluster, terminal: RichConsole) -> None:
         self._cluster = cluster
         self._terminal = terminal
 
@@ -107,7 +108,7 @@ async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
         states = [state for _, state in image.partitions()]
         table.add_row(
             str(broker_id),
-            f"{registration.host}:{registration.port}" if registration else "",
+            address(registration.host, registration.port) if registration else "",
             "stopped" if node is None else node.status,
             str(sum(state.leader == broker_id for state in states)),
             str(sum(broker_id in state.in_sync for state in states)),

@@ -85,7 +85,7 @@ class ReplicaFetchers:
         self, leader: BrokerRegistration, topic_partitions: list[TopicPartition]
     ) -> None:
         client_id = f"broker-{self._broker_id}-fetcher-{leader.broker_id}"
-        connection = await PeerConnection.open(leader.host, leader.port, client_id)
+        connection = await PeerConnection.open(leader.peer_host or leader.host, leader.port, client_id)
         try:
             follower = Follower(
                 RemoteLeader(connection, self._broker_id),

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from io import StringIO
 
 import anyio
@@ -13,9 +14,13 @@ from rich.console import Console as Terminal
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import COMMANDS, Console
 from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
+from examples.broker.replication.produce import ALL_ACKS, ProduceParams
+from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
 
@@ -30,13 +35,13 @@ EVENTS = TopicPartition("events", 0)
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Cluster]:
+async def running(config: ClusterConfig = CONFIG) -> AsyncIterator[Cluster]:
     """A running cluster.
 
     It is no fixture: a fixture ends in another task than it began, a task group must not.
     """
     with anyio.fail_after(60):
-        async with Cluster.running(CONFIG) as cluster:
+        async with Cluster.running(config) as cluster:
             for node in cluster.nodes.values():
                 await node.admin.auto_create(["events"])
             yield cluster
@@ -116,6 +121,22 @@ async def test_a_broker_whose_port_is_in_use_does_not_start() -> None:
             async with Cluster.running(ClusterConfig(brokers=1, port=port)):
                 pytest.fail("it has started")
     assert refused.group_contains(OSError, match=str(port))
+
+
+@pytest.mark.parametrize(
+    ("host", "advertised"), [("127.0.0.1", "broker.invalid"), ("0.0.0.0", "broker.invalid"), ("::1", "[::1]")]
+)
+async def test_clients_are_told_the_advertised_host_and_followers_need_not_reach_it(
+    host: str, advertised: str
+) -> None:
+    config = replace(CONFIG, host=host, advertised_host=None if host == "::1" else advertised)
+    async with running(config) as cluster:
+        ports = [node.port for node in cluster.nodes.values()]
+        assert cluster.bootstrap_servers == ",".join(f"{advertised}:{port}" for port in ports)
+        appended = await cluster.nodes[leader(cluster)].replicas.append(
+            ProduceParams(ALL_ACKS), {EVENTS: WireRecordBatch.parse(wire_batch(b"x"))}
+        )
+    assert appended[EVENTS].error is ErrorCode.NONE
 
 
 async def test_nothing_is_left_running_when_the_block_ends() -> None:
