@@ -1,5 +1,6 @@
 """Several brokers and their controller in one process, and faults to inject into them."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ class ClusterConfig:
 
 
 class Cluster:
-    """A controller and numbered brokers, which can be stopped, killed, started and paused one by one.
+    """A controller and numbered brokers. Each can be stopped, killed, started, paused, cut off or slowed.
 
     The methods for a fault raise ValueError when the broker is not running; ``start`` raises it when it is.
     """
@@ -123,7 +124,18 @@ class Cluster:
         """Let a broker hang. It sends no heartbeats to the controller either."""
         self._running(broker_id).pause()
 
+    def cut_off(self, broker_id: int) -> None:
+        """Break a broker's connections to clients, to other brokers and to the controller, new ones, too."""
+        self._running(broker_id).cut_off()
+
+    def slow_down(self, broker_id: int, seconds: float) -> None:
+        """Let a broker wait this long before it handles a request. It replicates from others as before."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"a request cannot wait {seconds:g} seconds; choose 0 or more")
+        self._running(broker_id).slow_down(seconds)
+
     def resume(self, broker_id: int) -> None:
+        """End the faults of a running broker."""
         self._running(broker_id).resume()
 
     def pause_follower(self, broker_id: int) -> None:

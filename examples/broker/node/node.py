@@ -149,13 +149,29 @@ class Node:
         self._gate.close()
         self.fetchers.pause()
 
+    def cut_off(self) -> None:
+        """Reach nobody, and be reached by nobody: connections break, and new ones do so at once."""
+        self.pause()
+        self.server.cut_off()
+
+    def slow_down(self, seconds: float) -> None:
+        """Let each request wait this long before it is handled. Its own fetches are as fast as ever."""
+        self._gate.delay = seconds
+
     def resume(self) -> None:
+        """End a pause, a cut and slowness."""
+        self._gate.delay = 0.0
         self._gate.open()
+        self.server.reconnect()
         self.fetchers.resume()
 
     @property
     def status(self) -> str:
-        return "running" if self._gate.is_open else "paused"
+        if self.server.is_cut_off:
+            return "cut off"
+        if not self._gate.is_open:
+            return "paused"
+        return "slow" if self._gate.delay else "running"
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
         """Return the statistics of each purgatory by name."""

@@ -15,6 +15,7 @@ from anyio import (
     create_task_group,
     current_time,
     move_on_after,
+    sleep,
 )
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -79,6 +80,7 @@ class Connection:
         self._idle_since = current_time()
         self._reading = CancelScope()
         self._in_progress = CancelScope()
+        self._serving = CancelScope()
         self._disconnected = False
         self._failure: Exception | None = None
 
@@ -89,10 +91,11 @@ class Connection:
         """Serve until the connection is closed. Nothing that a client does makes it raise."""
         frames, received = create_memory_object_stream[bytes](math.inf)
         try:
-            async with self._stream, create_task_group() as tasks:
-                tasks.start_soon(self._read, frames)
-                await self._answer(received)
-                tasks.cancel_scope.cancel()
+            with self._serving:
+                async with self._stream, create_task_group() as tasks:
+                    tasks.start_soon(self._read, frames)
+                    await self._answer(received)
+                    tasks.cancel_scope.cancel()
         except Exception as error:
             self._failure = error
         finally:
@@ -101,6 +104,10 @@ class Connection:
     def finish(self) -> None:
         """Answer the requests that were read, then close the connection."""
         self._reading.cancel()
+
+    def cut(self) -> None:
+        """End the connection at once, without answers."""
+        self._serving.cancel()
 
     async def _read(self, frames: MemoryObjectSendStream[bytes]) -> None:
         """Pass requests to ``_answer`` until the client disconnects, is refused or ``finish`` is called."""
@@ -172,6 +179,8 @@ class Connection:
         if handler is None:
             raise UnsupportedApi(f"{context.api.name} is not served by this broker")
         await self._gate.passed()
+        if self._gate.delay:
+            await sleep(self._gate.delay)
         response = await handler(context, request)
         if response is None:
             return

@@ -9,6 +9,7 @@ from anyio import (
     TASK_STATUS_IGNORED,
     CancelScope,
     Event,
+    aclose_forcefully,
     create_task_group,
     create_tcp_listener,
     move_on_after,
@@ -55,6 +56,7 @@ class Server:
         self._accepting = CancelScope()
         self._serving = CancelScope()
         self._stopped: Event | None = None
+        self._is_cut_off = False
 
     def __repr__(self) -> str:
         return f"<Server at {address(self._host, self._port)} with {self.connection_count} connections>"
@@ -83,6 +85,19 @@ class Server:
         finally:
             self._stopped.set()
 
+    @property
+    def is_cut_off(self) -> bool:
+        return self._is_cut_off
+
+    def cut_off(self) -> None:
+        """Break all connections at once, and each new one, until ``reconnect``."""
+        self._is_cut_off = True
+        for connection in self._connections:
+            connection.cut()
+
+    def reconnect(self) -> None:
+        self._is_cut_off = False
+
     async def stop(self, grace: float) -> None:
         """Accept no more connections, answer pending requests for up to ``grace`` seconds, and close."""
         self._accepting.cancel()
@@ -105,6 +120,9 @@ class Server:
             await sleep(_ACCEPT_BACKOFF)
 
     async def _connect(self, stream: SocketStream) -> None:
+        if self._is_cut_off:
+            await aclose_forcefully(stream)
+            return
         if len(self._connections) >= self._limits.max_connections:
             logger.warning("refused a connection: max_connections is %d", self._limits.max_connections)
             await stream.aclose()

@@ -9,6 +9,7 @@ from io import StringIO
 
 import anyio
 import pytest
+from kio.schema.list_groups.v4 import ListGroupsRequest
 from rich.console import Console as Terminal
 
 from examples.broker.cluster import Cluster, ClusterConfig
@@ -17,6 +18,8 @@ from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
+from examples.broker.protocol.apis import LIST_GROUPS
+from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
@@ -114,6 +117,24 @@ async def test_a_paused_broker_is_fenced_and_follows_when_it_resumes() -> None:
         assert leader(cluster) != paused
 
 
+async def test_a_broker_that_is_cut_off_loses_its_leaderships_and_follows_when_it_resumes() -> None:
+    async with running() as cluster:
+        lost = leader(cluster)
+        client = await PeerConnection.open("127.0.0.1", cluster.nodes[lost].port, "client")
+        cluster.cut_off(lost)
+        for connection in (
+            client,
+            await PeerConnection.open("127.0.0.1", cluster.nodes[lost].port, "another client"),
+        ):
+            with pytest.raises(ConnectionResetError):
+                await connection.request(LIST_GROUPS, ListGroupsRequest(states_filter=()))
+        await until_leader_is_other_than(cluster, lost)
+        cluster.resume(lost)
+        while lost not in cluster.controller.image.topics["events"].partitions[0].in_sync:
+            await cluster.controller.image_after(cluster.controller.image.version)
+        assert leader(cluster) != lost
+
+
 async def test_a_broker_whose_port_is_in_use_does_not_start() -> None:
     async with Cluster.running(CONFIG) as running:
         port = running.nodes[1].port
@@ -168,6 +189,12 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         assert cluster.nodes[3].status == "paused"
         assert await printed(cluster, "resume 3") == "done\n"
         assert cluster.nodes[3].status == "running"
+        assert await printed(cluster, "cut-off 2") == "done\n"
+        assert cluster.nodes[2].status == "cut off"
+        assert await printed(cluster, "slow-down 3 0.25") == "done\n"
+        assert cluster.nodes[3].status == "slow"
+        assert await printed(cluster, "resume 2") == await printed(cluster, "resume 3") == "done\n"
+        assert {node.status for node in cluster.nodes.values()} == {"running"}
         assert await printed(cluster, "kill 1") == "done\n"
         assert await printed(cluster, "start 1") == "done\n"
         assert sorted(cluster.nodes) == [1, 2, 3]
@@ -181,6 +208,10 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         ("kill 1 2", "usage: kill BROKER"),
         ("topics 1", "usage: topics"),
         ("kill one", "'one' is not the number of a broker"),
+        ("slow-down 1", "usage: slow-down BROKER SECONDS"),
+        ("slow-down 1 much", "'much' is not a number of seconds"),
+        ("slow-down 1 -1", "a request cannot wait -1 seconds; choose 0 or more"),
+        ("slow-down 1 nan", "a request cannot wait nan seconds; choose 0 or more"),
         ("kill 9", "broker 9 is not running"),
         ("start 2", "broker 2 cannot be started"),
     ],
