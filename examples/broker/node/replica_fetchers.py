@@ -7,8 +7,8 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.metadata import BrokerRegistration
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.follower import Follower
 from examples.broker.replication.replica_manager import ReplicaManager

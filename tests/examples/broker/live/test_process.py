@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from examples.broker.errors import ErrorCode
-from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.topic_partition import TopicPartition

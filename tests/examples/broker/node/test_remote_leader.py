@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import Records, i32
 
 from examples.broker.errors import ApiError
-from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.apis import FETCH
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import Follower, LogOffsets
