@@ -45,7 +45,10 @@ PATIENCE = 60.0
 _ADDRESS = "bootstrap.servers="
 
 CLUSTERS = {
-    "examples.broker": ("--brokers", str(BROKERS), "--port", "0", "--partitions", str(PARTITIONS)),
+    "examples.broker": (
+        *("--brokers", str(BROKERS), "--port", "0", "--partitions", str(PARTITIONS)),
+        *("--log-level", "warning"),
+    ),
     "librdkafka's mock cluster": (),
 }
 

@@ -1,5 +1,6 @@
 """Several brokers and their controller in one process, and faults to inject into them."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from examples.broker.address import address
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.stored_metadata import StoredMetadata
@@ -23,19 +25,21 @@ class ClusterConfig:
     """The size, the addresses and the defaults of a cluster. Brokers are numbered from 1.
 
     The first broker listens at ``port``, the others at the next ones. With port 0, each broker takes any free
-    port. The logs and the metadata are in the directory ``data``, and outlive the process, or in memory.
+    port. Clients are told to connect to ``advertised_host``, or to ``host`` without one. The logs and the
+    metadata are in the directory ``data``, and outlive the process, or in memory.
     """
 
     brokers: int = 3
     host: str = "127.0.0.1"
     port: int = 9092
+    advertised_host: str | None = None
     data: Path | None = None
     defaults: ClusterDefaults = field(default_factory=ClusterDefaults)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
 
 
 class Cluster:
-    """A controller and numbered brokers, which can be stopped, killed, started and paused one by one.
+    """A controller and numbered brokers. Each can be stopped, killed, started, paused, cut off or slowed.
 
     The methods for a fault raise ValueError when the broker is not running; ``start`` raises it when it is.
     """
@@ -60,8 +64,8 @@ class Cluster:
     async def running(cls, config: ClusterConfig) -> AsyncIterator[Self]:
         """Start all brokers; stop them when the block ends, or kill them when an exception leaves it.
 
-        Raises OSError, in an exception group, when a port is in use, and UnusableDirectory when the cluster
-        cannot start with what is in the directory.
+        Raises CannotListen, in an exception group, when a broker cannot listen at its address, and
+        UnusableDirectory when the cluster cannot start with what is in the directory.
         """
         with nullcontext() if config.data is None else locked(config.data):
             stored = StoredMetadata(config.data)
@@ -87,7 +91,7 @@ class Cluster:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of the running brokers, in the form that clients take."""
-        return ",".join(f"{node.host}:{node.port}" for node in self.nodes.values())
+        return ",".join(address(node.advertised_host, node.port) for node in self.nodes.values())
 
     async def start(self, broker_id: int) -> None:
         """Start a broker with the logs on its disk, at its previous port."""
@@ -100,6 +104,7 @@ class Cluster:
             self.controller,
             self._disks[broker_id],
             self._config.broker,
+            advertised_host=self._config.advertised_host,
         )
         self._ports[broker_id] = await self._tasks.start(self._run, node)
         self.nodes[broker_id] = node
@@ -119,7 +124,18 @@ class Cluster:
         """Let a broker hang. It sends no heartbeats to the controller either."""
         self._running(broker_id).pause()
 
+    def cut_off(self, broker_id: int) -> None:
+        """Break a broker's connections to clients, to other brokers and to the controller, new ones, too."""
+        self._running(broker_id).cut_off()
+
+    def slow_down(self, broker_id: int, seconds: float) -> None:
+        """Let a broker wait this long before it handles a request. It replicates from others as before."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"a request cannot wait {seconds:g} seconds; choose 0 or more")
+        self._running(broker_id).slow_down(seconds)
+
     def resume(self, broker_id: int) -> None:
+        """End the faults of a running broker."""
         self._running(broker_id).resume()
 
     def pause_follower(self, broker_id: int) -> None:

@@ -1,6 +1,7 @@
 """The command line of ``python -m examples.broker``."""
 
 import argparse
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from rich.console import Console as Terminal
 
 from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
@@ -17,11 +17,15 @@ from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.errors import ApiError
 from examples.broker.group.config import GroupConfig
 from examples.broker.metadata import TopicConfig
-from examples.broker.node.node import BrokerConfig
+from examples.broker.node.node import BrokerConfig, CannotListen
 from examples.broker.storage.data_directory import UnusableDirectory
+from examples.broker.terminal import Terminal
 from examples.event_loop import run
 
 FAILED: Final = 1
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+# A server that listens at one of these listens at all addresses of its machine.
+_WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 _DESCRIPTION: Final = """\
 Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
@@ -33,6 +37,8 @@ examples:
       three brokers on ports 9092 to 9094
   %(prog)s --brokers 1 --port 0
       one broker at any free port; the first line of the output has the port
+  %(prog)s --host 0.0.0.0 --advertised-host broker.example
+      three brokers that clients on other machines reach by that name
   %(prog)s --data DIR
       three brokers that begin with what is in DIR, however those before them ended
   echo hello | kcat -b localhost:9092 -P -t greetings
@@ -52,10 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"--port {options.port}: {options.brokers} brokers need ports up to "
             f"{options.port + options.brokers - 1}, but the highest port is 65535"
         )
+    if options.host in _WILDCARDS and options.advertised_host is None:
+        parser.error(
+            f"--host {options.host!r} is no address that a client can connect to; "
+            "give --advertised-host, the name or address of this machine"
+        )
+    if options.advertised_host in _WILDCARDS:
+        parser.error(f"--advertised-host {options.advertised_host!r}: no client can connect to that")
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s", level=options.log_level.upper(), stream=sys.stderr
+    )
     config = ClusterConfig(
         brokers=options.brokers,
         host=options.host,
         port=options.port,
+        advertised_host=options.advertised_host,
         data=options.data,
         defaults=ClusterDefaults(
             num_partitions=options.partitions,
@@ -76,10 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     try:
         run(lambda: _serve(config))
-    except* OSError as errors:
-        print(f"{_first(errors)}; choose another --port", file=sys.stderr)
-        status = FAILED
-    except* (UnusableDirectory, ApiError) as errors:
+    except* (CannotListen, UnusableDirectory, ApiError) as errors:
         print(_first(errors), file=sys.stderr)
         status = FAILED
     return status
@@ -89,14 +103,14 @@ async def _serve(config: ClusterConfig) -> None:
     terminal = Terminal()
     async with Cluster.running(config) as cluster:
         # One line for scripts, in the form of a client's setting.
-        print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
+        terminal.print(f"bootstrap.servers={cluster.bootstrap_servers}", soft_wrap=True, highlight=False)
         if sys.stdin.isatty():
-            print('Type a command ("help" lists them). Ctrl-C stops the brokers.')
+            terminal.print('Type a command ("help" lists them). Ctrl-C stops the brokers.')
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_wait_for_signal, tasks.cancel_scope)
             if await Console(cluster, terminal).run():
                 tasks.cancel_scope.cancel()
-        print("stopping: answering the pending requests", flush=True)
+        terminal.print("stopping: answering the pending requests")
 
 
 async def _wait_for_signal(stop: anyio.CancelScope) -> None:
@@ -121,6 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     whole(parser.add_argument, "--brokers", 3, "number of brokers")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
+    parser.add_argument(
+        "--advertised-host",
+        metavar="NAME",
+        help="name or address that clients are told to connect to (default: --host)",
+    )
     whole(
         parser.add_argument,
         "--port",
@@ -133,6 +152,12 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         help="directory in which all that is acknowledged survives the process (default: none)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="least severe messages to print on stderr (default: info)",
     )
     topics = parser.add_argument_group("defaults of new topics")
     whole(topics.add_argument, "--partitions", 3, "number of partitions")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from rich.console import Console as Terminal
+from rich.console import Console as RichConsole
 from rich.console import RenderableType
 from rich.table import Table
 
+from examples.broker.address import address
 from examples.broker.cluster import Cluster
 from examples.broker.controller.election import ElectionType
 from examples.broker.metadata import NO_LEADER, PartitionState
@@ -19,12 +20,25 @@ Outcome = RenderableType | None
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """What a command runs, its line in the help, and whether it takes a broker's number."""
+class Parameter:
+    """A parameter of a command: its name in the help, and what it must be."""
 
-    run: Callable[[Cluster, int], Awaitable[Outcome]]
+    name: str
+    parse: Callable[[str], float]
+    what: str
+
+
+BROKER: Final = Parameter("BROKER", int, "the number of a broker")
+SECONDS: Final = Parameter("SECONDS", float, "a number of seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a command runs with the cluster and its parameters, and its line in the help."""
+
+    run: Callable[..., Awaitable[Outcome]]
     meaning: str
-    takes_broker: bool = False
+    parameters: tuple[Parameter, ...] = ()
 
 
 class Console:
@@ -33,7 +47,7 @@ class Console:
     The answer to an invalid command names the fix.
     """
 
-    def __init__(self, cluster: Cluster, terminal: Terminal) -> None:
+    def __init__(self, cluster: Cluster, terminal: RichConsole) -> None:
         self._cluster = cluster
         self._terminal = terminal
 
@@ -65,32 +79,32 @@ class Console:
         command = COMMANDS.get(name)
         if command is None:
             return f"unknown command {name!r}; help lists the commands"
-        if len(arguments) != command.takes_broker:
+        if len(arguments) != len(command.parameters):
             return f"usage: {_usage(name, command)}"
-        if not command.takes_broker:
-            return await command.run(self._cluster, NO_LEADER) or "done"
-        if not arguments[0].isdecimal():
-            return (
-                f"{arguments[0]!r} is not the number of a broker; they are {list(self._cluster.broker_ids)}"
-            )
+        values = []
+        for parameter, argument in zip(command.parameters, arguments, strict=True):
+            try:
+                values.append(parameter.parse(argument))
+            except ValueError:
+                return f"{argument!r} is not {parameter.what}; usage: {_usage(name, command)}"
         try:
-            return await command.run(self._cluster, int(arguments[0])) or "done"
+            return await command.run(self._cluster, *values) or "done"
         except ValueError as error:
             return str(error)
 
 
 def _usage(name: str, command: Command) -> str:
-    return f"{name} BROKER" if command.takes_broker else name
+    return " ".join([name, *(parameter.name for parameter in command.parameters)])
 
 
-def _synchronous(fault: Callable[[Cluster, int], None]) -> Callable[[Cluster, int], Awaitable[Outcome]]:
-    async def run(cluster: Cluster, broker_id: int) -> None:
-        fault(cluster, broker_id)
+def _synchronous(fault: Callable[..., None]) -> Callable[..., Awaitable[Outcome]]:
+    async def run(cluster: Cluster, *arguments: float) -> None:
+        fault(cluster, *arguments)
 
     return run
 
 
-async def _help(_cluster: Cluster, _broker_id: int) -> Outcome:
+async def _help(_cluster: Cluster) -> Outcome:
     table = Table("command", "meaning", box=None)
     for name, command in COMMANDS.items():
         table.add_row(_usage(name, command), command.meaning)
@@ -98,7 +112,7 @@ async def _help(_cluster: Cluster, _broker_id: int) -> Outcome:
     return table
 
 
-async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
+async def _brokers(cluster: Cluster) -> Outcome:
     image = cluster.controller.image
     table = Table("broker", "address", "state", "leads", "in sync", "fetches from")
     for broker_id in cluster.broker_ids:
@@ -107,7 +121,7 @@ async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
         states = [state for _, state in image.partitions()]
         table.add_row(
             str(broker_id),
-            f"{registration.host}:{registration.port}" if registration else "",
+            address(registration.host, registration.port) if registration else "",
             "stopped" if node is None else node.status,
             str(sum(state.leader == broker_id for state in states)),
             str(sum(broker_id in state.in_sync for state in states)),
@@ -116,7 +130,7 @@ async def _brokers(cluster: Cluster, _broker_id: int) -> Outcome:
     return table
 
 
-async def _topics(cluster: Cluster, _broker_id: int) -> Outcome:
+async def _topics(cluster: Cluster) -> Outcome:
     table = Table("partition", "leader", "epoch", "in sync", "replicas")
     for topic_partition, state in cluster.controller.image.partitions():
         table.add_row(
@@ -129,7 +143,7 @@ async def _topics(cluster: Cluster, _broker_id: int) -> Outcome:
     return table
 
 
-async def _purgatories(cluster: Cluster, _broker_id: int) -> Outcome:
+async def _purgatories(cluster: Cluster) -> Outcome:
     table = Table("broker", "purgatory")
     for heading in ("pending", "keys", "completed", "expired", "cancelled", "failed", "wake-ups"):
         table.add_column(heading, justify="right")
@@ -148,7 +162,7 @@ async def _purgatories(cluster: Cluster, _broker_id: int) -> Outcome:
     return table
 
 
-async def _elect(cluster: Cluster, _broker_id: int) -> Outcome:
+async def _elect(cluster: Cluster) -> Outcome:
     outcomes = cluster.controller.elect_leaders(ElectionType.PREFERRED, None)
     elected = sum(isinstance(outcome, PartitionState) for outcome in outcomes.values())
     return f"partitions that have their preferred leader again: {elected}"
@@ -158,18 +172,24 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "brokers": Command(_brokers, "list the brokers, and how many partitions each one leads"),
     "topics": Command(_topics, "list the partitions with their leader, in-sync replicas and replicas"),
     "purgatories": Command(_purgatories, "list the purgatories with their pending and finished operations"),
-    "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", takes_broker=True),
-    "stop": Command(Cluster.stop, "stop a broker cleanly", takes_broker=True),
-    "start": Command(Cluster.start, "start a broker that was killed or stopped", takes_broker=True),
-    "pause": Command(_synchronous(Cluster.pause), "let a broker hang, as SIGSTOP does", takes_broker=True),
-    "resume": Command(_synchronous(Cluster.resume), "let a paused broker continue", takes_broker=True),
+    "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", (BROKER,)),
+    "stop": Command(Cluster.stop, "stop a broker cleanly", (BROKER,)),
+    "start": Command(Cluster.start, "start a broker that was killed or stopped", (BROKER,)),
+    "pause": Command(_synchronous(Cluster.pause), "let a broker hang, as SIGSTOP does", (BROKER,)),
+    "cut-off": Command(
+        _synchronous(Cluster.cut_off), "break a broker's connections, and each new one", (BROKER,)
+    ),
+    "slow-down": Command(
+        _synchronous(Cluster.slow_down), "let each request to a broker wait", (BROKER, SECONDS)
+    ),
+    "resume": Command(_synchronous(Cluster.resume), "end the faults of a running broker", (BROKER,)),
     "pause-follower": Command(
         _synchronous(Cluster.pause_follower),
         "stop the replication to a broker, which serves on",
-        takes_broker=True,
+        (BROKER,),
     ),
     "resume-follower": Command(
-        _synchronous(Cluster.resume_follower), "start the replication to a broker again", takes_broker=True
+        _synchronous(Cluster.resume_follower), "start the replication to a broker again", (BROKER,)
     ),
     "elect": Command(_elect, "elect the preferred leader of every partition where it is in sync"),
     "help": Command(_help, "print this list"),

@@ -16,12 +16,16 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker and its address. A fenced broker leads nothing: its session timed out, or it has stopped."""
+    """A broker and its address. A fenced broker leads nothing: its session timed out, or it has stopped.
+
+    ``host`` is for clients. Other brokers connect to ``peer_host``, if it is given.
+    """
 
     broker_id: int
     host: str
     port: int
     fenced: bool = False
+    peer_host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

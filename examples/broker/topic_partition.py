@@ -1,6 +1,9 @@
 """The name of a partition."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class TopicPartition(NamedTuple):
@@ -14,3 +17,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(entries: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[int, T]]]:
+    """Return what belongs to each topic, with the partition numbers, in the order of the entries."""
+    topics: dict[str, list[tuple[int, T]]] = {}
+    for (topic, partition), entry in entries:
+        topics.setdefault(topic, []).append((partition, entry))
+    return topics

@@ -8,6 +8,7 @@ from typing import Final, Self
 from uuid import uuid4
 
 from examples.broker.controller.broker_session import BrokerSession
+from examples.broker.controller.changes import changes
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_partitions import NewPartitions
@@ -133,6 +134,8 @@ class Controller:
         self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
 
     def _session_expired(self, broker_id: int) -> None:
+        timeout = self.defaults.broker_session_timeout
+        logger.info("broker %d has sent no heartbeat for %g s", broker_id, timeout)
         try:
             self.fence(broker_id)
         except ApiError as error:
@@ -300,9 +303,13 @@ class Controller:
         brokers: Mapping[int, BrokerRegistration] | None = None,
     ) -> None:
         self._stored.put_topics(topics)
+        before = self._image
         self._image = MetadataImage(
-            self._image.version + 1, self._image.brokers if brokers is None else brokers, topics
+            before.version + 1, before.brokers if brokers is None else brokers, topics
         )
+        if logger.isEnabledFor(logging.INFO):
+            for change in changes(before, self._image):
+                logger.info("%s", change)
         self.image_purgatory.check_and_complete(IMAGE)
 
 

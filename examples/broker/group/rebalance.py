@@ -75,7 +75,7 @@ class Rebalance:
         """Complete the heartbeat of a member that waits for the answer to its join; the group rebalances."""
         self._check_heartbeat(group, member.member_id)
         if group.can_rebalance:
-            self._prepare(group)
+            self._prepare(group, f"{member.member_id} joins")
         else:
             self._join.check_and_complete(group.group_id)
 
@@ -89,7 +89,7 @@ class Rebalance:
         """Remove a member that has left or expired; the group rebalances."""
         self._drop(group, member)
         if group.can_rebalance:
-            self._prepare(group)
+            self._prepare(group, f"{member.member_id} is removed")
         else:
             self._join.check_and_complete(group.group_id)
 
@@ -117,8 +117,9 @@ class Rebalance:
 
     # Joining
 
-    def _prepare(self, group: Group) -> None:
+    def _prepare(self, group: Group, reason: str) -> None:
         """Begin a rebalance: all members have to rejoin."""
+        logger.info("%r begins a rebalance: %s", group, reason)
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         first = group.state is GroupState.EMPTY
@@ -155,6 +156,7 @@ class Rebalance:
             self._await_members(group)
             return
         group.next_generation()
+        logger.info("%r: the members have joined", group)
         if group.state is GroupState.EMPTY:
             self._store.append(group, [group_record(group, {})], lambda error: _log_failure(group, error))
             return
@@ -184,9 +186,10 @@ class Rebalance:
             if error is not ErrorCode.NONE:
                 _log_failure(group, error)
                 self._reset_assignments(group, error)
-                self._prepare(group)
+                self._prepare(group, "its assignments are not stored")
                 return
             group.transition(GroupState.STABLE)
+            logger.info("%r: the members get their assignments", group)
             for member in group.members.values():
                 member.assignment = complete[member.member_id]
                 if member.answer_sync(group.sync_result(member)):
@@ -201,10 +204,10 @@ class Rebalance:
                 self.record_heartbeat(group, member)
 
     def _remove_unsynced(self, group: Group) -> None:
-        for member_id in [*group.pending_sync]:
-            logger.info("%r: %s sent no SyncGroup within the rebalance timeout", group, member_id)
+        silent = [*group.pending_sync]
+        for member_id in silent:
             self._drop(group, group.members[member_id])
-        self._prepare(group)
+        self._prepare(group, f"{', '.join(silent)} sent no SyncGroup within the rebalance timeout")
 
 
 def _log_failure(group: Group, error: ErrorCode) -> None:

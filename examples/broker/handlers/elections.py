@@ -1,7 +1,5 @@
 """ElectLeaders: elect the preferred leaders again, or any live replicas."""
 
-from itertools import groupby
-
 from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
 from kio.schema.elect_leaders.v2.response import PartitionResult, ReplicaElectionResult
 from kio.schema.errors import ErrorCode as WireErrorCode
@@ -14,7 +12,7 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.topic_partition import TopicPartition, by_topic
 
 
 async def elect_leaders(
@@ -40,17 +38,17 @@ async def elect_leaders(
         tuple(
             ReplicaElectionResult(
                 topic=TopicName(topic),
-                partition_result=tuple(_partition_result(entry, results[entry]) for entry in entries),
+                partition_result=tuple(_partition_result(index, result) for index, result in elected),
             )
-            for topic, entries in groupby(sorted(results), lambda entry: entry.topic)
+            for topic, elected in by_topic(results.items()).items()
         ),
     )
 
 
-def _partition_result(topic_partition: TopicPartition, result: PartitionState | ApiError) -> PartitionResult:
+def _partition_result(index: int, result: PartitionState | ApiError) -> PartitionResult:
     error = result if isinstance(result, ApiError) else None
     return PartitionResult(
-        partition_id=i32(topic_partition.partition),
+        partition_id=i32(index),
         error_code=WireErrorCode.none if error is None else WireErrorCode(error.code),
         error_message=None if error is None else str(error),
     )

@@ -23,7 +23,7 @@ from examples.broker.replication.fetch import FetchResponse as PartitionResults
 from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
 from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.topic_partition import TopicPartition, by_topic
 
 # Kafka's fetch.max.bytes of a broker: the memory of a response, except for its first batch.
 FETCH_MAX_BYTES: Final = 55 << 20
@@ -92,17 +92,16 @@ def _response(
     fetched: PartitionResults,
     aborted: tuple[AbortedTransaction, ...] | None,
 ) -> FetchResponse:
-    topics: dict[str, list[PartitionData]] = {}
-    for topic_partition, answer in fetched.items():
-        data = _partition_data(topic_partition.partition, answer, aborted)
-        topics.setdefault(topic_partition.topic, []).append(data)
     return FetchResponse(
         throttle_time=NO_THROTTLE,
         error_code=error,
         session_id=i32(session_id),
         responses=tuple(
-            FetchableTopicResponse(topic=TopicName(topic), partitions=tuple(partitions))
-            for topic, partitions in topics.items()
+            FetchableTopicResponse(
+                topic=TopicName(topic),
+                partitions=tuple(_partition_data(index, answer, aborted) for index, answer in answers),
+            )
+            for topic, answers in by_topic(fetched.items()).items()
         ),
     )
 

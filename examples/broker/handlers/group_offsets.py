@@ -22,7 +22,7 @@ from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberIdentity
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.topic_partition import TopicPartition, by_topic
 
 
 async def offset_commit(
@@ -134,22 +134,23 @@ def _fetched(coordinator: GroupCoordinator, requested: OffsetFetchRequestGroup) 
         error = refused.code
         # Old versions have an error code for each partition, and none for the group.
         offsets = dict.fromkeys(wanted or (), NO_OFFSET)
-    topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
-    for (topic, partition), committed in offsets.items():
-        topics.setdefault(topic, []).append(
-            OffsetFetchResponsePartitions(
-                partition_index=i32(partition),
-                committed_offset=i64(committed.offset),
-                committed_leader_epoch=i32(committed.leader_epoch),
-                metadata=committed.metadata,
-                error_code=WireErrorCode(error),
-            )
-        )
     return OffsetFetchResponseGroup(
         group_id=requested.group_id,
         topics=tuple(
-            OffsetFetchResponseTopics(name=TopicName(name), partitions=tuple(partitions))
-            for name, partitions in topics.items()
+            OffsetFetchResponseTopics(
+                name=TopicName(topic),
+                partitions=tuple(
+                    OffsetFetchResponsePartitions(
+                        partition_index=i32(index),
+                        committed_offset=i64(committed.offset),
+                        committed_leader_epoch=i32(committed.leader_epoch),
+                        metadata=committed.metadata,
+                        error_code=WireErrorCode(error),
+                    )
+                    for index, committed in entries
+                ),
+            )
+            for topic, entries in by_topic(offsets.items()).items()
         ),
         error_code=WireErrorCode(error),
     )

@@ -1,5 +1,6 @@
 """One broker of the cluster, from its start until it stops or is killed."""
 
+import errno
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from examples.broker.address import address
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.controller import Controller
@@ -32,6 +34,14 @@ STOP_GRACE: Final = 5.0
 logger = logging.getLogger(__name__)
 
 
+# A broker that listens at all addresses of its machine is reached there by other brokers.
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class CannotListen(OSError):
+    """Raised when a broker cannot listen at its address. The message says why, and what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """The settings of a broker, with Kafka's names and defaults. Times are in seconds."""
@@ -53,10 +63,19 @@ class Node:
     """
 
     def __init__(
-        self, broker_id: int, host: str, port: int, controller: Controller, disk: Disk, config: BrokerConfig
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        controller: Controller,
+        disk: Disk,
+        config: BrokerConfig,
+        *,
+        advertised_host: str | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.host = host
+        self.advertised_host = advertised_host or host
         self.port = port
         self._controller = controller
         self._disk = disk
@@ -69,12 +88,12 @@ class Node:
         self._stop = anyio.Event()
 
     def __repr__(self) -> str:
-        return f"<Node {self.broker_id} at {self.host}:{self.port}>"
+        return f"<Node {self.broker_id} at {address(self.host, self.port)}>"
 
     async def run(self, *, task_status: TaskStatus[int]) -> None:
         """Serve until stopped or cancelled. The task status is the port, once the broker serves clients.
 
-        Raises OSError when the port is in use.
+        Raises CannotListen.
         """
         async with anyio.create_task_group() as connections:
             async with (
@@ -106,7 +125,7 @@ class Node:
                     limits=self._config.limits,
                 )
                 self.port = await self._listen(self.server, connections)
-                self._controller.register(BrokerRegistration(self.broker_id, self.host, self.port))
+                self._controller.register(self._registration())
                 self._apply(self._controller.image)
                 for loop in (
                     self._follow_metadata,
@@ -137,13 +156,29 @@ class Node:
         self._gate.close()
         self.fetchers.pause()
 
+    def cut_off(self) -> None:
+        """Reach nobody, and be reached by nobody: connections break, and new ones do so at once."""
+        self.pause()
+        self.server.cut_off()
+
+    def slow_down(self, seconds: float) -> None:
+        """Let each request wait this long before it is handled. Its own fetches are as fast as ever."""
+        self._gate.delay = seconds
+
     def resume(self) -> None:
+        """End a pause, a cut and slowness."""
+        self._gate.delay = 0.0
         self._gate.open()
+        self.server.reconnect()
         self.fetchers.resume()
 
     @property
     def status(self) -> str:
-        return "running" if self._gate.is_open else "paused"
+        if self.server.is_cut_off:
+            return "cut off"
+        if not self._gate.is_open:
+            return "paused"
+        return "slow" if self._gate.delay else "running"
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
         """Return the statistics of each purgatory by name."""
@@ -225,10 +260,17 @@ class Node:
         try:
             port: int = await connections.start(server.serve)
         except OSError as error:
-            raise OSError(
-                error.errno, f"broker {self.broker_id} cannot listen at {self.host}:{self.port}"
+            where = address(self.host, self.port)
+            fix = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+            raise CannotListen(
+                f"broker {self.broker_id} cannot listen at {where}: {error.strerror}; choose another {fix}"
             ) from error
         return port
+
+    def _registration(self) -> BrokerRegistration:
+        # Clients may reach this broker by a name that leads nowhere on this machine.
+        peer_host = _LOOPBACK.get(self.host, self.host)
+        return BrokerRegistration(self.broker_id, self.advertised_host, self.port, peer_host=peer_host)
 
     def _hand_over(self) -> None:
         """Let other brokers lead before the answers are sent, so that clients turn to the right broker."""

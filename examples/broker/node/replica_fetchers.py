@@ -7,8 +7,8 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.metadata import BrokerRegistration
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.follower import Follower
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -85,7 +85,7 @@ class ReplicaFetchers:
         self, leader: BrokerRegistration, topic_partitions: list[TopicPartition]
     ) -> None:
         client_id = f"broker-{self._broker_id}-fetcher-{leader.broker_id}"
-        connection = await PeerConnection.open(leader.host, leader.port, client_id)
+        connection = await PeerConnection.open(leader.peer_host or leader.host, leader.port, client_id)
         try:
             follower = Follower(
                 RemoteLeader(connection, self._broker_id),

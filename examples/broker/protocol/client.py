@@ -12,6 +12,7 @@ from anyio import (
 )
 from anyio.abc import SocketStream
 
+from examples.broker.address import address
 from examples.broker.protocol.apis import Api, RequestT, ResponseT
 from examples.broker.protocol.codec import SMALLEST_RESPONSE, decode_response, encode_request
 from examples.broker.protocol.errors import MalformedResponse, ProtocolError
@@ -40,7 +41,7 @@ class PeerConnection:
     @classmethod
     async def open(cls, host: str, port: int, client_id: str) -> Self:
         """Connect to a broker. Raises ConnectionError when it cannot be reached."""
-        peer = f"{host}:{port}"
+        peer = address(host, port)
         try:
             return cls(await connect_tcp(host, port), peer, client_id)
         except OSError as error:

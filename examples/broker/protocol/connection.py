@@ -15,10 +15,12 @@ from anyio import (
     create_task_group,
     current_time,
     move_on_after,
+    sleep,
 )
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from examples.broker.address import address
 from examples.broker.protocol.codec import (
     SMALLEST_REQUEST,
     RequestContext,
@@ -70,9 +72,9 @@ class Connection:
         self._gate = gate
         self._limits = limits
         # A client that has disconnected already has no address.
-        address: Any = stream.extra(SocketAttribute.remote_address, ("", 0))
-        self._host = str(address[0])
-        self._peer = f"{address[0]}:{address[1]}"
+        remote: Any = stream.extra(SocketAttribute.remote_address, ("", 0))
+        self._host = str(remote[0])
+        self._peer = address(self._host, remote[1])
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
         self._memory_taken = 0
         self._unanswered = 0
@@ -82,7 +84,9 @@ class Connection:
         self._idle_since = current_time()
         self._reading = CancelScope()
         self._in_progress = CancelScope()
+        self._serving = CancelScope()
         self._disconnected = False
+        self._failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<Connection of {self._peer} with {self._unanswered} unanswered requests>"
@@ -91,18 +95,24 @@ class Connection:
         """Serve until the connection is closed. Nothing that a client does makes it raise."""
         frames, received = create_memory_object_stream[bytes](math.inf)
         try:
-            async with self._stream, create_task_group() as tasks:
-                tasks.start_soon(self._read, frames)
-                await self._answer(received)
-                tasks.cancel_scope.cancel()
-        except Exception:
-            logger.exception("closed the connection of %s", self._peer)
+            with self._serving:
+                async with self._stream, create_task_group() as tasks:
+                    tasks.start_soon(self._read, frames)
+                    await self._answer(received)
+                    tasks.cancel_scope.cancel()
+        except Exception as error:
+            self._failure = error
         finally:
             self._release(self._memory_taken)
+            self._log_end()
 
     def finish(self) -> None:
         """Answer the requests that were read, then close the connection."""
         self._reading.cancel()
+
+    def cut(self) -> None:
+        """End the connection at once, without answers."""
+        self._serving.cancel()
 
     async def _read(self, frames: MemoryObjectSendStream[bytes]) -> None:
         """Pass requests to ``_answer`` until the client disconnects, is refused or ``finish`` is called."""
@@ -117,9 +127,9 @@ class Connection:
                         self._read_gate.close()
                     await self._read_gate.passed()
             except (EndOfStream, BrokenResourceError):
-                logger.debug("%s has disconnected", self._peer)
+                pass
             except ProtocolError as error:
-                self._log_refusal(error)
+                self._failure = error
             self._disconnected = True
             self._in_progress.cancel()
 
@@ -180,7 +190,7 @@ class Connection:
                     try:
                         await self._answer_one(frame)
                     except ProtocolError as error:
-                        self._log_refusal(error)
+                        self._failure = error
                         return
                 self._release(len(frame))
                 self._unanswered -= 1
@@ -192,6 +202,8 @@ class Connection:
         if handler is None:
             raise UnsupportedApi(f"{context.api.name} is not served by this broker")
         await self._gate.passed()
+        if self._gate.delay:
+            await sleep(self._gate.delay)
         response = await handler(context, request)
         if response is None:
             return
@@ -206,5 +218,12 @@ class Connection:
             f"the client did not read a response within {self._limits.connections_max_idle:g} s"
         )
 
-    def _log_refusal(self, cause: ProtocolError) -> None:
-        logger.warning("closed the connection of %s: %s", self._peer, cause)
+    def _log_end(self) -> None:
+        if isinstance(self._failure, ProtocolError):
+            logger.warning("closed the connection of %s: %s", self._peer, self._failure)
+        elif self._failure is not None:
+            logger.error("closed the connection of %s", self._peer, exc_info=self._failure)
+        elif self._disconnected:
+            logger.debug("%s has disconnected", self._peer)
+        else:
+            logger.debug("closed the connection of %s: the broker has ended", self._peer)

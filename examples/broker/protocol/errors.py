@@ -9,6 +9,10 @@ class InvalidFrameSize(ProtocolError):
     """Raised when a length prefix is shorter than a header, or larger than the limit."""
 
 
+class OtherProtocol(ProtocolError):
+    """Raised when a peer speaks another protocol than Kafka's."""
+
+
 class UnsupportedApi(ProtocolError):
     """Raised when a request's API key is not served."""
 

@@ -2,7 +2,8 @@
 
 from struct import Struct
 
-from examples.broker.protocol.errors import InvalidFrameSize
+from examples.broker.protocol.errors import InvalidFrameSize, OtherProtocol
+from examples.broker.protocol.other_protocols import other_protocol
 
 _SIZE = Struct(">i")
 
@@ -33,11 +34,16 @@ class FrameBuffer:
         self._received += data
 
     def take(self) -> bytes | None:
-        """Return the next frame without its prefix; None while it is incomplete. Raises InvalidFrameSize."""
+        """Return the next frame without its prefix; None while it is incomplete.
+
+        Raises InvalidFrameSize; or OtherProtocol, when the prefix is the beginning of another protocol.
+        """
         if len(self._received) < _SIZE.size:
             return None
         size = self.expected
         if not self._smallest <= size <= self._largest:
+            if mistake := other_protocol(bytes(self._received[: _SIZE.size])):
+                raise OtherProtocol(mistake)
             raise InvalidFrameSize(
                 f"a frame of {size} bytes; a frame has {self._smallest} to {self._largest} bytes"
             )

@@ -4,9 +4,13 @@ from anyio import Event
 
 
 class Gate:
-    """Lets tasks pass while it is open, and holds them while it is closed. It starts open."""
+    """Lets tasks pass while it is open, and holds them while it is closed. It starts open.
+
+    ``delay`` is for requests alone: each one waits this many seconds at an open gate.
+    """
 
     def __init__(self) -> None:
+        self.delay = 0.0
         self._opening: Event | None = None
 
     def __repr__(self) -> str:

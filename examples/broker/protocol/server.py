@@ -9,6 +9,7 @@ from anyio import (
     TASK_STATUS_IGNORED,
     CancelScope,
     Event,
+    aclose_forcefully,
     create_task_group,
     create_tcp_listener,
     move_on_after,
@@ -16,6 +17,7 @@ from anyio import (
 )
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup, TaskStatus
 
+from examples.broker.address import address
 from examples.broker.protocol.api_versions import api_versions
 from examples.broker.protocol.apis import API_VERSIONS, APIS
 from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler
@@ -54,9 +56,10 @@ class Server:
         self._accepting = CancelScope()
         self._serving = CancelScope()
         self._stopped: Event | None = None
+        self._is_cut_off = False
 
     def __repr__(self) -> str:
-        return f"<Server at {self._host}:{self._port} with {self.connection_count} connections>"
+        return f"<Server at {address(self._host, self._port)} with {self.connection_count} connections>"
 
     @property
     def connection_count(self) -> int:
@@ -82,6 +85,19 @@ class Server:
         finally:
             self._stopped.set()
 
+    @property
+    def is_cut_off(self) -> bool:
+        return self._is_cut_off
+
+    def cut_off(self) -> None:
+        """Break all connections at once, and each new one, until ``reconnect``."""
+        self._is_cut_off = True
+        for connection in self._connections:
+            connection.cut()
+
+    def reconnect(self) -> None:
+        self._is_cut_off = False
+
     async def stop(self, grace: float) -> None:
         """Accept no more connections, answer pending requests for up to ``grace`` seconds, and close."""
         self._accepting.cancel()
@@ -104,6 +120,9 @@ class Server:
             await sleep(_ACCEPT_BACKOFF)
 
     async def _connect(self, stream: SocketStream) -> None:
+        if self._is_cut_off:
+            await aclose_forcefully(stream)
+            return
         if len(self._connections) >= self._limits.max_connections:
             logger.warning("refused a connection: max_connections is %d", self._limits.max_connections)
             await stream.aclose()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
-from examples.broker.replication.replica import Replica
+from examples.broker.replication.follower_state import FollowerState
 from examples.broker.storage.segment import LogOffsetMetadata
 
 REPLICA_LAG_TIME_MAX: Final = 30.0
@@ -32,7 +32,7 @@ class Followers:
     def __init__(self, replica_lag_time_max: float, is_alive: Callable[[int], bool]) -> None:
         self._replica_lag_time_max = replica_lag_time_max
         self._is_alive = is_alive
-        self._replicas: dict[int, Replica] = {}
+        self._replicas: dict[int, FollowerState] = {}
 
     def __repr__(self) -> str:
         return f"<Followers {list(self._replicas.values())}>"
@@ -48,9 +48,9 @@ class Followers:
         for replica_id in replica_ids:
             if replica_id not in self._replicas:
                 caught_up = now if replica_id in in_sync else -math.inf
-                self._replicas[replica_id] = Replica(replica_id, caught_up)
+                self._replicas[replica_id] = FollowerState(replica_id, caught_up)
 
-    def get(self, replica_id: int) -> Replica | None:
+    def get(self, replica_id: int) -> FollowerState | None:
         return self._replicas.get(replica_id)
 
     def lowest_log_end_offset(self, leader_end: int) -> int:

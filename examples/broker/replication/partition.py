@@ -10,11 +10,10 @@ from examples.broker.replication.alter_partition import AlterPartition, accept_a
 from examples.broker.replication.delete_records import HIGH_WATERMARK
 from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
-from examples.broker.replication.local_replica import LocalReplica
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.replica import Replica
 from examples.broker.storage.segment import LogOffsetMetadata
-from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
@@ -42,7 +41,7 @@ class Partition:
         self,
         topic_partition: TopicPartition,
         broker_id: int,
-        stored: StoredPartition,
+        replica: Replica,
         config: TopicConfig,
         *,
         replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
@@ -53,8 +52,8 @@ class Partition:
         self.topic_partition = topic_partition
         self.state = NOT_ASSIGNED
         self.is_leader = False
-        self.local = LocalReplica(stored)
-        self.log = stored.log
+        self.local = replica
+        self.log = replica.log
         self._broker_id = broker_id
         self._config = config
         self._alter_partition = alter_partition

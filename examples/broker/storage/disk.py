@@ -7,7 +7,7 @@ from uuid import UUID
 
 from examples.broker.errors import ApiError
 from examples.broker.storage.partition_directory import PartitionDirectory
-from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.storage.replica import Replica
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -20,7 +20,7 @@ class Disk:
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory
-        self._partitions: dict[TopicPartition, StoredPartition] = {}
+        self._partitions: dict[TopicPartition, Replica] = {}
 
     def __repr__(self) -> str:
         return f"<Disk of {len(self._partitions)} partitions in {self.directory or 'memory'}>"
@@ -30,7 +30,7 @@ class Disk:
         """The partitions that were opened."""
         return self._partitions.keys()
 
-    def open(self, topic_partition: TopicPartition, topic_id: UUID, segment_bytes: int) -> StoredPartition:
+    def open(self, topic_partition: TopicPartition, topic_id: UUID, segment_bytes: int) -> Replica:
         """Return the replica of a partition, which is empty if there is none of this topic.
 
         Raises OSError or ApiError KAFKA_STORAGE_ERROR when its files cannot be read.
@@ -42,7 +42,7 @@ class Disk:
         directory = None
         if self.directory is not None:
             directory = PartitionDirectory(self.directory / str(topic_partition), topic_id)
-        stored = self._partitions[topic_partition] = StoredPartition(topic_id, segment_bytes, directory)
+        stored = self._partitions[topic_partition] = Replica(topic_id, segment_bytes, directory)
         return stored
 
     def delete(self, topic_partition: TopicPartition) -> None:

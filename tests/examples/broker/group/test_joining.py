@@ -1,6 +1,7 @@
 """Joining a group: the initial delay, generations, leaders and refusals."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -49,6 +50,18 @@ async def test_members_that_join_within_the_initial_delay_form_one_generation(
     assert {member.member_id for member in leader.joined.members} == {client.member_id for client in clients}
     assert coordinator.describe_group(GROUP).state == "Stable"
     assert waiting(coordinator) == {"heartbeat": 3}
+
+
+async def test_a_rebalance_is_logged_from_its_cause_to_its_end(
+    coordinator: GroupCoordinator, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(coordinator)
+    with caplog.at_level(logging.INFO, "examples.broker.group"):
+        await form_group(client)
+    began, joined, assigned = caplog.text.splitlines()
+    assert began.endswith(f"begins a rebalance: {client.member_id} joins")
+    assert joined.endswith("CompletingRebalance generation 1, 1 members>: the members have joined")
+    assert assigned.endswith("Stable generation 1, 1 members>: the members get their assignments")
 
 
 async def test_the_initial_delay_is_extended_while_members_keep_joining(

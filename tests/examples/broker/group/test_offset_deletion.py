@@ -6,11 +6,18 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.group_log import load
 from examples.broker.group.offsets import CommittedOffset, GroupOffsets
 from examples.broker.group.requests import Protocols
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, form_group, settled, start
+from tests.examples.broker.group.group_client import (
+    GROUP,
+    Client,
+    MemoryLog,
+    form_group,
+    settled,
+    start,
+    stored,
+)
 
 ONE, TWO, OTHER = TopicPartition("events", 0), TopicPartition("events", 1), TopicPartition("others", 0)
 
@@ -37,8 +44,7 @@ async def test_offsets_of_an_empty_group_are_deleted_and_stay_so(
     )
     assert coordinator.fetch_offsets(GROUP) == {TWO: CommittedOffset(7)}
     assert coordinator.fetch_offsets(GROUP, [ONE])[ONE].offset == -1
-    records = log.read(coordinator.partition_for(GROUP))
-    assert list(load(records)[GROUP].offsets) == [TWO]
+    assert list(stored(log, coordinator.partition_for(GROUP))[GROUP].offsets) == [TWO]
     await Client(coordinator).commit(ONE, 8)
     assert coordinator.fetch_offsets(GROUP)[ONE] == CommittedOffset(8)
 

@@ -35,7 +35,7 @@ class BrokersProcess:
         self._command = [
             *(sys.executable, "-m", "examples.broker", "--data", str(data), "--port", str(first)),
             *("--broker-session-timeout", "1", "--group-initial-rebalance-delay", "0"),
-            *("--group-min-session-timeout", "1"),
+            *("--group-min-session-timeout", "1", "--log-level", "warning"),
         ]
 
     @contextmanager

@@ -1,14 +1,12 @@
 """A running cluster for tests with blocking clients, or clients with their own event loop."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Self, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
-from examples.broker.cluster import Cluster, ClusterConfig
+from examples.broker.cluster import Cluster
 from examples.broker.node.node import Node
+from examples.broker.testing import ThreadedCluster
 from examples.broker.topic_partition import TopicPartition
 from purgatory import PurgatoryStatistics
 
@@ -17,50 +15,8 @@ T = TypeVar("T")
 PATIENCE = 30.0
 
 
-class LiveCluster:
-    """A cluster in a thread with its own event loop. Call its methods from any other thread."""
-
-    def __init__(self, portal: BlockingPortal, cluster: Cluster) -> None:
-        self._portal = portal
-        self._cluster = cluster
-
-    @classmethod
-    @contextmanager
-    def running(cls, config: ClusterConfig) -> Iterator[Self]:
-        with (
-            start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(Cluster.running(config)) as cluster,
-        ):
-            yield cls(portal, cluster)
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return self.look(lambda cluster: cluster.bootstrap_servers)
-
-    def look(self, what: Callable[[Cluster], T]) -> T:
-        """Call a function with the cluster on the cluster's thread."""
-        return self._portal.call(what, self._cluster)
-
-    def start(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.start, broker_id)
-
-    def stop(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.stop, broker_id)
-
-    def kill(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.kill, broker_id)
-
-    def pause(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.pause, broker_id)
-
-    def resume(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.resume, broker_id)
-
-    def pause_follower(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.pause_follower, broker_id)
-
-    def resume_follower(self, broker_id: int) -> None:
-        self._portal.call(self._cluster.resume_follower, broker_id)
+class LiveCluster(ThreadedCluster):
+    """A cluster whose state a test reads, too."""
 
     def statistics(self) -> dict[int, dict[str, PurgatoryStatistics]]:
         return self.look(Cluster.statistics)

@@ -4,18 +4,26 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from io import StringIO
 
 import anyio
 import pytest
+from kio.schema.list_groups.v4 import ListGroupsRequest
 from rich.console import Console as Terminal
 
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import COMMANDS, Console
 from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
+from examples.broker.protocol.apis import LIST_GROUPS
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.replication.produce import ALL_ACKS, ProduceParams
+from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
+from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
 
@@ -30,13 +38,13 @@ EVENTS = TopicPartition("events", 0)
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Cluster]:
+async def running(config: ClusterConfig = CONFIG) -> AsyncIterator[Cluster]:
     """A running cluster.
 
     It is no fixture: a fixture ends in another task than it began, a task group must not.
     """
     with anyio.fail_after(60):
-        async with Cluster.running(CONFIG) as cluster:
+        async with Cluster.running(config) as cluster:
             for node in cluster.nodes.values():
                 await node.admin.auto_create(["events"])
             yield cluster
@@ -109,6 +117,24 @@ async def test_a_paused_broker_is_fenced_and_follows_when_it_resumes() -> None:
         assert leader(cluster) != paused
 
 
+async def test_a_broker_that_is_cut_off_loses_its_leaderships_and_follows_when_it_resumes() -> None:
+    async with running() as cluster:
+        lost = leader(cluster)
+        client = await PeerConnection.open("127.0.0.1", cluster.nodes[lost].port, "client")
+        cluster.cut_off(lost)
+        for connection in (
+            client,
+            await PeerConnection.open("127.0.0.1", cluster.nodes[lost].port, "another client"),
+        ):
+            with pytest.raises(ConnectionResetError):
+                await connection.request(LIST_GROUPS, ListGroupsRequest(states_filter=()))
+        await until_leader_is_other_than(cluster, lost)
+        cluster.resume(lost)
+        while lost not in cluster.controller.image.topics["events"].partitions[0].in_sync:
+            await cluster.controller.image_after(cluster.controller.image.version)
+        assert leader(cluster) != lost
+
+
 async def test_a_broker_whose_port_is_in_use_does_not_start() -> None:
     async with Cluster.running(CONFIG) as running:
         port = running.nodes[1].port
@@ -116,6 +142,22 @@ async def test_a_broker_whose_port_is_in_use_does_not_start() -> None:
             async with Cluster.running(ClusterConfig(brokers=1, port=port)):
                 pytest.fail("it has started")
     assert refused.group_contains(OSError, match=str(port))
+
+
+@pytest.mark.parametrize(
+    ("host", "advertised"), [("127.0.0.1", "broker.invalid"), ("0.0.0.0", "broker.invalid"), ("::1", "[::1]")]
+)
+async def test_clients_are_told_the_advertised_host_and_followers_need_not_reach_it(
+    host: str, advertised: str
+) -> None:
+    config = replace(CONFIG, host=host, advertised_host=None if host == "::1" else advertised)
+    async with running(config) as cluster:
+        ports = [node.port for node in cluster.nodes.values()]
+        assert cluster.bootstrap_servers == ",".join(f"{advertised}:{port}" for port in ports)
+        appended = await cluster.nodes[leader(cluster)].replicas.append(
+            ProduceParams(ALL_ACKS), {EVENTS: WireRecordBatch.parse(wire_batch(b"x"))}
+        )
+    assert appended[EVENTS].error is ErrorCode.NONE
 
 
 async def test_nothing_is_left_running_when_the_block_ends() -> None:
@@ -147,6 +189,12 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         assert cluster.nodes[3].status == "paused"
         assert await printed(cluster, "resume 3") == "done\n"
         assert cluster.nodes[3].status == "running"
+        assert await printed(cluster, "cut-off 2") == "done\n"
+        assert cluster.nodes[2].status == "cut off"
+        assert await printed(cluster, "slow-down 3 0.25") == "done\n"
+        assert cluster.nodes[3].status == "slow"
+        assert await printed(cluster, "resume 2") == await printed(cluster, "resume 3") == "done\n"
+        assert {node.status for node in cluster.nodes.values()} == {"running"}
         assert await printed(cluster, "kill 1") == "done\n"
         assert await printed(cluster, "start 1") == "done\n"
         assert sorted(cluster.nodes) == [1, 2, 3]
@@ -160,6 +208,10 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         ("kill 1 2", "usage: kill BROKER"),
         ("topics 1", "usage: topics"),
         ("kill one", "'one' is not the number of a broker"),
+        ("slow-down 1", "usage: slow-down BROKER SECONDS"),
+        ("slow-down 1 much", "'much' is not a number of seconds"),
+        ("slow-down 1 -1", "a request cannot wait -1 seconds; choose 0 or more"),
+        ("slow-down 1 nan", "a request cannot wait nan seconds; choose 0 or more"),
         ("kill 9", "broker 9 is not running"),
         ("start 2", "broker 2 cannot be started"),
     ],

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from examples.broker.errors import ErrorCode
-from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
@@ -30,7 +30,7 @@ COMMAND = (
     # Python reports unclosed resources and unawaited coroutines on stderr.
     *(sys.executable, "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning"),
     *("-m", "examples.broker", "--brokers", "3", "--port", "0", "--broker-session-timeout", "1"),
-    *("--group-initial-rebalance-delay", "0"),
+    *("--group-initial-rebalance-delay", "0", "--log-level", "warning"),
 )
 REPOSITORY = Path(__file__).parents[4]
 TOPIC = "events"
@@ -222,6 +222,21 @@ def test_a_follower_paused_by_command_delays_acks_all(brokers: BrokerProcess, ad
     brokers.answer("resume-follower 2", "done")
     assert producer.flush(PATIENCE) == 0
     assert answers == [None]
+
+
+def test_when_nobody_reads_the_output_any_more_the_brokers_go_on() -> None:
+    with subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=REPOSITORY
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"bootstrap.servers=")
+        process.stdout.close()
+        process.stdin.write(b"brokers\nstop 1\nbrokers\nquit\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE) == 0
 
 
 def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess, admin: AdminClient) -> None:

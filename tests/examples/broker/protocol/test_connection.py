@@ -92,7 +92,8 @@ async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_a
 @pytest.mark.parametrize(
     ("nonsense", "cause"),
     [
-        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "a frame of 1195725856 bytes", id="another protocol"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "it sends an HTTP request", id="HTTP"),
+        pytest.param(bytes.fromhex("16030100c8010000c4"), "it begins a TLS handshake", id="TLS"),
         pytest.param(b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="2 GiB"),
         pytest.param(b"\xff\xff\xff\xff", "a frame of -1 bytes", id="less than nothing"),
         pytest.param(b"\x00\x00\x00\x07", "a frame of 7 bytes", id="less than a header"),
@@ -128,6 +129,14 @@ async def test_an_invalid_request_closes_its_own_connection_only(
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith("closed the connection of 127.0.0.1:")
     assert cause in record.getMessage()
+
+
+async def test_two_faults_of_a_connection_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    poll = LongPoll()
+    async with serving(poll) as port, port.client() as client:
+        await client.send(heartbeat(1) + with_size(heartbeat()[4:-3]) + b"\x7f\xff\xff\xff")
+        await client.closed()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
 async def test_requests_before_an_invalid_one_are_answered() -> None:

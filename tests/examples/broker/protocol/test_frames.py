@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.broker.protocol.errors import InvalidFrameSize
+from examples.broker.protocol.errors import InvalidFrameSize, OtherProtocol
 from examples.broker.protocol.frames import FrameBuffer
 from tests.examples.broker.protocol.wire_messages import with_size
 
@@ -30,6 +30,21 @@ def test_an_invalid_frame_size_is_refused_by_the_prefix_alone(size: int) -> None
     buffer = FrameBuffer(8, 40)
     buffer.feed(size.to_bytes(4, "big", signed=True))
     with pytest.raises(InvalidFrameSize, match=f"of {size} bytes"):
+        buffer.take()
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        *((bytes.fromhex(hello), "TLS") for hello in ("160301", "160303")),
+        *((f"{method} / HTTP/1.1".encode(), "HTTP") for method in ("GET", "POST", "CONNECT", "DELETE")),
+        (b"PRI * HTTP/2.0", "HTTP"),
+    ],
+)
+def test_another_protocol_is_called_by_its_name(start: bytes, name: str) -> None:
+    buffer = FrameBuffer(8, 100 * 1024 * 1024)
+    buffer.feed(start + bytes(4))
+    with pytest.raises(OtherProtocol, match=name):
         buffer.take()
 
 

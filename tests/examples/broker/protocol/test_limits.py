@@ -49,6 +49,15 @@ async def test_single_bytes_of_a_request_do_not_extend_the_read_timeout(
     assert "a request did not arrive within 2 s" in caplog.text
 
 
+async def test_each_request_waits_for_the_delay_of_the_gate() -> None:
+    gate = Gate()
+    gate.delay = 3
+    async with connected(answer_at_once, gate=gate) as (client, _):
+        await client.send(heartbeat(1) + heartbeat(2))
+        assert [await client.correlation_id() for _ in range(2)] == [1, 2]
+        assert current_time() == 6
+
+
 async def test_an_idle_connection_is_closed(caplog: pytest.LogCaptureFixture) -> None:
     async with connected(answer_at_once, ConnectionLimits(connections_max_idle=5)) as (client, _):
         await client.send(heartbeat(1))

@@ -17,8 +17,8 @@ from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.replica import Replica
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
-from examples.broker.storage.stored_partition import StoredPartition
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import TOPIC_ID
 
@@ -37,7 +37,7 @@ def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
 
 def partition(*, in_sync: tuple[int, ...] = (0, FOLLOWER)) -> Partition:
     """Return the partition ``ONE``, led by broker 0, with an empty log."""
-    led = Partition(ONE, 0, StoredPartition(TOPIC_ID, 100), TopicConfig(), replica_lag_time_max=10)
+    led = Partition(ONE, 0, Replica(TOPIC_ID, 100), TopicConfig(), replica_lag_time_max=10)
     led.make_leader(PartitionState((0, FOLLOWER), in_sync, leader=0), now=0)
     return led
 

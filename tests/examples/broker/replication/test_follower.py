@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from examples.broker.handlers.fetch_client import RemoteLeader
 from examples.broker.metadata import PartitionState, TopicConfig
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
 from examples.broker.replication.follower import BACKOFF, Follower, LogOffsets
 from examples.broker.replication.follower_request import FollowerRequest

@@ -8,7 +8,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.storage.replica import Replica
 from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
@@ -17,7 +17,7 @@ LEADER, FOLLOWER, OTHER = 0, 1, 2
 def partition(
     *replica_ids: int, min_insync_replicas: int = 1, segment_bytes: int = 100, dead: Collection[int] = ()
 ) -> Partition:
-    stored = StoredPartition(TOPIC_ID, segment_bytes)
+    stored = Replica(TOPIC_ID, segment_bytes)
     partition = Partition(
         events(),
         LEADER,

@@ -8,7 +8,7 @@ from examples.broker.errors import ApiError
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.stored_partition import StoredPartition
+from examples.broker.storage.replica import Replica
 from tests.examples.broker.leader_broker import TOPIC_ID, events
 
 MAX_LAG = 10
@@ -21,7 +21,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
-        stored = StoredPartition(TOPIC_ID, segment_bytes=50)
+        stored = Replica(TOPIC_ID, segment_bytes=50)
         config = TopicConfig(min_insync_replicas=2)
         self.partition = Partition(events(), 0, stored, config, replica_lag_time_max=MAX_LAG)
         replicas = (0, *FOLLOWERS)

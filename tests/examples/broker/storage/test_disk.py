@@ -7,6 +7,7 @@ import pytest
 
 from examples.broker.errors import ApiError
 from examples.broker.storage.disk import Disk
+from examples.broker.storage.partition_directory import HIGH_WATERMARK, PartitionDirectory
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.full_disk import full_disk
 from tests.examples.broker.storage.stored_log import SEGMENT_BYTES, batch, content
@@ -104,13 +105,20 @@ def test_a_deletion_that_a_kill_has_interrupted_is_done_at_the_next_start(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_high_watermark_beyond_the_recovered_log_is_its_end(tmp_path: Path) -> None:
+    store(Disk(tmp_path), EVENTS)
+    PartitionDirectory(tmp_path / str(EVENTS), ONE).save(HIGH_WATERMARK, 1_000)
+    replica = Disk(tmp_path).open(EVENTS, ONE, SEGMENT_BYTES)
+    assert replica.high_watermark == replica.log.log_end_offset
+
+
 def test_the_high_watermark_is_that_of_the_last_checkpoint(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     store(disk, EVENTS)
     stored = disk.open(EVENTS, ONE, SEGMENT_BYTES)
-    stored.high_watermark = 1
+    stored.move_high_watermark(stored.log.locate(1))
     disk.checkpoint()
-    stored.high_watermark = 2
+    stored.move_high_watermark(stored.log.locate(2))
     assert Disk(tmp_path).open(EVENTS, ONE, SEGMENT_BYTES).high_watermark == 1
     with full_disk():
         disk.checkpoint()

@@ -1,29 +1,35 @@
-"""A broker's own replica of a partition: its log and its high watermark."""
+"""A broker's replica of a partition: its log and its high watermark."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from examples.broker.storage.leader_epochs import UNKNOWN_EPOCH_END, EpochEndOffset
+from examples.broker.storage.log import PartitionLog
+from examples.broker.storage.partition_directory import HIGH_WATERMARK, PartitionDirectory
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.segment import LogOffsetMetadata
-from examples.broker.storage.stored_partition import StoredPartition
 
 
-class LocalReplica:
+class Replica:
     """The log and the high watermark, and the changes that a follower makes to them for its leader.
 
-    Every move of the high watermark is stored, so that a restarted broker continues from it.
+    It outlives the broker: a broker that is started again goes on with it. With a directory, the log is in
+    its files, and ``checkpoint`` puts the high watermark there. ``topic_id`` distinguishes a topic from an
+    earlier one of the same name.
     """
 
-    __slots__ = ("_stored", "high_watermark_metadata", "log")
-
-    def __init__(self, stored: StoredPartition) -> None:
-        self.log = stored.log
-        committed = min(max(stored.high_watermark, self.log.log_start_offset), self.log.log_end_offset)
+    def __init__(
+        self, topic_id: UUID, segment_bytes: int, directory: PartitionDirectory | None = None
+    ) -> None:
+        self.topic_id = topic_id
+        self.log = PartitionLog(segment_bytes, directory)
+        self._directory = directory
+        self._checkpointed = 0 if directory is None else directory.load(HIGH_WATERMARK)
+        committed = min(max(self._checkpointed, self.log.log_start_offset), self.log.log_end_offset)
         self.high_watermark_metadata = self.log.locate(committed)
-        self._stored = stored
 
     def __repr__(self) -> str:
-        return f"<LocalReplica {self.log!r} hw={self.high_watermark}>"
+        return f"<Replica {self.log!r} hw={self.high_watermark}>"
 
     @property
     def high_watermark(self) -> int:
@@ -31,7 +37,6 @@ class LocalReplica:
 
     def move_high_watermark(self, mark: LogOffsetMetadata) -> None:
         self.high_watermark_metadata = mark
-        self._stored.high_watermark = mark.message_offset
 
     def append_as_follower(
         self, batches: Iterable[RecordBatch], leader_high_watermark: int, leader_log_start_offset: int
@@ -72,3 +77,14 @@ class LocalReplica:
         self.log.truncate_to(offset)
         if self.high_watermark >= self.log.log_end_offset:
             self.move_high_watermark(self.log.log_end_offset_metadata)
+
+    def checkpoint(self) -> None:
+        """Save the high watermark. Raises ApiError KAFKA_STORAGE_ERROR."""
+        if self._directory is not None and self.high_watermark != self._checkpointed:
+            self._directory.save(HIGH_WATERMARK, self.high_watermark)
+            self._checkpointed = self.high_watermark
+
+    def delete(self) -> None:
+        """Remove the files. Raises ApiError KAFKA_STORAGE_ERROR."""
+        if self._directory is not None:
+            self._directory.delete()

@@ -11,7 +11,7 @@ from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
 from kio.static.primitive import Records, i32
 
 from examples.broker.errors import ApiError
-from examples.broker.handlers.fetch_client import RemoteLeader
+from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.apis import FETCH
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.follower import Follower, LogOffsets

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from itertools import groupby
 from typing import cast
 
 from kio.schema.fetch.v12 import FetchRequest
@@ -16,7 +15,7 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
+from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetched
 from examples.broker.replication.fetch import FetchRequest as PartitionFetches
 from examples.broker.replication.fetch_session import FetchSessionHandler
 from examples.broker.replication.follower import LogOffsets
@@ -25,7 +24,7 @@ from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.topic_partition import TopicPartition, by_topic
 
 _READ_UNCOMMITTED = i8(0)
 
@@ -97,29 +96,27 @@ class RemoteLeader:
 
 
 def _topics(request: PartitionFetches) -> Iterator[FetchTopic]:
-    by_topic: Iterable[tuple[str, Iterable[tuple[TopicPartition, PartitionFetch]]]]
-    by_topic = groupby(sorted(request.items()), key=lambda entry: entry[0].topic)
-    for topic, entries in by_topic:
+    for topic, entries in by_topic(request.items()).items():
         yield FetchTopic(
             topic=TopicName(topic),
             partitions=tuple(
                 FetchPartition(
-                    partition=cast(i32, topic_partition.partition),
+                    partition=cast(i32, index),
                     current_leader_epoch=cast(i32, wanted.current_leader_epoch),
                     fetch_offset=cast(i64, wanted.fetch_offset),
                     last_fetched_epoch=cast(i32, wanted.last_fetched_epoch),
                     log_start_offset=cast(i64, wanted.log_start_offset),
                     partition_max_bytes=cast(i32, wanted.max_bytes),
                 )
-                for topic_partition, wanted in entries
+                for index, wanted in entries
             ),
         )
 
 
 def _forgotten(topic_partitions: Iterable[TopicPartition]) -> Iterator[ForgottenTopic]:
-    for topic, entries in groupby(sorted(topic_partitions), key=lambda entry: entry.topic):
+    for topic, entries in by_topic((entry, None) for entry in topic_partitions).items():
         yield ForgottenTopic(
-            topic=TopicName(topic), partitions=tuple(cast(i32, entry.partition) for entry in entries)
+            topic=TopicName(topic), partitions=tuple(cast(i32, index) for index, _ in entries)
         )
 
 

@@ -5,7 +5,7 @@ import math
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, LogOffsetMetadata
 
 
-class Replica:
+class FollowerState:
     """A follower's offsets, and the last time at which it was caught up (kafka.cluster.Replica).
 
     The offsets are -1 until the follower fetches in the current leader epoch: what it reported to an earlier
@@ -31,7 +31,8 @@ class Replica:
 
     def __repr__(self) -> str:
         return (
-            f"<Replica {self.replica_id} end={self.log_end_offset} caught up at {self.last_caught_up_time}>"
+            f"<FollowerState of replica {self.replica_id} end={self.log_end_offset} "
+            f"caught up at {self.last_caught_up_time}>"
         )
 
     @property
