@@ -48,6 +48,9 @@ class RequestContext:
     client_id: str | None
     client_host: str
 
+    def __str__(self) -> str:
+        return f"{self.api.name} v{self.version} from {self.client_id!r} at {self.client_host}"
+
 
 def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]:
     """Return a request in the newest version of its API. Raises ProtocolError when it cannot be answered.
