@@ -37,8 +37,8 @@ class FakeConnection:
     def __init__(self) -> None:
         self.is_connected = False
         self.socket_timeout: float | None = 5.0
-        self.sent: list[tuple[bytes, ...]] = []
-        self.answers: asyncio.Queue[list[Any] | Exception] = asyncio.Queue()
+        self.sent: list[tuple[Any, ...]] = []
+        self.answers: asyncio.Queue[Any] = asyncio.Queue()
         self.refusal: Exception | None = None
 
     async def connect(self) -> None:
@@ -51,13 +51,21 @@ class FakeConnection:
         assert not check_health
         self.sent.append(command)
 
-    async def read_response(self, *, disable_decoding: bool, push_request: bool) -> list[Any]:
-        assert disable_decoding
-        assert push_request
+    async def read_response(self, *, disable_decoding: bool = False, push_request: bool = False) -> Any:
+        # Messages are bytes, and RESP3 pushes them. Answers are neither.
+        subscribed = all(command[0] != b"PUBLISH" for command in self.sent)
+        assert (disable_decoding, push_request) == (subscribed, subscribed)
         answer = await self.answers.get()
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    def pack_commands(self, commands: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return commands
+
+    async def send_packed_command(self, commands: list[tuple[Any, ...]]) -> None:
+        self.is_connected = True
+        self.sent += commands
 
     async def disconnect(self, *, nowait: bool) -> None:
         assert nowait
@@ -197,36 +205,38 @@ async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnecti
 # What is published
 
 
-class FakePipeline:
-    """Keeps what is published until it is executed."""
-
-    def __init__(self) -> None:
-        self.gathered: list[tuple[bytes, bytes]] = []
-        self.executed: list[tuple[bytes, bytes]] = []
-
-    async def __aenter__(self) -> FakePipeline:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        pass
-
-    def publish(self, channel: bytes, text: bytes) -> None:
-        self.gathered.append((channel, text))
-
-    async def execute(self) -> None:
-        self.executed, self.gathered = self.gathered, []
+async def test_all_messages_are_published_in_one_round_trip(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    publishing = asyncio.create_task(engine.publish([Message("00", "a"), Message("01", "b")]))
+    await settle()
+    assert connection.sent == [(b"PUBLISH", b"app:00", "a"), (b"PUBLISH", b"app:01", "b")]
+    connection.answers.put_nowait(1)
+    await settle()
+    assert not publishing.done()
+    connection.answers.put_nowait(0)
+    await publishing
+    assert connection.is_connected
 
 
-async def test_all_messages_are_published_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipeline = FakePipeline()
+@pytest.mark.parametrize("end", [redis.ResponseError("no permission"), asyncio.CancelledError()])
+async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
+    engine: RedisEngine, connection: FakeConnection, end: BaseException
+) -> None:
+    connection.answers.put_nowait(end)
+    with pytest.raises(type(end)):
+        await engine.publish([Message("00", "a"), Message("01", "b")])
+    assert not connection.is_connected
 
-    def make(_: Redis, *, transaction: bool) -> FakePipeline:
-        assert not transaction
-        return pipeline
 
-    monkeypatch.setattr(Redis, "pipeline", make)
-    await RedisEngine("redis://127.0.0.1:1", prefix="app").publish([Message("00", "a"), Message("01", "b")])
-    assert pipeline.executed == [(b"app:00", b"a"), (b"app:01", b"b")]
+async def test_closing_ends_the_connection_for_publishing(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    await engine.aclose()
+    connection.answers.put_nowait(1)
+    await engine.publish([Message("00", "a")])
+    await engine.aclose()
+    assert not connection.is_connected
 
 
 # Connections
@@ -261,19 +271,6 @@ async def test_a_cancelled_engine_closes_its_connection(
 
 
 # Clients
-
-
-async def test_a_client_of_the_user_stays_open(engine: RedisEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Redis] = []
-    monkeypatch.setattr(Redis, "aclose", lambda self: record(closed, self))
-    await engine.aclose()
-    assert closed == []
-    await RedisEngine("redis://127.0.0.1:1").aclose()
-    assert len(closed) == 1
-
-
-async def record(closed: list[Redis], client: Redis) -> None:
-    closed.append(client)
 
 
 def test_a_client_that_blocks_is_refused() -> None:
