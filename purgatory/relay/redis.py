@@ -8,16 +8,24 @@ from typing import Final, NoReturn, final
 
 from anyio.abc import TaskStatus
 from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.client import Pipeline as BlockingPipeline
 
 from purgatory.relay.engine import Message, Receiver
+from purgatory.relay.keys import Key, encoded, shard_of
+from purgatory.relay.outbox import Outbox
 
-__all__ = ["RedisEngine"]
+__all__ = ["RedisEngine", "notify"]
 
 _SUBSCRIBED: Final = b"subscribe"
 _MESSAGE: Final = b"message"
+
+_MAX_BYTES: Final = 32_000
+# Of more keys of one shard, a signal is for the whole shard.
+_MAX_KEYS: Final = 1_000
 
 
 @final
@@ -34,11 +42,12 @@ class RedisEngine:
     One connection is for subscriptions. It is lost when Redis restarts, and also when this process reads so
     slowly that Redis drops it (``client-output-buffer-limit pubsub``). The relay looks at all keys then.
     Another one is for publishing, hundreds of signals in one round trip. Neither is one of the client's pool.
+    The best way to signal is `notify`, in the transaction that writes.
 
     Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
     """
 
-    max_bytes: int = 32_000
+    max_bytes: int = _MAX_BYTES
 
     def __init__(self, server: str | Redis, *, prefix: str = "purgatory") -> None:
         if isinstance(server, str):
@@ -156,6 +165,26 @@ class Subscriptions:
         """The connection has ended."""
         self._ended = True
         self._changed.set()
+
+
+def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "purgatory") -> None:
+    """Signal `keys` with the commands of `pipeline`: the signal leaves when they are executed.
+
+    So the write and its signal take one round trip. In a transaction, which a pipeline of redis-py is unless
+    you say otherwise, no write goes without its signal, also when this process dies at once. `prefix` is that
+    of the engines which are to hear it. All processes do, this one, too. The cost is one PUBLISH for each
+    shard of the keys.
+
+    Call it after the commands that write. Raises TypeError or ValueError for a key that has no encoding, and
+    RuntimeError after ``watch()`` and before ``multi()``, where redis-py queues nothing.
+    """
+    if pipeline.watching and not pipeline.explicit_transaction:
+        raise RuntimeError("redis-py queues nothing between watch() and multi(): call notify() after multi()")
+    outbox = Outbox(_MAX_KEYS)
+    for text in map(encoded, keys):
+        outbox.add(shard_of(text), text)
+    for channel, text in outbox.messages("", _MAX_BYTES):
+        pipeline.publish(_name(prefix, channel), text)
 
 
 def _name(prefix: str, channel: str) -> bytes:

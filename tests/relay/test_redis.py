@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
+from purgatory.relay import Key
 from purgatory.relay.engine import Message
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.message import read
+from purgatory.relay.redis import RedisEngine, notify
 
 
 class Heard:
@@ -237,6 +239,62 @@ async def test_closing_ends_the_connection_for_publishing(
     await engine.publish([Message("00", "a")])
     await engine.aclose()
     assert not connection.is_connected
+
+
+# In the transaction of the caller
+
+PIPELINES: dict[str, Callable[[], Any]] = {
+    "asyncio": lambda: Redis().pipeline(),
+    "blocking": lambda: redis.Redis().pipeline(),
+}
+
+
+@pytest.fixture(params=PIPELINES)
+def pipeline(request: pytest.FixtureRequest) -> Any:
+    return PIPELINES[request.param]()
+
+
+def published(pipeline: Any) -> list[tuple[bytes, list[Key], int | None]]:
+    """The channels, and the keys or the shard that are signalled there."""
+    commands = [command for command, _ in pipeline.command_stack]
+    assert {command[0] for command in commands} <= {"PUBLISH"}
+    arrivals = [(channel, read(text)) for _, channel, text in commands]
+    return [(channel, arrival.keys, arrival.shard) for channel, arrival in arrivals]
+
+
+def test_a_key_is_signalled_on_the_channel_of_its_shard(pipeline: Any) -> None:
+    # The documentation has this example.
+    notify(pipeline, ("job", 3), prefix="app")
+    assert published(pipeline) == [(b"app:6f", [("job", 3)], None)]
+
+
+def test_the_keys_of_a_shard_are_signalled_together(pipeline: Any) -> None:
+    keys = [f"key {number}" for number in range(1_000)]
+    notify(pipeline, *keys)
+    sent = published(pipeline)
+    assert len({channel for channel, _, _ in sent}) == len(sent) <= 256
+    assert sorted(key for _, signalled, _ in sent for key in signalled) == sorted(keys)
+
+
+def test_a_key_that_is_longer_than_a_message_is_signalled_by_its_shard(pipeline: Any) -> None:
+    notify(pipeline, "a" * 40_000)
+    ((channel, keys, shard),) = published(pipeline)
+    assert (channel, keys) == (b"purgatory:%02x" % (shard or 0), [])
+
+
+def test_no_key_is_signalled_when_one_has_no_encoding(pipeline: Any) -> None:
+    with pytest.raises(TypeError, match="float"):
+        notify(pipeline, "tea", 1.5)  # type: ignore[arg-type]  # the mistake under test
+    assert published(pipeline) == []
+
+
+def test_a_signal_between_watch_and_multi_is_refused(pipeline: Any) -> None:
+    pipeline.watching = True
+    with pytest.raises(RuntimeError, match="after multi"):
+        notify(pipeline, "tea")
+    pipeline.multi()
+    notify(pipeline, "tea")
+    assert len(published(pipeline)) == 1
 
 
 # Connections
