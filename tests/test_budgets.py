@@ -18,7 +18,7 @@ from typing import TypeVarTuple
 
 import pytest
 
-from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
+from purgatory import COMPILED, AsyncDelayedOperation, DelayedOperation, Purgatory, TimerTask, TimingWheel
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.executed import executed
@@ -67,6 +67,28 @@ class Plain(DelayedOperation[None]):
 
     def try_complete(self) -> bool:
         return self.ready and self.force_complete()
+
+
+class Looking(AsyncDelayedOperation[None]):
+    """An operation with an async condition, and the field of `Ready`."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        super().__init__(TIMEOUT)
+        self.ready = False
+
+    async def condition(self) -> None:
+        pass
+
+
+class StillLooking(Looking):
+    """The same during an evaluation, which waits for a future."""
+
+    __slots__ = ()
+
+    async def condition(self) -> None:
+        await asyncio.get_running_loop().create_future()
 
 
 class CountedKey:
@@ -136,6 +158,9 @@ BYTES_OF_FIELDS = {
 }
 
 
+# The bytes that an async condition adds.
+BYTES_OF_AN_ASYNC_CONDITION = {Looking: 560, StillLooking: 1_800}
+
 # How often each count is made. The lowest one is right, because other threads may allocate memory meanwhile.
 COUNTS = 3
 
@@ -168,6 +193,29 @@ def test_a_pending_operation_with_three_fields_stays_within_its_bytes(
     made: type[Slotted | Plain], traced: Callable[[], int]
 ) -> None:
     assert bytes_of_pending(made, [(key,) for key in range(MANY)], traced) <= BYTES_OF_FIELDS[made]
+
+
+@pytest.mark.parametrize("made", BYTES_OF_AN_ASYNC_CONDITION)
+def test_an_async_condition_stays_within_its_bytes(made: type[Looking], traced: Callable[[], int]) -> None:
+    async def bytes_of(make: type[Ready | Looking]) -> float:
+        async with Purgatory() as purgatory:
+            before = traced()
+            for key in range(MANY):
+                purgatory.try_complete_else_watch(make(), (key,))
+            # All evaluations begin, and those of `Looking` end.
+            for _ in range(5):
+                await asyncio.sleep(0)
+            count = traced() - before
+            assert purgatory.statistics().pending == MANY
+            await purgatory.aclose(cancel_pending=True)
+        return count / MANY
+
+    async def least(make: type[Ready | Looking]) -> float:
+        return min([await bytes_of(make) for _ in range(COUNTS)])
+
+    with asyncio.Runner() as runner:
+        added = runner.run(least(made)) - runner.run(least(Ready))
+    assert added <= BYTES_OF_AN_ASYNC_CONDITION[made]
 
 
 def test_a_round_trip_stays_within_its_peak_of_bytes(held: Purgatory, traced: Callable[[], int]) -> None:

@@ -75,7 +75,7 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now[1] + now[2] / 1e6, '+inf')
 class RedisStore:
     """`Store` at a URL such as ``redis://localhost:6379``."""
 
-    # A signal cannot be a part of a transaction of Redis.
+    # Its caller does, when the record is stored.
     signals = False
 
     def __init__(self, url: str, limits: Limits) -> None:

@@ -49,6 +49,8 @@ class Link:
         self._wanted_changed = asyncio.Event()
         # The scope of the present connection, or of the attempt to connect.
         self._scope: CancelScope | None = None
+        # What has ended the present connection.
+        self._end: Exception | None = None
         # When it began, or when its last heartbeat arrived.
         self._alive = 0.0
         self.connected = False
@@ -125,6 +127,7 @@ class Link:
     async def _connect(self, backoff: Backoff, task_status: TaskStatus[None]) -> NoReturn:
         """One connection, from its beginning to its end, which raises."""
         self._alive = self._clock()
+        self._end = None
         problem: Exception = TimeoutError(f"it was silent for {self._heartbeat * 2 / 3:.2g} seconds")
         try:
             async with anyio.create_task_group() as group:
@@ -144,15 +147,19 @@ class Link:
                     self._wanted_changed.clear()
                     await self._follow()
         except ExceptionGroup as errors:
-            # It has cancelled the others.
-            problem = errors.exceptions[0]
+            # A request can fail because the connection has ended, and be the first of the group all the same.
+            problem = self._end or errors.exceptions[0]
         finally:
             self._scope = None
         raise problem
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> NoReturn:
-        await foreign(self._engine.run(self, task_status=task_status))
-        raise ConnectionError("Engine.run has returned")
+        try:
+            await foreign(self._engine.run(self, task_status=task_status))
+            raise ConnectionError("Engine.run has returned")
+        except Exception as error:
+            self._end = error
+            raise
 
     async def _subscribe(self, more: list[str], shards: list[Shard]) -> None:
         # Heartbeats may go on although the server has ignored this request.

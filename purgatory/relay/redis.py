@@ -7,17 +7,25 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, final
 
 from anyio.abc import TaskStatus
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.client import Pipeline as BlockingPipeline
 
 from purgatory.relay.engine import Message, Receiver
+from purgatory.relay.keys import Key, encoded, shard_of
+from purgatory.relay.outbox import Outbox
 
-__all__ = ["RedisEngine"]
+__all__ = ["RedisEngine", "notify"]
 
 _SUBSCRIBED: Final = b"subscribe"
 _MESSAGE: Final = b"message"
+
+_MAX_BYTES: Final = 32_000
+# Of more keys of one shard, a signal is for the whole shard.
+_MAX_KEYS: Final = 1_000
 
 
 @final
@@ -33,23 +41,24 @@ class RedisEngine:
 
     One connection is for subscriptions. It is lost when Redis restarts, and also when this process reads so
     slowly that Redis drops it (``client-output-buffer-limit pubsub``). The relay looks at all keys then.
-    Signals are published over connections of the client's pool, hundreds in one round trip.
+    Another one is for publishing, hundreds of signals in one round trip. Neither is one of the client's pool.
+    The best way to signal is `notify`, in the transaction that writes.
 
     Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
     """
 
-    max_bytes: int = 32_000
+    max_bytes: int = _MAX_BYTES
 
     def __init__(self, server: str | Redis, *, prefix: str = "purgatory") -> None:
         if isinstance(server, str):
-            # The relay tries again by itself.
-            self._client = Redis.from_url(server, retry=_never())
+            self._pool = ConnectionPool.from_url(server)
         elif isinstance(server, Redis):
-            self._client = server
+            self._pool = server.connection_pool
         else:
             raise TypeError(f"server must be a URL or a redis.asyncio.Redis, not {type(server).__name__}")
-        self._own = isinstance(server, str)
         self._prefix = prefix
+        # For publishing. A pipeline of the client takes more than twice the processor time.
+        self._publisher: AbstractConnection | None = None
         self._subscriptions: Subscriptions | None = None
 
     def __repr__(self) -> str:
@@ -57,16 +66,13 @@ class RedisEngine:
         return f"<RedisEngine {self._prefix!r} {state}>"
 
     async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
-        # A PubSub of the client would connect and subscribe again without a word. This connection does not
-        # belong to the pool: its settings are not those for commands that are answered soon. By default,
-        # five seconds of silence are an error (https://github.com/redis/redis-py/issues/4098).
-        pool = self._client.connection_pool
-        connection = pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no type
-        connection.retry = _never()
+        # A PubSub of the client would connect and subscribe again without a word. By default, five seconds of
+        # silence are an error (https://github.com/redis/redis-py/issues/4098).
+        connection = self._connection()
         connection.socket_timeout = None
         subscriptions = Subscriptions(connection)
         try:
-            await connection.connect()
+            await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
             self._subscriptions = subscriptions
             task_status.started()
             await subscriptions.read(receiver)
@@ -76,28 +82,43 @@ class RedisEngine:
             await connection.disconnect(nowait=True)
 
     async def subscribe(self, channels: Sequence[str]) -> None:
-        await self._connected().subscribe([self._name(channel) for channel in channels])
+        await self._connected().subscribe(self._names(channels))
 
     async def unsubscribe(self, channels: Sequence[str]) -> None:
-        await self._connected().send(b"UNSUBSCRIBE", [self._name(channel) for channel in channels])
+        await self._connected().send(b"UNSUBSCRIBE", self._names(channels))
 
     async def publish(self, messages: Sequence[Message]) -> None:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for channel, text in messages:
-                pipeline.publish(self._name(channel), text.encode())
-            await pipeline.execute()
+        if self._publisher is None:
+            self._publisher = self._connection()
+        connection = self._publisher
+        commands = [(b"PUBLISH", _name(self._prefix, channel), text) for channel, text in messages]
+        try:
+            # It connects when it is not connected.
+            await connection.send_packed_command(connection.pack_commands(commands))
+            for _ in commands:
+                await connection.read_response()
+        except BaseException:
+            # The next call would take the remaining answers for its own.
+            await connection.disconnect(nowait=True)
+            raise
 
     async def aclose(self) -> None:
-        if self._own:
-            await self._client.aclose()
+        if self._publisher is not None:
+            await self._publisher.disconnect(nowait=True)
+
+    def _connection(self) -> AbstractConnection:
+        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # the same
+        # The relay tries again by itself.
+        connection.retry = Retry(NoBackoff(), 0)
+        return connection
 
     def _connected(self) -> Subscriptions:
         if self._subscriptions is None:
             raise ConnectionError("there is no connection to Redis: call this while run() runs")
         return self._subscriptions
 
-    def _name(self, channel: str) -> bytes:
-        return f"{self._prefix}:{channel}".encode()
+    def _names(self, channels: Sequence[str]) -> list[bytes]:
+        return [_name(self._prefix, channel) for channel in channels]
 
 
 @final
@@ -146,5 +167,25 @@ class Subscriptions:
         self._changed.set()
 
 
-def _never() -> Retry:
-    return Retry(NoBackoff(), 0)
+def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "purgatory") -> None:
+    """Signal `keys` with the commands of `pipeline`: the signal leaves when they are executed.
+
+    So the write and its signal take one round trip. In a transaction, which a pipeline of redis-py is unless
+    you say otherwise, no write goes without its signal, also when this process dies at once. `prefix` is that
+    of the engines which are to hear it. All processes do, this one, too. The cost is one PUBLISH for each
+    shard of the keys.
+
+    Call it after the commands that write. Raises TypeError or ValueError for a key that has no encoding, and
+    RuntimeError after ``watch()`` and before ``multi()``, where redis-py queues nothing.
+    """
+    if pipeline.watching and not pipeline.explicit_transaction:
+        raise RuntimeError("redis-py queues nothing between watch() and multi(): call notify() after multi()")
+    outbox = Outbox(_MAX_KEYS)
+    for text in map(encoded, keys):
+        outbox.add(shard_of(text), text)
+    for channel, text in outbox.messages("", _MAX_BYTES):
+        pipeline.publish(_name(prefix, channel), text)
+
+
+def _name(prefix: str, channel: str) -> bytes:
+    return f"{prefix}:{channel}".encode()

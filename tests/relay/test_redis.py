@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
+from purgatory.relay import Key
 from purgatory.relay.engine import Message
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.message import read
+from purgatory.relay.redis import RedisEngine, notify
 
 
 class Heard:
@@ -37,8 +39,8 @@ class FakeConnection:
     def __init__(self) -> None:
         self.is_connected = False
         self.socket_timeout: float | None = 5.0
-        self.sent: list[tuple[bytes, ...]] = []
-        self.answers: asyncio.Queue[list[Any] | Exception] = asyncio.Queue()
+        self.sent: list[tuple[Any, ...]] = []
+        self.answers: asyncio.Queue[Any] = asyncio.Queue()
         self.refusal: Exception | None = None
 
     async def connect(self) -> None:
@@ -51,13 +53,21 @@ class FakeConnection:
         assert not check_health
         self.sent.append(command)
 
-    async def read_response(self, *, disable_decoding: bool, push_request: bool) -> list[Any]:
-        assert disable_decoding
-        assert push_request
+    async def read_response(self, *, disable_decoding: bool = False, push_request: bool = False) -> Any:
+        # Messages are bytes, and RESP3 pushes them. Answers are neither.
+        subscribed = all(command[0] != b"PUBLISH" for command in self.sent)
+        assert (disable_decoding, push_request) == (subscribed, subscribed)
         answer = await self.answers.get()
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    def pack_commands(self, commands: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return commands
+
+    async def send_packed_command(self, commands: list[tuple[Any, ...]]) -> None:
+        self.is_connected = True
+        self.sent += commands
 
     async def disconnect(self, *, nowait: bool) -> None:
         assert nowait
@@ -197,36 +207,94 @@ async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnecti
 # What is published
 
 
-class FakePipeline:
-    """Keeps what is published until it is executed."""
-
-    def __init__(self) -> None:
-        self.gathered: list[tuple[bytes, bytes]] = []
-        self.executed: list[tuple[bytes, bytes]] = []
-
-    async def __aenter__(self) -> FakePipeline:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        pass
-
-    def publish(self, channel: bytes, text: bytes) -> None:
-        self.gathered.append((channel, text))
-
-    async def execute(self) -> None:
-        self.executed, self.gathered = self.gathered, []
+async def test_all_messages_are_published_in_one_round_trip(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    publishing = asyncio.create_task(engine.publish([Message("00", "a"), Message("01", "b")]))
+    await settle()
+    assert connection.sent == [(b"PUBLISH", b"app:00", "a"), (b"PUBLISH", b"app:01", "b")]
+    connection.answers.put_nowait(1)
+    await settle()
+    assert not publishing.done()
+    connection.answers.put_nowait(0)
+    await publishing
+    assert connection.is_connected
 
 
-async def test_all_messages_are_published_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipeline = FakePipeline()
+@pytest.mark.parametrize("end", [redis.ResponseError("no permission"), asyncio.CancelledError()])
+async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
+    engine: RedisEngine, connection: FakeConnection, end: BaseException
+) -> None:
+    connection.answers.put_nowait(end)
+    with pytest.raises(type(end)):
+        await engine.publish([Message("00", "a"), Message("01", "b")])
+    assert not connection.is_connected
 
-    def make(_: Redis, *, transaction: bool) -> FakePipeline:
-        assert not transaction
-        return pipeline
 
-    monkeypatch.setattr(Redis, "pipeline", make)
-    await RedisEngine("redis://127.0.0.1:1", prefix="app").publish([Message("00", "a"), Message("01", "b")])
-    assert pipeline.executed == [(b"app:00", b"a"), (b"app:01", b"b")]
+async def test_closing_ends_the_connection_for_publishing(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    await engine.aclose()
+    connection.answers.put_nowait(1)
+    await engine.publish([Message("00", "a")])
+    await engine.aclose()
+    assert not connection.is_connected
+
+
+# In the transaction of the caller
+
+PIPELINES: dict[str, Callable[[], Any]] = {
+    "asyncio": lambda: Redis().pipeline(),
+    "blocking": lambda: redis.Redis().pipeline(),
+}
+
+
+@pytest.fixture(params=PIPELINES)
+def pipeline(request: pytest.FixtureRequest) -> Any:
+    return PIPELINES[request.param]()
+
+
+def published(pipeline: Any) -> list[tuple[bytes, list[Key], int | None]]:
+    """The channels, and the keys or the shard that are signalled there."""
+    commands = [command for command, _ in pipeline.command_stack]
+    assert {command[0] for command in commands} <= {"PUBLISH"}
+    arrivals = [(channel, read(text)) for _, channel, text in commands]
+    return [(channel, arrival.keys, arrival.shard) for channel, arrival in arrivals]
+
+
+def test_a_key_is_signalled_on_the_channel_of_its_shard(pipeline: Any) -> None:
+    # The documentation has this example.
+    notify(pipeline, ("job", 3), prefix="app")
+    assert published(pipeline) == [(b"app:6f", [("job", 3)], None)]
+
+
+def test_the_keys_of_a_shard_are_signalled_together(pipeline: Any) -> None:
+    keys = [f"key {number}" for number in range(1_000)]
+    notify(pipeline, *keys)
+    sent = published(pipeline)
+    assert len({channel for channel, _, _ in sent}) == len(sent) <= 256
+    assert sorted(key for _, signalled, _ in sent for key in signalled) == sorted(keys)
+
+
+def test_a_key_that_is_longer_than_a_message_is_signalled_by_its_shard(pipeline: Any) -> None:
+    notify(pipeline, "a" * 40_000)
+    ((channel, keys, shard),) = published(pipeline)
+    assert (channel, keys) == (b"purgatory:%02x" % (shard or 0), [])
+
+
+def test_no_key_is_signalled_when_one_has_no_encoding(pipeline: Any) -> None:
+    with pytest.raises(TypeError, match="float"):
+        notify(pipeline, "tea", 1.5)  # type: ignore[arg-type]  # the mistake under test
+    assert published(pipeline) == []
+
+
+def test_a_signal_between_watch_and_multi_is_refused(pipeline: Any) -> None:
+    pipeline.watching = True
+    with pytest.raises(RuntimeError, match="after multi"):
+        notify(pipeline, "tea")
+    pipeline.multi()
+    notify(pipeline, "tea")
+    assert len(published(pipeline)) == 1
 
 
 # Connections
@@ -261,19 +329,6 @@ async def test_a_cancelled_engine_closes_its_connection(
 
 
 # Clients
-
-
-async def test_a_client_of_the_user_stays_open(engine: RedisEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Redis] = []
-    monkeypatch.setattr(Redis, "aclose", lambda self: record(closed, self))
-    await engine.aclose()
-    assert closed == []
-    await RedisEngine("redis://127.0.0.1:1").aclose()
-    assert len(closed) == 1
-
-
-async def record(closed: list[Redis], client: Redis) -> None:
-    closed.append(client)
 
 
 def test_a_client_that_blocks_is_refused() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
 import pytest
 import pytest_asyncio
+from anyio.abc import TaskStatus
 
 from purgatory import Purgatory, PurgatoryNotOpen
 from purgatory.relay import Relay, RelayClosed, signal_text
@@ -430,6 +431,26 @@ async def test_entering_raises_what_the_engine_raises() -> None:
             relay.signal("tea")
         # The purgatory is as it was.
         purgatory.try_complete_else_watch(Gate(), [1.5])
+
+
+async def test_entering_raises_why_the_connection_has_ended_and_not_what_failed_because_of_that() -> None:
+    process = Process(InProcessBroker(), State())
+    ended = asyncio.Event()
+
+    async def run(_: object, *, task_status: TaskStatus[None]) -> None:
+        task_status.started()
+        await asyncio.sleep(1)
+        ended.set()
+        raise OSError("the server has too many clients")
+
+    async def subscribe(channels: Sequence[str]) -> None:
+        await ended.wait()
+        raise ConnectionError("there is no connection any more")
+
+    process.engine.run = run  # type: ignore[method-assign, assignment]
+    process.engine.subscribe = subscribe  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="too many clients"):
+        await process.__aenter__()
 
 
 async def test_entering_gives_up_a_server_that_does_not_answer(virtual_time: VirtualTimeLoop) -> None:

@@ -9,7 +9,8 @@ from benchmarks.suites.signals.carrier import Carrier
 
 # The class of each, and the package that it needs.
 KINDS = {
-    "purgatory.relay": ("purgatory_relay.Relayed", "redis"),
+    "purgatory.relay, notify": ("purgatory_relay.Relayed", "redis"),
+    "purgatory.relay, signal": ("purgatory_relay.Signalled", "redis"),
     "channels_redis, pub/sub layer": ("channel_layers.PubSubLayer", "channels_redis"),
     "channels_redis, core layer": ("channel_layers.CoreLayer", "channels_redis"),
     "broadcaster": ("broadcaster_channels.Broadcaster", "broadcaster"),

@@ -1,4 +1,7 @@
-"""purgatory.relay: the record is in Redis, a signal says that it is new, and `refresh` reads it."""
+"""purgatory.relay: the record is in Redis, a signal says that it is new, and `refresh` reads it.
+
+The signal leaves with the record, or from `Relay.signal` after that.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from redis.asyncio import Redis
 from benchmarks.suites.signals.carrier import Carrier
 from purgatory import DelayedOperation, Purgatory
 from purgatory.relay import Key, Relay
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.redis import RedisEngine, notify
 
 
 class Relayed(Carrier):
@@ -35,14 +38,22 @@ class Relayed(Carrier):
             await asyncio.sleep(0.01)
 
     async def send(self, topic: str, record: float) -> None:
-        await self._redis.set(topic, record)
-        self._relay.signal(topic)
+        async with self._redis.pipeline() as pipeline:
+            pipeline.set(topic, record)
+            notify(pipeline, topic)
+            await pipeline.execute()
 
     async def _load(self, topics: Collection[Key]) -> None:
         found = await self._redis.mget(*map(str, topics))
         self.records.update(
             {topic: float(record) for topic, record in zip(topics, found, strict=True) if record}
         )
+
+
+class Signalled(Relayed):
+    async def send(self, topic: str, record: float) -> None:
+        await self._redis.set(topic, record)
+        self._relay.signal(topic)
 
 
 class Wait(DelayedOperation[None]):

@@ -33,5 +33,5 @@ def test_every_wait_is_over_while_nothing_is_cut(name: str) -> None:
     sample = signals.measure(Setting(builds=("interpreted",), sizes=(400,), seconds=0.1), name)
     assert sample["calm_lost"] == 0
     assert 0 < sample["p50_ms"] <= sample["p99_ms"]
-    if name == "purgatory.relay":
+    if name.startswith("purgatory.relay"):
         assert sample["lost"] == 0

@@ -80,10 +80,12 @@ async def test_a_cut_connection_loses_no_write(server: EngineServer) -> None:
 async def test_a_write_is_seen_although_everything_is_swallowed(server: EngineServer) -> None:
     async with black_hole(server) as hole, two_processes_on(hole, SHORT) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
+        generation = pair.waiter.relay.statistics().generation
         with hole.swallowing():
             pair.writer.write("tea")
             await waiting
         await hears(pair)
+        assert pair.waiter.relay.statistics().generation > generation
 
 
 @pytest.mark.long

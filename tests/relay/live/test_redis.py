@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 import redis
 from redis.asyncio import Redis
 
-from purgatory.relay.redis import RedisEngine
-from tests.relay.live.pairs import Served, hears, two_processes_on, until
+from purgatory.relay.keys import encoded, shard_of
+from purgatory.relay.redis import RedisEngine, notify
+from tests.relay.live.pairs import Served, hears, process_on, two_processes_on, until
 from tests.relay.live.servers import RedisServer
+from tests.relay.processes import State
 
 pytestmark = pytest.mark.slow
 
@@ -20,8 +24,29 @@ async def test_signals_go_over_a_client_of_the_user_in_either_protocol(
     async with Redis.from_url(redis_or_valkey.url, protocol=protocol, decode_responses=True) as client:
         async with two_processes_on(Served(lambda: RedisEngine(client))):
             pass
-        # The pool that published is still open.
-        assert client.connection_pool._available_connections[0].is_connected
+        # No connection of its pool was needed, and it is still open.
+        assert client.connection_pool._available_connections == []
+        assert await client.ping()
+
+
+async def test_a_signal_in_a_transaction_leaves_when_it_is_executed(redis_or_valkey: RedisServer) -> None:
+    channel = f"purgatory:{shard_of(encoded('tea')):02x}"
+    state = State()
+    async with process_on(redis_or_valkey, state) as waiter, Redis.from_url(redis_or_valkey.url) as client:
+        waiting = waiter.park("tea")
+        while await client.pubsub_numsub(channel) != [(channel.encode(), 1)]:  # noqa: ASYNC110  # it is Redis that knows
+            await asyncio.sleep(0.005)
+        async with client.pipeline() as discarded:
+            notify(discarded, "tea")
+        async with client.pipeline() as pipeline:
+            await pipeline.watch("tea")
+            pipeline.multi()  # type: ignore[no-untyped-call]  # redis-py gives it no type
+            notify(pipeline, "tea")
+            state["tea"] += 1
+            await pipeline.execute()
+        await waiting
+        await until(lambda: waiter.relay.statistics().arrived)
+        assert waiter.relay.statistics().arrived == 1
 
 
 async def test_an_output_buffer_that_overflows_loses_no_write(redis_or_valkey: RedisServer) -> None:
