@@ -81,12 +81,12 @@ def open_page(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
     assert faults == []
 
 
-def figures(page: Page) -> dict[str, int]:
+def figures(page: Page) -> dict[str, Any]:
     """The figures on the page, by the names of the fields of PurgatoryStatistics."""
     texts: dict[str, str] = page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('#figures dd')].map(dd => [dd.id, dd.textContent]))"
     )
-    return {name: int(text.replace(",", "")) for name, text in texts.items()}
+    return {name: None if text == "none" else int(text.replace(",", "")) for name, text in texts.items()}
 
 
 def test_the_figures_of_a_store_of_messages_are_shown_only_where_there_is_one(

@@ -25,7 +25,7 @@ function show(snapshot) {
   const name = tabs[shown].name;
   byId("name").textContent = name;
   document.title = `${number.format(statistics.pending)} pending · ${name}`;
-  for (const [field, value] of Object.entries(statistics)) byId(field).textContent = number.format(value);
+  for (const [field, value] of Object.entries(statistics)) byId(field).textContent = value === null ? "none" : number.format(value);
   showTabs(tabs);
   showWheel(snapshot.wheel, wakeupsPerSecond);
   showCharts();
