@@ -51,12 +51,19 @@ class Metric:
 class Figure:
     """Where a field of `PurgatoryStatistics` is shown: its title on the dashboard, and its metric.
 
-    The figures of the outcomes share one metric, which has a label `outcome`.
+    The figures of the outcomes share one metric, which has a label `outcome`. So they have a `help` of their
+    own for the dashboard.
     """
 
     field: str
     title: str
     metric: Metric
+    help: str = ""
+
+    @property
+    def explanation(self) -> str:
+        """What the figure means, for the dashboard."""
+        return self.help or self.metric.help
 
 
 OPERATIONS: Final = Metric("purgatory_operations", "Operations that have ended.", counter=True)
@@ -74,7 +81,10 @@ FIGURES: Final = (
         Metric("purgatory_watched", "Pairs of a waiting operation and a key it watches."),
     ),
     Figure("keys", "Keys", Metric("purgatory_keys", "Keys that at least one operation watches.")),
-    *(Figure(outcome, outcome.capitalize(), OPERATIONS) for outcome in OUTCOMES),
+    Figure("completed", "Completed", OPERATIONS, "Operations whose condition held."),
+    Figure("expired", "Expired", OPERATIONS, "Operations that their timeout, or closing, ended."),
+    Figure("cancelled", "Cancelled", OPERATIONS, "Operations that were withdrawn."),
+    Figure("failed", "Failed", OPERATIONS, "Operations that an exception in one of their hooks ended."),
     Figure(
         "refused",
         "Refused",
