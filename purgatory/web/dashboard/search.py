@@ -80,11 +80,8 @@ class Search:
         return Found(self.state, ended[:SHOWN], len(ended), sampled=True)
 
     def _run_among_pending(self, purgatory: Purgatory, recorder: Recorder, now: float) -> Found:
-        sample = sampled_keys(purgatory, recorder.busy_keys(now))
-        whole = self._keys_in_full(purgatory, sample)
-        keys = whole or [key for key in sample if _is_in(self.key, label(key))]
+        keys, sampled = self._keys(purgatory, sampled_keys(purgatory, recorder.busy_keys(now)))
         limit = SHOWN + READ // max(1, len(keys))
-
         operations, count = oldest_of(
             operation
             for key in keys
@@ -95,14 +92,23 @@ class Search:
             self.state,
             [describe(operation, now) for operation in operations],
             count,
-            sampled=(not whole and purgatory.statistics().keys > KEY_LIMIT)
-            or any(purgatory.count_watching(key, limit + 1) > limit for key in keys),
+            sampled or any(purgatory.count_watching(key, limit + 1) > limit for key in keys),
         )
 
-    def _keys_in_full(self, purgatory: Purgatory, sample: list[Hashable]) -> list[Hashable]:
-        """The keys that are written in full. They are found however many keys there are."""
-        written = [key for key in _written_as(self.key) if purgatory.watching(key, 1)] if self.key else []
-        return list(dict.fromkeys([*written, *(key for key in sample if label(key) == self.key)]))
+    def _keys(self, purgatory: Purgatory, sample: list[Hashable]) -> tuple[list[Hashable], bool]:
+        """The keys that are meant, and whether there may be more, of which the `sample` is a part.
+
+        A key that is written in full is found however many keys there are, and then it is the only one.
+        """
+        sampled = purgatory.statistics().keys > KEY_LIMIT
+        if not self.key:
+            return sample, sampled
+        written = [key for key in _written_as(self.key) if purgatory.watching(key, 1)]
+        labels = {key: label(key) for key in sample}
+        whole = list(dict.fromkeys([*written, *(key for key, text in labels.items() if text == self.key)]))
+        if whole:
+            return whole, False
+        return [key for key, text in labels.items() if _is_in(self.key, text)], sampled
 
 
 def _is_in(part: str, text: str) -> bool:

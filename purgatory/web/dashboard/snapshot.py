@@ -49,8 +49,8 @@ class Snapshot:
     now: float
     # The same moment, in seconds since 1970.
     time: float
-    # Since when the totals count, in seconds of the loop's time.
-    since: float
+    # Since when the totals count, in seconds of the loop's time. None before the purgatory is open.
+    since: float | None
     tabs: list[Tab]
     statistics: PurgatoryStatistics
     wheel: WheelPicture
@@ -97,7 +97,7 @@ def take_snapshot(
         process=process,
         now=now,
         time=time.time(),
-        since=shown.timer.origin,
+        since=shown.timer.origin or None,
         tabs=[Tab(each.name, each.statistics().pending) for each in purgatories],
         statistics=shown.statistics(),
         wheel=picture_wheel(shown.timer, now),

@@ -45,14 +45,22 @@ async def test_a_snapshot_agrees_with_the_purgatory(
         "tries": None,
     }
     assert (seen["name"], seen["process"]) == ("purgatory", asdict(this_process()))
-    assert seen["since"] == purgatory.timer.origin
     assert abs(seen["time"] - time.time()) < 60
+
+
+async def test_totals_count_since_the_purgatory_was_opened(virtual_time: VirtualTimeLoop) -> None:
+    virtual_time.jump(2)
+    async with Purgatory("late") as late, client(late) as viewer:
+        await asyncio.sleep(3)
+        seen = await data(viewer)
+    assert (seen["since"], seen["now"]) == (2.0, 5.0)
 
 
 async def test_a_purgatory_that_was_not_opened_can_be_shown(virtual_time: VirtualTimeLoop) -> None:
     async with client(Purgatory("new")) as viewer:
         seen = await data(viewer)
     assert seen["tabs"] == [{"name": "new", "pending": 0}]
+    assert seen["since"] is None
 
 
 async def test_operations_older_than_the_dashboard_are_counted_and_the_rates_leave_them_out(

@@ -4,6 +4,8 @@
 const ANSWER_TIMEOUT = 5;
 // Seconds to wait for the answer to a probe.
 const PROBE_TIMEOUT = 2;
+// Milliseconds by which the answer may be later than that to the probe.
+const GRACE = 500;
 // Milliseconds from one request to the next. One more may be sent at the start.
 const INTERVAL = 1000;
 
@@ -25,8 +27,9 @@ export async function untilAllowed() {
   await wait(Math.max(0, allowed - INTERVAL - now));
 }
 
-// Whether the server answers a request without cookies. Browsers use connections of their own for such requests, and so
-// this one needs no place among the six that a browser opens to a server over HTTP/1.1.
+// Whether the server answers a request without cookies. Chromium has connections of their own for such requests, so that
+// this one needs no place among the six that a browser opens to a server over HTTP/1.1. Source:
+// https://www.chromium.org/developers/design-documents/network-stack/preconnect/
 async function answersProbe() {
   try {
     const signal = AbortSignal.timeout(PROBE_TIMEOUT * 1000);
@@ -47,6 +50,8 @@ export async function requestSnapshot(address, showDelay) {
   const request = current = new AbortController();
   const check = async () => {
     const answers = await answersProbe();
+    // When a loop is free again, it answers both.
+    await wait(GRACE);
     if (current !== request) return;
     // A request that waits for a connection keeps its place in the queue.
     if (answers) showDelay("This browser has no free connection to the server. Other tabs hold all six that HTTP/1.1 allows: close some, or serve HTTP/2");
@@ -54,7 +59,8 @@ export async function requestSnapshot(address, showDelay) {
   };
   const checks = setInterval(check, ANSWER_TIMEOUT * 1000);
   try {
-    const response = await fetch(address, { signal: request.signal });
+    // Of equal requests by two tabs, the cache would let the second wait for the answer to the first.
+    const response = await fetch(address, { cache: "no-store", signal: request.signal });
     if (response.status === 404) throw new NoSuchPurgatory((await response.json()).purgatories);
     if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}`);
     return await response.json();

@@ -47,8 +47,10 @@ function show(snapshot) {
 }
 
 function showTabs(tabs, shown) {
-  byId("tabs").hidden = tabs.length < 2;
-  fill(byId("tabs"), tabs.length < 2 ? [] : tabs.map(({ name, pending }) => {
+  // A single purgatory needs no tab, unless the address has the name of another one.
+  const needed = tabs.length > 1 || shown === null;
+  byId("tabs").hidden = !needed;
+  fill(byId("tabs"), !needed ? [] : tabs.map(({ name, pending }) => {
     const count = pending === undefined ? [] : [element("span", { className: "count" }, number.format(pending))];
     const link = element("a", { href: `?purgatory=${encodeURIComponent(name)}`, data: { key: name } }, name, ...count);
     if (count.length) link.setAttribute("aria-label", `${name}, ${number.format(pending)} pending`);
@@ -123,7 +125,6 @@ function end(error) {
   if (error instanceof NoSuchPurgatory) {
     showState(`There is no purgatory ${wanted.get("purgatory")} here`, "lost");
     showTabs(error.names.map((name) => ({ name })), null);
-    byId("tabs").hidden = false;
     return;
   }
   showState(`This page has a fault: ${error.message}; reload it`, "lost");
@@ -148,7 +149,8 @@ function search() {
     if (value && value !== "pending") wanted.set(name, value);
     else wanted.delete(name);
   }
-  history.replaceState(null, "", `?${wanted}`);
+  const query = wanted.toString();
+  history.replaceState(null, "", location.pathname + (query && `?${query}`));
   version = null;
   dropRequest();
 }

@@ -18,7 +18,7 @@ function mark(id, className) {
 export function showFigures({ statistics, rates, stalls, pending_sample: sample, now, time, since }) {
   const { pending, max_pending: limit, refused } = statistics;
   for (const [field, value] of Object.entries(statistics)) write(field, value === null ? "none" : number.format(value));
-  const start = `since ${timeOfDay(time - (now - since), time)}`;
+  const start = since === null ? "" : `since ${timeOfDay(time - (now - since), time)}`;
 
   write("more-pending", limit === null ? "no limit" : `of ${number.format(limit)}${pending >= limit ? ", full" : ""}`);
   mark("pending", limit === null || pending < NEARLY_FULL * limit ? "" : pending < limit ? "warning" : "alarm");
@@ -38,7 +38,7 @@ export function showFigures({ statistics, rates, stalls, pending_sample: sample,
   mark("failed", sum(rates.ended.failed) ? "alarm" : "");
   for (const field of ["watched", "keys"]) write(`more-${field}`, "");
   for (const field of ["cancelled", "wakeups", "slices"]) write(`more-${field}`, start);
-  write("since", `Totals count ${start}.`);
+  write("since", start && `Totals count ${start}.`);
 
   const [oldest] = sample.oldest;
   write("oldest-age", oldest ? oldest.age === null ? "unknown" : duration(Math.max(0, oldest.age)) : "none");
