@@ -17,17 +17,14 @@ def powers_of_two(first: int, last: int) -> tuple[float, ...]:
 
 
 WAIT_BOUNDS: Final = powers_of_two(0, 18)
-"""For the metric of waits: 1 ms to 262 s. A wait of 30 s counts between 16.4 and 32.8 s."""
+"""For waits: 1 ms to 262 s. A wait of 30 s counts between 16.4 and 32.8 s."""
 
 LATENESS_BOUNDS: Final = powers_of_two(-2, 12)
-"""For the metric of lateness: a quarter of a tick to 4 s.
+"""For lateness: a quarter of a tick to 4 s.
 
 An idle loop is late by less than a tick, a busy one by about a slice (5 ms). A blocked loop is late by as
 long as it is blocked.
 """
-
-DASHBOARD_BOUNDS: Final = powers_of_two(-10, 30)
-"""For the dashboard, which shows the part that is used: 1 µs to 12 days."""
 
 
 class Histogram:

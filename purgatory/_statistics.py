@@ -12,6 +12,8 @@ class PurgatoryStatistics:
 
     pending: int
     """Operations that wait now."""
+    max_pending: int | None
+    """Operations that may wait. None when there is no limit."""
     watched: int
     """Operation-key pairs on the watch lists now: an operation on three keys counts three times."""
     keys: int
@@ -24,6 +26,8 @@ class PurgatoryStatistics:
     """Operations that were withdrawn."""
     failed: int
     """Operations that an exception in one of their hooks ended."""
+    refused: int
+    """Operations that had to wait, and were refused with PurgatoryFull."""
     wakeups: int
     """How often the event loop's timer has woken the reaper."""
     slices: int
@@ -47,12 +51,19 @@ class Metric:
 class Figure:
     """Where a field of `PurgatoryStatistics` is shown: its title on the dashboard, and its metric.
 
-    The figures of the outcomes share one metric, which has a label `outcome`.
+    The figures of the outcomes share one metric, which has a label `outcome`. So they have a `help` of their
+    own for the dashboard.
     """
 
     field: str
     title: str
     metric: Metric
+    help: str = ""
+
+    @property
+    def explanation(self) -> str:
+        """What the figure means, for the dashboard."""
+        return self.help or self.metric.help
 
 
 OPERATIONS: Final = Metric("purgatory_operations", "Operations that have ended.", counter=True)
@@ -60,12 +71,29 @@ OPERATIONS: Final = Metric("purgatory_operations", "Operations that have ended."
 FIGURES: Final = (
     Figure("pending", "Pending", Metric("purgatory_pending", "Operations that wait.")),
     Figure(
+        "max_pending",
+        "Limit",
+        Metric("purgatory_max_pending", "Operations that may wait, of a purgatory with a limit."),
+    ),
+    Figure(
         "watched",
         "Watched",
         Metric("purgatory_watched", "Pairs of a waiting operation and a key it watches."),
     ),
     Figure("keys", "Keys", Metric("purgatory_keys", "Keys that at least one operation watches.")),
-    *(Figure(outcome, outcome.capitalize(), OPERATIONS) for outcome in OUTCOMES),
+    Figure("completed", "Completed", OPERATIONS, "Operations whose condition held."),
+    Figure("expired", "Expired", OPERATIONS, "Operations that their timeout, or closing, ended."),
+    Figure("cancelled", "Cancelled", OPERATIONS, "Operations that were withdrawn."),
+    Figure("failed", "Failed", OPERATIONS, "Operations that an exception in one of their hooks ended."),
+    Figure(
+        "refused",
+        "Refused",
+        Metric(
+            "purgatory_refused",
+            "Operations that were refused, because as many as may wait did.",
+            counter=True,
+        ),
+    ),
     Figure(
         "wakeups",
         "Wake-ups",

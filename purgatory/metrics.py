@@ -87,7 +87,10 @@ class PurgatoryCollector(Collector):
             statistics = purgatory.statistics()
             for figure in FIGURES:
                 values = [name, figure.field] if figure.metric is OPERATIONS else [name]
-                families[figure.metric.name].add_metric(values, getattr(statistics, figure.field))
+                value = getattr(statistics, figure.field)
+                # There is no limit.
+                if value is not None:
+                    families[figure.metric.name].add_metric(values, value)
         return list(families.values())
 
     def _histograms(self) -> list[Exported]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory._histogram import DASHBOARD_BOUNDS, LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 
 DURATIONS = st.lists(st.floats(0, 1e6) | st.sampled_from(WAIT_BOUNDS))
 
@@ -48,17 +48,16 @@ def test_adding_histograms_counts_the_durations_of_both(first: list[float], seco
     assert total.sum == pytest.approx(sum(first) + sum(second))
 
 
-@pytest.mark.parametrize("bounds", [WAIT_BOUNDS, LATENESS_BOUNDS, DASHBOARD_BOUNDS])
+@pytest.mark.parametrize("bounds", [WAIT_BOUNDS, LATENESS_BOUNDS])
 def test_bounds_ascend(bounds: tuple[float, ...]) -> None:
     assert list(bounds) == sorted(set(bounds))
 
 
 def test_operations_with_a_usual_timeout_expire_in_the_bucket_of_the_timeout() -> None:
     for timeout in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 3, 5, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 240):
-        for bounds in (WAIT_BOUNDS, DASHBOARD_BOUNDS):
-            above = next(bound for bound in bounds if bound >= timeout)
-            # Also when they expire two ticks late.
-            assert above >= timeout + 0.002
+        above = next(bound for bound in WAIT_BOUNDS if bound >= timeout)
+        # Also when they expire two ticks late.
+        assert above >= timeout + 0.002
 
 
 def test_its_repr_has_the_number_of_durations() -> None:

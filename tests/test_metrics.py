@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-from purgatory import Purgatory
+from purgatory import Purgatory, PurgatoryFull
 from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory._statistics import FIGURES, OUTCOMES
 from purgatory.journal import JournalWriter
@@ -66,6 +66,25 @@ def test_metrics_equal_the_statistics(clock: ManualClock, polls: Purgatory, scra
     assert scrape.value("purgatory_keys", purgatory="polls") == figures.keys == 5
     assert scrape.value("purgatory_timer_wakeups_total", purgatory="polls") == figures.wakeups > 0
     assert scrape.value("purgatory_slices_total", purgatory="polls") == figures.slices == 0
+
+
+def test_a_limit_and_what_it_has_refused_are_exported(
+    clock: ManualClock, collector: PurgatoryCollector, scrape: Scrape
+) -> None:
+    full = clock.purgatory("full", max_pending=1)
+    collector.add(full)
+    full.try_complete_else_watch(Gate(60), ["a"])
+    for _ in range(2):
+        with pytest.raises(PurgatoryFull):
+            full.try_complete_else_watch(Gate(60), ["a"])
+    assert scrape.value("purgatory_pending", purgatory="full") == 1
+    assert scrape.value("purgatory_max_pending", purgatory="full") == 1
+    assert scrape.value("purgatory_refused_total", purgatory="full") == 2
+
+
+def test_a_purgatory_without_a_limit_exports_none(polls: Purgatory, scrape: Scrape) -> None:
+    assert scrape.value("purgatory_max_pending", purgatory="polls") is None
+    assert scrape.value("purgatory_refused_total", purgatory="polls") == 0
 
 
 def test_an_outcome_without_operations_is_exported_as_zero(polls: Purgatory, scrape: Scrape) -> None:
@@ -213,7 +232,8 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(polls: Purga
     labels = {label for series in before.values() for labels in series for label, _ in labels}
     assert labels == {"purgatory", "outcome", "le"}
     histograms = len(OUTCOMES) * (len(WAIT_BOUNDS) + 3) + len(LATENESS_BOUNDS) + 3
-    assert sum(map(len, before.values())) == len(FIGURES) + histograms
+    # All figures but the limit, which it does not have.
+    assert sum(map(len, before.values())) == len(FIGURES) - 1 + histograms
 
 
 def test_observing_takes_no_memory_between_two_scrapes(polls: Purgatory) -> None:

@@ -473,8 +473,8 @@ def test_operations_returns_each_operation_once_whatever_keys_it_has(held: Purga
 
 
 def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory) -> None:
-    counts = ["completed", "expired", "cancelled", "failed", "wakeups", "slices"]
-    names = ["pending", "watched", "keys", *counts]
+    counts = ["completed", "expired", "cancelled", "failed", "refused", "wakeups", "slices"]
+    names = ["pending", "max_pending", "watched", "keys", *counts]
     assert [field.name for field in dataclasses.fields(PurgatoryStatistics)] == names
     held.try_complete_else_watch(Gate(60), ["a", "b", "c"])
     held.try_complete_else_watch(Gate(60), ["a"])
@@ -489,12 +489,14 @@ def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory)
     assert before.expired == 0
     assert figures == PurgatoryStatistics(
         pending=2,
+        max_pending=None,
         watched=4,
         keys=3,
         completed=1,
         expired=1,
         cancelled=1,
         failed=1,
+        refused=0,
         wakeups=figures.wakeups,
         slices=0,
     )
@@ -505,7 +507,9 @@ def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory)
 
 
 def test_statistics_of_a_new_purgatory_are_all_zero() -> None:
-    assert set(dataclasses.astuple(Purgatory().statistics())) == {0}
+    figures = dataclasses.asdict(Purgatory(max_pending=5).statistics())
+    assert figures.pop("max_pending") == 5
+    assert set(figures.values()) == {0}
 
 
 def test_its_public_face_has_no_callbacks_of_the_core() -> None:

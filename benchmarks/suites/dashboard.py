@@ -1,7 +1,8 @@
-"""The cost of a view of the dashboard for the loop.
+"""The cost of a view of the dashboard, and of a search, for the loop.
 
-A view is one snapshot, in JSON. However many operations are pending, it looks at a bounded number of them;
-the time depends on whether they are many on one key or on many, and on where in memory they are.
+A view is one snapshot, in JSON. A search looks for operations by the name of their class. However many
+operations are pending, both look at a bounded number of them; the time depends on whether they are many on
+one key or on many, and on where in memory they are.
 """
 
 import gc
@@ -14,6 +15,7 @@ from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, be
 from benchmarks.suites.collector import Wait
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import WINDOW, Recorder
+from purgatory.web.dashboard.search import Search
 from purgatory.web.dashboard.snapshot import take_snapshot
 
 VIEWS = 50
@@ -33,7 +35,7 @@ def dashboard(setting: Setting) -> Parts:
     pending = setting.sizes[0]
     yield Table(
         f"A view of {pending:,} pending operations",
-        spreads(median_ms="ms", worst_ms=f"worst of {VIEWS}, ms", bytes="bytes"),
+        spreads(median_ms="ms", worst_ms=f"worst of {VIEWS}, ms", search_ms="a search, ms", bytes="bytes"),
         "Processor time of the loop's thread.",
     )
     for shape, keys in SHAPES.items():
@@ -48,7 +50,8 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
         operation = Wait(choice.choice(TIMEOUTS))
         purgatory.try_complete_else_watch(operation, (keys(choice, number),))
     gc.collect()
-    views = []
+    search = Search(name="wait")
+    views, searches = [], []
     size = 0
     for _ in range(VIEWS):
         # Nothing becomes due by this.
@@ -57,7 +60,16 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
         snapshot = take_snapshot(1, clock.time(), (purgatory,), purgatory, recorder, [0.0] * WINDOW)
         size = len(snapshot.encoded())
         views.append((time.thread_time() - start) * 1e3)
+        start = time.thread_time()
+        search.run(purgatory, recorder, clock.time())
+        searches.append((time.thread_time() - start) * 1e3)
     for left in purgatory.operations():
         left.cancel()
     views.sort()
-    return {"median_ms": views[VIEWS // 2], "worst_ms": views[-1], "bytes": size}
+    searches.sort()
+    return {
+        "median_ms": views[VIEWS // 2],
+        "worst_ms": views[-1],
+        "search_ms": searches[VIEWS // 2],
+        "bytes": size,
+    }

@@ -113,12 +113,14 @@ class SynchronousPurgatory:
         accounting = self._engine.accounting
         return PurgatoryStatistics(
             pending=accounting.pending,
+            max_pending=self._engine.pending.max_pending,
             watched=self._engine.watchers.watched,
             keys=len(self._engine.watchers),
             completed=accounting.completed,
             expired=accounting.expired,
             cancelled=accounting.cancelled,
             failed=accounting.failed,
+            refused=accounting.refused,
             wakeups=self.timer.wakeups,
             slices=accounting.slices + self.timer.slices,
         )

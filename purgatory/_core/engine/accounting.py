@@ -32,6 +32,7 @@ class Accounting:
         "observed",
         "parked",
         "pending",
+        "refused",
         "slices",
     )
 
@@ -51,6 +52,8 @@ class Accounting:
         self.expired = 0
         self.cancelled = 0
         self.failed = 0
+        # Operations that were not parked, because as many as may wait did.
+        self.refused = 0
         # How often sweeps and closing have paused.
         self.slices = 0
 

@@ -87,6 +87,11 @@ class PendingOperations(Owner):
         self.debugger = debugger
         self.open = True
 
+    @property
+    def max_pending(self) -> int | None:
+        """How many operations may wait. None means that there is no limit."""
+        return None if self._max_pending == NO_MAXIMUM else self._max_pending
+
     def not_open(self) -> PurgatoryClosed:
         """The error of a call that comes too early or too late."""
         if self.closing:
@@ -108,6 +113,7 @@ class PendingOperations(Owner):
         number = accounting.parked + 1
         pending = accounting.pending + 1
         if pending > self._max_pending:
+            accounting.refused += 1
             raise PurgatoryFull(f"purgatory {self._name!r} holds {accounting.pending} operations already")
         actions = self.actions
         level = actions.level

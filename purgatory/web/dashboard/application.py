@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from html import escape
 from http import HTTPStatus
 from importlib.resources import files
 from inspect import isawaitable
@@ -13,16 +16,17 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
-from purgatory._message_statistics import MessageStore
-from purgatory._relay_statistics import Relaying
-from purgatory._statistics import FIGURES
+from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
+from purgatory._relay_statistics import RELAY_FIGURES, Relaying
+from purgatory._statistics import FIGURES, Figure
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
+from purgatory.web.dashboard.search import Search
 
 Authorize = Callable[[Scope], bool | Awaitable[bool]]
 
@@ -32,9 +36,26 @@ FILES: Final = {
     "/dashboard.css": ("dashboard.css", "text/css"),
     **{
         f"/{module}.js": (f"{module}.js", "text/javascript")
-        for module in ("dashboard", "charts", "elements", "tables", "wheel")
+        for module in (
+            "dashboard",
+            "charts",
+            "connection",
+            "elements",
+            "failures",
+            "figures",
+            "processes",
+            "tables",
+            "wheel",
+        )
     },
     "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+
+# By the name of a part of the page.
+FIGURES_OF: Final[dict[str, tuple[Figure, ...]]] = {
+    "figure": FIGURES,
+    "messages": MESSAGE_FIGURES,
+    "relay": RELAY_FIGURES,
 }
 
 HEADERS: Final = {
@@ -67,26 +88,35 @@ def dashboard(
     know for how long earlier ones have waited. While a page is open, the loop takes one snapshot a second, in
     a few milliseconds (`python -m benchmarks dashboard`). While no page is open, nothing runs.
 
-    Raises ValueError when no purgatory is given, and for a relay whose purgatory is not shown.
+    Raises ValueError when no purgatory is given, for two of the same name, which is the address of each, and
+    for a relay whose purgatory is not shown.
     """
     stores = [None] * len(purgatories) + list(messages)
     purgatories += tuple(store.purgatory for store in stores if store is not None)
     if not purgatories:
         raise ValueError("dashboard() needs at least one purgatory to show")
+    for name, many in Counter(purgatory.name for purgatory in purgatories).items():
+        if many > 1:
+            raise ValueError(f"{many} purgatories have the name {name!r}: give each a name of its own")
     relay_of = {relay.purgatory: relay for relay in relays}
     for purgatory in relay_of.keys() - set(purgatories):
         raise ValueError(f"{relay_of[purgatory]!r} has no place: pass its purgatory to dashboard(), too")
     audience = Audience()
-    feeds = [
-        Feed(purgatories, shown, store, relay_of.get(shown), audience)
+    feeds = {
+        shown.name: Feed(purgatories, shown, store, relay_of.get(shown), audience)
         for shown, store in zip(purgatories, stores, strict=True)
-    ]
+    }
 
     async def data(request: Request) -> Response:
-        shown = _number(request, "purgatory") or 0
-        if not 0 <= shown < len(feeds):
-            raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no purgatory number {shown}")
-        snapshot = await feeds[shown].after(request, _number(request, "version"))
+        parameters = request.query_params
+        feed = feeds.get(parameters.get("purgatory", purgatories[0].name))
+        if feed is None:
+            return JSONResponse({"purgatories": list(feeds)}, HTTPStatus.NOT_FOUND)
+        try:
+            search = Search.of(parameters)
+        except ValueError as error:
+            raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
+        snapshot = await feed.after(request, parameters.get("version"), search)
         return Response(snapshot, media_type="application/json")
 
     routes = [*(_file(path, *file) for path, file in FILES.items()), Route("/data", data)]
@@ -129,7 +159,7 @@ class StrictHeaders:
 
 def _file(path: str, name: str, media_type: str) -> Route:
     content = files(__package__).joinpath("static", name).read_bytes()
-    content = content.replace(b"<!-- figures -->", _figures().encode())
+    content = re.sub(rb"<!-- (\w+) (\w+) -->", _cards, content)
 
     async def file(request: Request) -> Response:
         return Response(content, media_type=media_type)
@@ -137,18 +167,16 @@ def _file(path: str, name: str, media_type: str) -> Route:
     return Route(path, file, name=name)
 
 
-def _figures() -> str:
-    """The page's elements for the fields of `PurgatoryStatistics`, which the script fills in."""
-    return "\n      ".join(
-        f'<div class="{figure.field}"><dt>{figure.title}</dt><dd id="{figure.field}">&ndash;</dd></div>'
-        for figure in FIGURES
-    )
+def _cards(mark: re.Match[bytes]) -> bytes:
+    """The cards of the page for a figure, or for all figures of a part. The script fills them in."""
+    part, wanted = mark[1].decode(), mark[2].decode()
+    figures = [figure for figure in FIGURES_OF[part] if wanted in (figure.field, "all")]
+    return "\n      ".join(_card(part, figure) for figure in figures).encode()
 
 
-def _number(request: Request, name: str) -> int | None:
-    """The query parameter `name`, or None when it is missing."""
-    given = request.query_params.get(name)
-    try:
-        return None if given is None else int(given)
-    except ValueError:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number") from None
+def _card(part: str, figure: Figure) -> str:
+    id = figure.field if part == "figure" else f"{part}-{figure.field}"
+    title = f'<button type="button" aria-describedby="about-{id}">{figure.title}</button>'
+    value = f'<span class="value" id="{id}">&ndash;</span> <span class="more" id="more-{id}"></span>'
+    about = f'<span class="about" role="tooltip" id="about-{id}">{escape(figure.explanation)}</span>'
+    return f'<div class="card" id="card-{id}"><dt>{title}</dt><dd>{value}{about}</dd></div>'

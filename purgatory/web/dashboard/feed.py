@@ -14,7 +14,8 @@ from purgatory._message_statistics import MessageStore
 from purgatory._relay_statistics import Relaying
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
-from purgatory.web.dashboard.snapshot import take_snapshot
+from purgatory.web.dashboard.search import Search
+from purgatory.web.dashboard.snapshot import take_snapshot, with_found
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots, whatever the number of viewers."""
@@ -34,8 +35,11 @@ class Feed:
         relay: Relaying | None,
         audience: Audience,
     ) -> None:
-        self.version = 0
-        self.latest = b""
+        self.version = ""
+        self._latest = b""
+        # The latest snapshot with what each search has found in the purgatory since.
+        self._answers: dict[Search, bytes] = {}
+        self._taken = 0
         self._purgatories = purgatories
         self._shown = shown
         self._store = store
@@ -45,22 +49,23 @@ class Feed:
         self._due = -inf
         shown.add_observer(self._recorder)
 
-    async def after(self, request: Request, version: int | None) -> bytes:
-        """The latest snapshot in JSON, as soon as its version differs from `version`."""
+    async def after(self, request: Request, version: str | None, search: Search | None) -> bytes:
+        """The latest snapshot in JSON, as soon as its version differs from `version`; and what is found."""
         now = _now()
         if now >= self._due:
             self.take()
         elif version == self.version:
-            return await self._audience.wait(request, NextSnapshot(self, self._due - now))
-        return self.latest
+            await self._audience.wait(request, NextSnapshot(self, self._due - now))
+        return self._latest if search is None else self._answer(search)
 
     def take(self) -> None:
         """Take the next snapshot now."""
         now = _now()
-        self.version += 1
+        self._taken += 1
         self._due = now + INTERVAL
+        self._answers.clear()
         snapshot = take_snapshot(
-            self.version,
+            self._taken,
             now,
             self._purgatories,
             self._shown,
@@ -69,10 +74,17 @@ class Feed:
             self._store,
             self._relay,
         )
-        self.latest = snapshot.encoded()
+        self.version = snapshot.version
+        self._latest = snapshot.encoded()
+
+    def _answer(self, search: Search) -> bytes:
+        if search not in self._answers:
+            found = search.run(self._shown, self._recorder, _now())
+            self._answers[search] = with_found(self._latest, found)
+        return self._answers[search]
 
 
-class NextSnapshot(DelayedOperation[bytes]):
+class NextSnapshot(DelayedOperation[None]):
     """Waits until the next snapshot is due. The first of them to expire takes it for all viewers."""
 
     def __init__(self, feed: Feed, timeout: float) -> None:
@@ -83,10 +95,9 @@ class NextSnapshot(DelayedOperation[bytes]):
     def try_complete(self) -> bool:
         return False
 
-    def on_complete(self) -> bytes:
+    def on_complete(self) -> None:
         if self._feed.version == self._seen:
             self._feed.take()
-        return self._feed.latest
 
 
 def _now() -> float:

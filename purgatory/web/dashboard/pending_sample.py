@@ -1,27 +1,26 @@
-"""A sample of the pending operations: the keys with the most watchers, and the oldest operations.
+"""A sample of the pending operations: the hottest keys, and the oldest operations.
 
 Of a million operations it reads a bounded number, which takes a few milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
+from operator import itemgetter
 from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core import inspection
+from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 KEY_LIMIT: Final = 400
-"""Keys in the sample, besides the busiest ones."""
+"""Keys in the sample, besides the busy ones."""
 
 SHOWN: Final = 10
 """Keys on the page, and operations on the page."""
-
-SHOWN_KEYS: Final = 3
-"""Keys on the page for each operation."""
 
 COUNTED: Final = 32_000
 """Watchers counted in each round."""
@@ -32,11 +31,15 @@ ROUNDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key, and how many operations watch it. When `more` is true, there are more of them."""
+    """A key, how many operations watch it, and how many its checks try in a second.
+
+    When `more` is true, more operations watch it. `tries` is None for a key that is not among the busy ones.
+    """
 
     key: str
     watchers: int
     more: bool
+    tries: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class PendingOperation:
     observed its purgatory. `text` is its repr, or None when its class has no repr of its own.
     """
 
+    number: int
     kind: str
     keys: list[str]
     more_keys: int
@@ -58,38 +62,71 @@ class PendingOperation:
 
 @dataclass(frozen=True, slots=True)
 class PendingSample:
-    """The hottest keys and the oldest operations. When `sampled`, there are more keys than were read."""
+    """The keys with the most watchers, those with the most tries, and the oldest operations.
+
+    When `sampled`, there are more keys than were read.
+    """
 
     sampled: bool
     hottest: list[HotKey]
+    busiest: list[HotKey]
     oldest: list[PendingOperation]
 
 
-def sample_pending(purgatory: Purgatory, busiest: Iterable[Hashable], now: float) -> PendingSample:
-    """The sample of `purgatory` at the loop's time `now`. It always includes the keys `busiest`."""
+def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], now: float) -> PendingSample:
+    """The sample of `purgatory` at the loop's time `now`. It always includes the `busy_keys`."""
     statistics = purgatory.statistics()
     sampled = statistics.keys > KEY_LIMIT
-    keys = list(dict.fromkeys([*purgatory.watched_keys(KEY_LIMIT), *busiest]))
+    keys = sampled_keys(purgatory, busy_keys)
     watchers, uncounted = _count_watchers(purgatory, keys)
     if len(uncounted) == 1 and not sampled:
         # All other lists are counted to their ends, so this one holds the rest.
         (key,) = uncounted
         watchers[key] += statistics.watched - sum(watchers.values())
         uncounted.clear()
+
+    def hot(counts: Mapping[Hashable, float]) -> list[HotKey]:
+        return [
+            HotKey(label(key), watchers[key], key in uncounted, busy_keys.get(key))
+            for key, count in nlargest(SHOWN, counts.items(), key=itemgetter(1))
+            if count
+        ]
+
     # The oldest of each key are the first on its list.
-    by_arrival = {
-        inspection.arrival(operation): operation
-        for key in keys
-        for operation in purgatory.watching(key, SHOWN)
-    }
+    oldest, _ = oldest_of(operation for key in keys for operation in purgatory.watching(key, SHOWN))
     return PendingSample(
         sampled=sampled,
-        hottest=[
-            HotKey(label(key), count, key in uncounted)
-            for key, count in nlargest(SHOWN, watchers.items(), key=lambda item: item[1])
-            if count
-        ],
-        oldest=[_describe(by_arrival[number], now) for number in nsmallest(SHOWN, by_arrival)],
+        hottest=hot(watchers),
+        busiest=hot(busy_keys),
+        oldest=[describe(operation, now) for operation in oldest],
+    )
+
+
+def sampled_keys(purgatory: Purgatory, busy_keys: Iterable[Hashable]) -> list[Hashable]:
+    """All keys that are watched, or the oldest, the newest and the `busy_keys`."""
+    return list(dict.fromkeys([*purgatory.watched_keys(KEY_LIMIT), *busy_keys]))
+
+
+def oldest_of(operations: Iterable[DelayedOperation[Any]]) -> tuple[list[DelayedOperation[Any]], int]:
+    """The oldest of some pending operations, the oldest first; and how many different ones there are."""
+    by_arrival = {inspection.arrival(operation): operation for operation in operations}
+    return [by_arrival[number] for number in nsmallest(SHOWN, by_arrival)], len(by_arrival)
+
+
+def describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
+    """What the page says of a pending operation at the loop's time `now`."""
+    keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
+    timing = inspection.timing_of(operation)
+    own_repr = type(operation).__repr__ is not DelayedOperation.__repr__
+    return PendingOperation(
+        number=inspection.arrival(operation),
+        kind=type(operation).__name__,
+        keys=[label(key) for key in keys],
+        more_keys=max(0, key_count - SHOWN_KEYS),
+        age=None if timing is None else now - timing.offered,
+        tries=None if timing is None else timing.tries,
+        due=None if operation.deadline is None else operation.deadline - now,
+        text=label(operation, TEXT_LENGTH) if own_repr else None,
     )
 
 
@@ -103,18 +140,3 @@ def _count_watchers(purgatory: Purgatory, keys: list[Hashable]) -> tuple[dict[Ha
             watchers.update({key: purgatory.count_watching(key, limit) for key in uncounted})
             uncounted = [key for key in uncounted if watchers[key] >= limit]
     return watchers, uncounted
-
-
-def _describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
-    keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
-    timing = inspection.timing_of(operation)
-    own_repr = type(operation).__repr__ is not DelayedOperation.__repr__
-    return PendingOperation(
-        kind=type(operation).__name__,
-        keys=[label(key) for key in keys],
-        more_keys=max(0, key_count - SHOWN_KEYS),
-        age=None if timing is None else now - timing.offered,
-        tries=None if timing is None else timing.tries,
-        due=None if operation.deadline is None else operation.deadline - now,
-        text=label(operation, TEXT_LENGTH) if own_repr else None,
-    )

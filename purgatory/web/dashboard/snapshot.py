@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,8 +13,11 @@ from purgatory._histogram import Histogram
 from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
 from purgatory._relay_statistics import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
+from purgatory.web.dashboard.failure_log import EqualFailures
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
-from purgatory.web.dashboard.recorder import FailedOperation, Rates, Recorder
+from purgatory.web.dashboard.process import Process, this_process
+from purgatory.web.dashboard.recorder import Rates, Recorder
+from purgatory.web.dashboard.search import Found
 from purgatory.web.dashboard.wheel import WheelPicture, picture_wheel
 
 
@@ -37,31 +41,43 @@ class HistogramPicture:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All data of the page. `now` and the times of failures are in seconds of the loop's time."""
+    """All data of the page. `now` and the times of operations are in seconds of the loop's time."""
 
-    version: int
+    version: str
+    name: str
+    process: Process
     now: float
+    # The same moment, in seconds since 1970.
+    time: float
+    # Since when the totals count, in seconds of the loop's time. None before the purgatory is open.
+    since: float | None
     tabs: list[Tab]
     statistics: PurgatoryStatistics
     wheel: WheelPicture
     rates: Rates
-    waits: HistogramPicture
+    # By outcome. The bounds are those of the metrics.
+    waits: dict[str, HistogramPicture]
     lateness: HistogramPicture
     stalls: list[float | None]
     pending_sample: PendingSample
-    failures: list[FailedOperation]
+    failures: list[EqualFailures]
     # Titles and figures of the store of delayed messages; none when there is no store, or it is not open yet.
     messages: list[tuple[str, float]]
     # Titles and figures of the relay; none when there is no relay. A figure that is not known yet is None.
     relay: list[tuple[str, bool | float | None]]
 
     def encoded(self) -> bytes:
-        """The snapshot in JSON. Characters beyond ASCII are escaped, as is half of a surrogate pair."""
-        return json.dumps(self, default=_by_name, separators=(",", ":")).encode()
+        """The snapshot in JSON."""
+        return _json(self)
+
+
+def with_found(snapshot: bytes, found: Found) -> bytes:
+    """The encoded `snapshot`, and what a search of one viewer has found."""
+    return snapshot[:-1] + b',"found":' + _json(found) + b"}"
 
 
 def take_snapshot(
-    version: int,
+    number: int,
     now: float,
     purgatories: tuple[Purgatory, ...],
     shown: Purgatory,
@@ -70,19 +86,27 @@ def take_snapshot(
     store: MessageStore | None = None,
     relay: Relaying | None = None,
 ) -> Snapshot:
-    """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait."""
+    """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait.
+
+    `number` is its number in this process. Snapshots of two processes have different versions.
+    """
+    process = this_process()
     return Snapshot(
-        version=version,
+        version=f"{process.instance}.{number}",
+        name=shown.name,
+        process=process,
         now=now,
+        time=time.time(),
+        since=shown.timer.origin or None,
         tabs=[Tab(each.name, each.statistics().pending) for each in purgatories],
         statistics=shown.statistics(),
         wheel=picture_wheel(shown.timer, now),
         rates=recorder.rates(now),
-        waits=picture_histogram(recorder.waits(now)),
+        waits={outcome: picture_histogram(waits) for outcome, waits in recorder.waits(now).items()},
         lateness=picture_histogram(recorder.lateness(now)),
         stalls=stalls,
-        pending_sample=sample_pending(shown, recorder.busiest_keys(now), now),
-        failures=recorder.failures(),
+        pending_sample=sample_pending(shown, recorder.busy_keys(now), now),
+        failures=recorder.failures.latest(),
         messages=[] if store is None else count_messages(store),
         relay=[] if relay is None else relay_figures(relay),
     )
@@ -108,6 +132,11 @@ def picture_histogram(histogram: Histogram) -> HistogramPicture:
         median=histogram.quantile(0.5),
         percentile_99=histogram.quantile(0.99),
     )
+
+
+def _json(value: object) -> bytes:
+    """Characters beyond ASCII are escaped, as is half of a surrogate pair."""
+    return json.dumps(value, default=_by_name, separators=(",", ":")).encode()
 
 
 def _by_name(value: Any) -> dict[str, Any]:

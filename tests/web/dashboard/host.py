@@ -10,7 +10,9 @@ from typing import TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
 from purgatory import Purgatory
 from purgatory.web.dashboard import dashboard
@@ -19,11 +21,16 @@ T = TypeVar("T")
 
 
 class Host(uvicorn.Server):
-    """Serves the dashboard of two purgatories under /inside while its thread runs."""
+    """Serves the dashboard of two purgatories under /inside while its thread runs.
+
+    Requests for /later are answered once `later` is set.
+    """
 
     def __init__(self) -> None:
         self.first, self.second = Purgatory("first"), Purgatory("<b>second</b>")
-        app = Starlette(routes=[Mount("/inside", dashboard(self.first, self.second))])
+        self.later = asyncio.Event()
+        page = dashboard(self.first, self.second)
+        app = Starlette(routes=[Mount("/inside", page), Route("/later", self.answer_later)])
         super().__init__(uvicorn.Config(app, log_level="error", lifespan="off"))
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.up: Future[asyncio.AbstractEventLoop] = Future()
@@ -35,6 +42,10 @@ class Host(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.up.set_result(asyncio.get_running_loop())
+
+    async def answer_later(self, request: Request) -> Response:
+        await self.later.wait()
+        return Response()
 
     def run_in_thread(self) -> None:
         async def run() -> None:

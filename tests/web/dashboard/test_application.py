@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from html import escape
 from html.parser import HTMLParser
 
 import httpx
@@ -12,7 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from purgatory import Purgatory
-from purgatory._statistics import OUTCOMES
+from purgatory._message_statistics import MESSAGE_FIGURES
+from purgatory._relay_statistics import RELAY_FIGURES
+from purgatory._statistics import FIGURES, OUTCOMES
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import Authorize, dashboard
 from purgatory.web.dashboard.application import FILES, HEADERS
@@ -58,11 +61,24 @@ async def test_the_page_has_an_element_for_each_field_of_the_statistics(
         assert page.count(f'id="{field.name}"') == 1
 
 
+async def test_each_figure_explains_itself(viewer: httpx.AsyncClient) -> None:
+    page = (await viewer.get("")).text
+    figures = [*FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES]
+    for figure in figures:
+        assert f">{figure.title}</button>" in page
+        assert f">{escape(figure.explanation)}</span>" in page
+    explained = re.findall(r'aria-describedby="(about-.*?)"', page)
+    # The page adds the age of the oldest operation, and the worst stall.
+    assert len(set(explained)) == len(explained) == len(figures) + 2
+    for about in explained:
+        assert page.count(f'role="tooltip" id="{about}"') == 1
+
+
 async def test_each_outcome_has_a_colour(viewer: httpx.AsyncClient) -> None:
     style = (await viewer.get("dashboard.css")).text
     for outcome in OUTCOMES:
         assert f".bar.{outcome} {{" in style
-        assert f"#figures .{outcome} dd {{" in style
+        assert f"i.{outcome}, " in style
 
 
 @pytest.mark.parametrize("path", ["", "data", "dashboard.js", "nothing"])
@@ -104,6 +120,11 @@ def test_a_dashboard_without_a_purgatory_is_refused() -> None:
         dashboard()
 
 
+def test_two_purgatories_of_the_same_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 purgatories have the name 'same': give each a name of its own"):
+        dashboard(Purgatory("same"), Purgatory("other"), Purgatory("same"))
+
+
 # Authorization
 
 
@@ -127,7 +148,7 @@ async def test_an_authorized_client_receives_page_and_data(
     async with client(purgatory, authorize=has_password) as viewer:
         viewer.headers["authorization"] = "password"
         assert (await viewer.get("")).status_code == 200
-        assert (await data(viewer))["version"] == 1
+        assert (await data(viewer))["name"] == "purgatory"
 
 
 async def test_the_host_may_raise_a_response_of_its_own(

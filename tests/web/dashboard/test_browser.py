@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # has no types
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from purgatory import Purgatory
+from purgatory import Purgatory, PurgatoryStatistics
+from purgatory._message_statistics import MESSAGE_FIGURES
+from purgatory._relay_statistics import RELAY_FIGURES
+from purgatory._statistics import OUTCOMES
 from tests.operations import Gate, raising
 from tests.web.dashboard.host import Host
 
@@ -81,43 +85,52 @@ def open_page(browser: Browser, host: Host) -> Iterator[Callable[..., Page]]:
     assert faults == []
 
 
-def figures(page: Page) -> dict[str, int]:
+def figures(page: Page) -> dict[str, Any]:
     """The figures on the page, by the names of the fields of PurgatoryStatistics."""
-    texts: dict[str, str] = page.evaluate(
-        "Object.fromEntries([...document.querySelectorAll('#figures dd')].map(dd => [dd.id, dd.textContent]))"
-    )
-    return {name: int(text.replace(",", "")) for name, text in texts.items()}
+    texts = {field.name: page.locator(f"#{field.name}").inner_text() for field in fields(PurgatoryStatistics)}
+    return {name: None if text == "none" else int(text.replace(",", "")) for name, text in texts.items()}
+
+
+def snapshot(page: Page, host: Host) -> dict[str, Any]:
+    """A snapshot of the first purgatory, for a test to change."""
+    return page.request.get(f"{host.address}data").json()  # type: ignore[no-any-return]  # JSON
+
+
+def answer(context: BrowserContext, *snapshots: dict[str, Any]) -> None:
+    """Answer the next requests of a page with these snapshots, and refuse the later ones."""
+    answers = list(snapshots)
+    context.route("**/data*", lambda route: route.fulfill(json=answers.pop(0)) if answers else route.abort())
 
 
 def test_the_figures_of_a_store_of_messages_are_shown_only_where_there_is_one(
-    open_page: Callable[..., Page],
+    open_page: Callable[..., Page], host: Host
 ) -> None:
     page = open_page()
     expect(page.locator("#messages-part")).to_be_hidden()
-    store = [["Scheduled", 1234], ["<b>Dead letters</b>", 0]]
-    snapshot = {**page.request.get(f"{page.url}data").json(), "messages": store}
-    page.context.route("**/data*", lambda route: route.fulfill(json=snapshot))
+    store = [[figure.title, 1000 + number] for number, figure in enumerate(MESSAGE_FIGURES)]
+    shown = {**snapshot(page, host), "messages": store}
+    page.context.route("**/data*", lambda route: route.fulfill(json=shown))
     page.reload()
-    expect(page.locator("#messages dt")).to_have_text(["Scheduled", "<b>Dead letters</b>"])
-    expect(page.locator("#messages dd")).to_have_text(["1,234", "0"])
+    expect(page.locator("#messages dt")).to_have_text([figure.title for figure in MESSAGE_FIGURES])
+    values = [f"1,{number:03}" for number in range(len(MESSAGE_FIGURES))]
+    expect(page.locator("#messages .value")).to_have_text(values)
 
 
-def test_the_figures_of_a_relay_are_shown_only_where_there_is_one(open_page: Callable[..., Page]) -> None:
+def test_the_figures_of_a_relay_are_shown_only_where_there_is_one(
+    open_page: Callable[..., Page], host: Host
+) -> None:
     page = open_page()
     expect(page.locator("#relay-part")).to_be_hidden()
-    relay = [["Connected", False], ["Heartbeat age in seconds", None], ["Signals", 1234]]
-    snapshot = {**page.request.get(f"{page.url}data").json(), "relay": relay}
-    page.context.route("**/data*", lambda route: route.fulfill(json=snapshot))
+    values = [False, None, *range(1000, 1000 + len(RELAY_FIGURES) - 2)]
+    relay = [[figure.title, value] for figure, value in zip(RELAY_FIGURES, values, strict=True)]
+    shown = {**snapshot(page, host), "relay": relay}
+    page.context.route("**/data*", lambda route: route.fulfill(json=shown))
     page.reload()
-    expect(page.locator("#relay dt")).to_have_text(["Connected", "Heartbeat age in seconds", "Signals"])
-    expect(page.locator("#relay dd")).to_have_text(["no", "unknown", "1,234"])
-    expect(page.locator("#relay .failed")).to_have_count(1)
-
-
-def answer_once(context: BrowserContext, snapshot: dict[str, Any]) -> None:
-    """Give a page this snapshot and no other, so that only time moves."""
-    answers = [snapshot]
-    context.route("**/data*", lambda route: route.fulfill(json=answers.pop()) if answers else route.abort())
+    expect(page.locator("#relay dt")).to_have_text([figure.title for figure in RELAY_FIGURES])
+    expect(page.locator("#relay-connected")).to_have_text("no")
+    expect(page.locator("#relay-heartbeat_age")).to_have_text("unknown")
+    expect(page.locator("#relay-generation")).to_have_text("1,000")
+    expect(page.locator("#relay .alarm")).to_have_count(1)
 
 
 def test_the_figures_follow_the_statistics(open_page: Callable[..., Page], host: Host) -> None:
@@ -165,13 +178,14 @@ def test_overdue_slots_are_behind_the_hand_and_the_next_slot_is_the_one_that_exp
 ) -> None:
     with browser.new_context() as context:
         page = context.new_page()
-        snapshot = page.request.get(f"{host.address}data").json()
+        shown = snapshot(page, host)
         # The time is tick 74, and the wheel is still at tick 21.
-        snapshot["wheel"] |= {"tick": 0.001, "now": 74.3, "wheel_now": 21, "size": 32, "tasks": 10}
-        snapshot["wheel"] |= {"next_slot": 21, "wakeup": None}
-        snapshot["wheel"]["levels"] = [[(20, 2), (21, 5), (30, 1)], [(2, 1), (3, 1)]]
-        answer_once(context, snapshot)
+        shown["wheel"] |= {"tick": 0.001, "now": 74.3, "wheel_now": 21, "size": 32, "tasks": 10}
+        shown["wheel"] |= {"next_slot": 21, "wakeup": None}
+        shown["wheel"]["levels"] = [[(20, 2), (21, 5), (30, 1)], [(2, 1), (3, 1)]]
+        answer(context, shown)
         page.goto(host.address)
+        expect(page.locator("#wheel-details")).to_have_attribute("open", "")
         slots = page.locator("#wheel path[class*=load]")
         expect(slots.locator("title")).to_have_text(
             [
@@ -203,7 +217,7 @@ def test_the_hands_turn_between_two_snapshots_unless_reduced_motion_is_preferred
 ) -> None:
     with browser.new_context(reduced_motion=motion) as context:
         page = context.new_page()
-        answer_once(context, page.request.get(f"{host.address}data").json())
+        answer(context, snapshot(page, host))
         page.clock.install()
         page.goto(host.address)
         expect(page.locator("#wheel line.hand")).not_to_have_count(0)
@@ -221,26 +235,27 @@ def test_the_hands_turn_with_each_snapshot_also_with_reduced_motion(open_page: C
 
 def test_markup_in_keys_names_and_errors_is_shown_as_text(open_page: Callable[..., Page]) -> None:
     page = open_page()
-    for part in ("hottest", "oldest", "failures"):
+    for part in ("hottest", "operations", "failures"):
         expect(page.locator(f"#{part} tbody")).to_contain_text("<script>window.harmed")
     assert page.locator("main script, main img").count() == 0
     assert page.evaluate("window.harmed") is None
 
 
+def rows(page: Page, table: str) -> list[list[str]]:
+    """The texts of the cells of a table."""
+    return [row.locator("td").all_text_contents() for row in page.locator(f"#{table} tbody tr").all()]
+
+
 def test_an_old_operation_is_shown_with_age_tries_and_time_left(open_page: Callable[..., Page]) -> None:
-    (row,) = [
-        row.locator("td").all_text_contents()
-        for row in open_page().locator("#oldest tr").all()
-        if "'key 1'," in row.inner_text()
-    ][:1]
-    operation, age, tries, due = row
+    page = open_page()
+    operation, age, tries, due = next(row for row in rows(page, "operations") if "'key 1'," in row[0])
     assert operation == "Gate 'key 1', 'all'"
     assert re.fullmatch(r"[\d.]+ m?s|\d min \d+ s", age)
-    assert tries == "2"
+    assert tries == "2 tries"
     assert re.fullmatch(r"1[56] min \d+ s", due)
 
 
-def test_the_page_of_each_purgatory_can_be_reached_by_keyboard(
+def test_the_page_of_each_purgatory_has_its_name_in_the_address_and_can_be_reached_by_keyboard(
     open_page: Callable[..., Page], host: Host
 ) -> None:
     page = open_page()
@@ -250,8 +265,342 @@ def test_the_page_of_each_purgatory_can_be_reached_by_keyboard(
     page.keyboard.press("Enter")
     expect(page.locator("#name")).to_have_text("<b>second</b>")
     expect(page.locator("nav a[aria-current]")).to_contain_text("second")
-    assert page.url == f"{host.address}?purgatory=1"
+    assert page.url == f"{host.address}?purgatory=%3Cb%3Esecond%3C%2Fb%3E"
     assert figures(page) == asdict(host.on_loop(host.second.statistics))
+
+
+def test_a_screen_reader_reads_the_name_of_a_purgatory_apart_from_its_figure(
+    open_page: Callable[..., Page], host: Host
+) -> None:
+    page = open_page()
+    pending = host.on_loop(host.first.statistics).pending
+    expect(page.get_by_role("link", name=f"first, {pending} pending", exact=True)).to_be_visible()
+
+
+def test_a_single_purgatory_has_no_tab(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        answer(context, {**shown, "tabs": shown["tabs"][:1]})
+        page.goto(host.address)
+        expect(page.locator("#name")).to_have_text("first")
+        expect(page.locator("nav")).to_be_hidden()
+        expect(page.get_by_role("link")).to_have_count(0)
+
+
+def test_of_an_unknown_purgatory_the_page_says_so_and_does_not_ask_again(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.clock.install()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/data" in request.url else None)
+        page.goto(f"{host.address}?purgatory=9")
+        expect(page.locator("#state")).to_have_text("There is no purgatory 9 here")
+        page.clock.run_for(60_000)
+        assert len(asked) == 1
+        page.get_by_role("link", name="first").click()
+        expect(page.locator("#state")).to_have_text("Live")
+        context.route("**/data*", lambda route: route.fulfill(status=404, json={"purgatories": ["only"]}))
+        page.reload()
+        expect(page.get_by_role("link", name="only")).to_be_visible()
+
+
+# The figures that an operator asks for first
+
+
+def test_a_full_purgatory_is_seen_at_once(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        first, second = (
+            shown
+            | {"version": str(refused), "now": shown["now"] + seconds}
+            | {"statistics": shown["statistics"] | {"pending": 50, "max_pending": 50, "refused": refused}}
+            for seconds, refused in ((0, 450), (3, 460))
+        )
+        answer(context, first, second)
+        page.goto(host.address)
+        expect(page.locator("#card-pending dd")).to_contain_text("50 of 50, full")
+        expect(page.locator("#card-pending")).to_have_class("card alarm")
+        expect(page.locator("#refused")).to_have_text("460")
+        expect(page.locator("#more-refused")).to_have_text("10 in the last 3 seconds")
+        expect(page.locator("#card-refused")).to_have_class("card alarm")
+
+
+def test_what_is_well_has_no_colour_of_alarm(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        shown["statistics"] |= {"pending": 10, "max_pending": 50, "refused": 0, "failed": 0}
+        shown["rates"]["ended"]["failed"] = [0] * 60
+        answer(context, {**shown, "failures": []})
+        page.goto(host.address)
+        expect(page.locator("#card-pending dd")).to_contain_text("10 of 50")
+        expect(page.locator("#failed")).to_have_text("0")
+        expect(page.locator(".alarm, .warning")).to_have_count(0)
+        expect(page.locator("#failures-part")).to_be_hidden()
+
+
+def test_totals_say_since_when_they_count(browser: Browser, host: Host) -> None:
+    with browser.new_context(timezone_id="UTC") as context:
+        page = context.new_page()
+        now = datetime(2026, 3, 2, 3, 0, 0, tzinfo=UTC).timestamp()
+        shown = snapshot(page, host) | {"time": now, "now": 5000.0}
+        answer(context, shown | {"since": 1400.0}, shown | {"since": 5000.0 - 4 * 3600, "version": "later"})
+        page.goto(host.address)
+        expect(page.locator("#more-wakeups")).to_have_text("since 02:00:00")
+        # On another day.
+        expect(page.locator("#more-wakeups")).to_have_text("since 2026-03-01 23:00:00")
+        expect(page.locator("#since")).to_have_text("Totals count since 2026-03-01 23:00:00.")
+
+
+def test_each_figure_explains_itself_while_it_has_the_focus(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    button = page.get_by_role("button", name="Refused", exact=True)
+    about = page.locator("#about-refused")
+    expect(about).to_be_hidden()
+    button.focus()
+    expect(about).to_be_visible()
+    expect(button).to_have_accessible_description(
+        "Operations that were refused, because as many as may wait did."
+    )
+    page.keyboard.press("Escape")
+    expect(about).to_be_hidden()
+    button.hover()
+    expect(about).to_be_visible()
+
+
+def test_a_small_screen_answers_the_first_questions_without_scrolling(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page(380)
+    cards = page.locator(".lead .card")
+    expect(cards).to_have_count(7)
+    bottoms = [box["y"] + box["height"] for box in (card.bounding_box() for card in cards.all()) if box]
+    assert max(bottoms) <= 500
+    assert len(bottoms) == 7
+    expect(page.locator("#wheel")).to_be_hidden()
+    page.get_by_text("Timing wheel").click()
+    expect(page.locator("#wheel path[class*=load]").first).to_be_visible()
+
+
+def test_equal_failures_are_one_row_with_the_time_of_day_and_can_be_copied(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context(timezone_id="UTC", permissions=["clipboard-read", "clipboard-write"]) as context:
+        page = context.new_page()
+        failure = {"kind": "Fetch", "keys": ["'a'", "'b'"], "error": "OSError('full')", "count": 1234}
+        now = datetime(2026, 3, 2, 3, 0, 0, tzinfo=UTC).timestamp()
+        shown = snapshot(page, host) | {"time": now, "now": 5000.0}
+        answer(context, shown | {"failures": [failure | {"first": 4000.0, "last": 4999.0}]})
+        page.goto(host.address)
+        expect(page.locator("#failures tbody tr")).to_have_count(1)
+        assert rows(page, "failures") == [
+            ["Fetch 'a', 'b'", "OSError('full')", "1,234", "02:59:59, first 02:43:20", "Copy"]
+        ]
+        text = "Fetch on 'a', 'b': OSError('full') (1,234 times, last at 02:59:59, first 02:43:20)"
+        page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#copied")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == text
+        # Over plain HTTP, browsers have no such object.
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        page.evaluate("addEventListener('copy', () => { window.copied = document.activeElement.value; })")
+        page.get_by_role("button", name="Copy").click()
+        page.wait_for_function("window.copied")
+        assert page.evaluate("window.copied") == text
+        expect(page.get_by_role("button", name="Copy")).to_be_focused()
+
+
+def test_pointing_at_a_chart_shows_its_values_and_they_stay_with_the_next_snapshot(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        shown["rates"]["ended"] = {outcome: [0] * 58 + [number, 0] for number, outcome in enumerate(OUTCOMES)}
+        shown["rates"] |= {"checks": [0] * 58 + [1, 0], "tried": [0] * 58 + [7, 0]}
+        shown["waits"]["completed"] |= {"counts": [0] * 5 + [12, 3] + [0] * 13}
+        shown["stalls"] = [None] * 59 + [0.25]
+        later = shown | {"version": "later", "rates": {**shown["rates"], "tried": [0] * 58 + [8, 0]}}
+        held: list[Route] = []
+        answers = [shown]
+
+        def give(route: Route) -> None:
+            if answers:
+                route.fulfill(json=answers.pop())
+            elif not held:
+                held.append(route)
+            else:
+                route.abort()
+
+        context.route("**/data*", give)
+        with page.expect_request(lambda request: "version=" in request.url):
+            page.goto(host.address)
+        chart = page.locator("#rates")
+        expect(chart.locator("svg")).to_be_visible()
+        box = chart.bounding_box()
+        assert box is not None
+        chart.hover(position={"x": box["width"] * 58.5 / 60, "y": 60})
+        value = page.locator("#rates-value")
+        values = "2 seconds ago: 0 completed, 1 expired, 2 cancelled, 3 failed; 1 check, "
+        expect(value).to_have_text(f"{values}7 tried")
+        held[0].fulfill(json=later)
+        expect(value).to_have_text(f"{values}8 tried")
+        page.mouse.move(0, 0)
+        expect(value).to_have_text("")
+        # By keyboard, too.
+        page.locator("#stalls").focus()
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#stalls-value")).to_have_text("1 second ago: 250 ms late")
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#stalls-value")).to_have_text("2 seconds ago: not measured")
+        page.locator("#waits").focus()
+        expect(page.locator("#stalls-value")).to_have_text("")
+
+
+def test_a_selection_of_text_survives_the_next_snapshot(open_page: Callable[..., Page], host: Host) -> None:
+    page = open_page()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#operations tbody td + td'))")
+    selected = page.evaluate("getSelection().toString()")
+    assert re.fullmatch(r"[\d.]+ m?s|\d min \d+ s", selected)
+    host.on_loop(lambda: host.first.try_complete_else_watch(Gate(1000), ["selected"]))
+    pending = host.on_loop(host.first.statistics).pending
+    # The other parts go on.
+    expect(page.locator("#pending")).to_have_text(f"{pending:,}")
+    assert page.evaluate("getSelection().toString()") == selected
+    expect(page.locator("#operations-part")).to_have_class("held")
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator("#operations-part")).not_to_have_class("held")
+    expect(page.locator("#operations tbody td + td").first).not_to_have_text(selected)
+    host.on_loop(lambda: host.first.cancel_for_key("selected"))
+
+
+# The operations of a key
+
+
+def test_a_key_leads_to_its_operations_and_a_filter_narrows_them(
+    open_page: Callable[..., Page], host: Host
+) -> None:
+    page = open_page()
+    page.get_by_role("button", name="'key 3'", exact=True).click()
+    operations = page.locator("#operations tbody tr")
+    watching = len(host.on_loop(lambda: host.first.operations("key 3")))
+    expect(operations).to_have_count(watching)
+    for row in rows(page, "operations"):
+        assert row[0] == "Gate 'key 3', 'all'"
+    expect(page.get_by_role("textbox", name="Key")).to_have_value("'key 3'")
+    # The address leads a colleague to the same operations.
+    assert page.url == f"{host.address}?key=%27key+3%27"
+    page.reload()
+    expect(operations).to_have_count(watching)
+    page.get_by_role("textbox", name="Name").fill("nothing")
+    expect(page.locator("#operations tbody")).to_have_text("No such operation was found.")
+    page.get_by_role("textbox", name="Name").fill("gat")
+    expect(operations).to_have_count(watching)
+    page.get_by_role("button", name="Clear").click()
+    expect(operations).to_have_count(10)
+    page.get_by_role("combobox", name="State").select_option("expired")
+    expect(page.locator("#operations thead")).to_contain_text("Ended at")
+    operation, _, tries, _ = rows(page, "operations")[0]
+    assert (operation, tries) == ("Gate 'all'", "1 try")
+
+
+def test_keys_are_ordered_by_watchers_or_by_tries(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        watched = {"key": "watched", "watchers": 16_000, "more": True, "tries": 0.5}
+        tried = {"key": "tried", "watchers": 7, "more": False, "tries": 1234.56}
+        idle = {"key": "idle", "watchers": 1, "more": False, "tries": None}
+        shown["pending_sample"] |= {"hottest": [watched, tried, idle], "busiest": [tried, watched]}
+        answer(context, shown)
+        page.goto(host.address)
+        first, second = ["watched", "16,000+", "0.5"], ["tried", "7", "1,200"]
+        expect(page.locator("#hottest tbody tr")).to_have_count(3)
+        assert rows(page, "hottest") == [first, second, ["idle", "1", "\N{EN DASH}"]]
+        page.get_by_role("button", name="tries a second").click()
+        assert rows(page, "hottest") == [second, first]
+
+
+# The connection
+
+
+def test_when_several_processes_answer_the_page_names_them_and_shows_one_of_them(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.clock.install()
+        shown = snapshot(page, host)
+        asked = 0
+
+        def give(route: Route) -> None:
+            nonlocal asked
+            asked += 1
+            pid = 1 + asked % 2
+            route.fulfill(
+                json=shown
+                | {"version": str(asked), "process": {"instance": f"i-{pid}", "host": "blue", "pid": pid}}
+                | {"statistics": shown["statistics"] | {"pending": 1000 * pid}}
+            )
+
+        context.route("**/data*", give)
+        with page.expect_response("**/data*"):
+            page.goto(host.address)
+        expect(page.locator("#processes-part")).to_be_hidden()
+        start = asked
+        for _ in range(10):
+            with page.expect_response("**/data*"):
+                page.clock.run_for(1_000)
+        # At most one request a second. The clock of the page also runs by itself.
+        assert asked - start <= 12
+        expect(page.locator("#processes-part")).to_contain_text("Several processes answer here")
+        buttons = page.locator("#processes button")
+        expect(buttons).to_have_text(
+            [
+                "blue, process 1: 1,000 operations pending",
+                "blue, process 2: 2,000 operations pending",
+            ]
+        )
+        for pid in (1, 2):
+            buttons.nth(pid - 1).click()
+            for _ in range(4):
+                with page.expect_response("**/data*"):
+                    page.clock.run_for(1_000)
+                if _ > 1:
+                    expect(page.locator("#pending")).to_have_text(f"{pid},000")
+                    expect(page.locator("#process")).to_have_text(f"on blue, process {pid}")
+
+
+def test_a_process_that_replaces_another_one_is_shown_without_a_word(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        process = {"instance": "after", "host": "blue", "pid": 7}
+        answer(context, shown, shown | {"version": "later", "process": process})
+        page.goto(host.address)
+        expect(page.locator("#process")).to_have_text("on blue, process 7")
+        expect(page.locator("#processes-part")).to_be_hidden()
+
+
+def test_the_page_tells_a_browser_without_a_free_connection_from_a_blocked_event_loop(
+    browser: Browser, host: Host
+) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.clock.install()
+        page.goto(host.address)
+        expect(page.locator("#state")).to_have_text("Live")
+        # As six polls of other tabs do. Of equal addresses the browser's cache would request one at a time.
+        page.evaluate("() => { for (let tab = 0; tab < 6; tab++) fetch(`/later?tab=${tab}`); }")
+        words = re.compile("^This browser has no free connection to the server")
+        try:
+            expect(page.locator("#state")).to_have_text(words, timeout=20_000)
+        finally:
+            host.on_loop(host.later.set)
+        expect(page.locator("#state")).to_have_text("Live", timeout=10_000)
 
 
 def test_the_page_pauses_and_continues_by_keyboard(open_page: Callable[..., Page], host: Host) -> None:
@@ -338,6 +687,8 @@ def test_the_page_fits_the_screen_and_is_accessible(
     open_page: Callable[..., Page], width: int, scheme: str
 ) -> None:
     page = open_page(width, color_scheme=scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for button in page.locator("#figures-part button").all():
+        button.focus()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
     found = Axe().run(page).response["violations"]
     assert [(fault["id"], fault["impact"], fault["help"]) for fault in found] == []

@@ -40,18 +40,18 @@ async def test_a_store_has_a_tab_behind_the_purgatories_and_its_figures_there(
     transport = httpx.ASGITransport(dashboard(purgatory, messages=[messages]))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
 
-        async def figures(number: int) -> dict[str, int]:
-            return dict((await client.get("/data", params={"purgatory": number})).json()["messages"])
+        async def figures(name: str) -> dict[str, int]:
+            return dict((await client.get("/data", params={"purgatory": name})).json()["messages"])
 
         # The store is not open yet.
-        assert await figures(1) == {}
+        assert await figures("delayed") == {}
         virtual_time.jump(2)
         async with messages:
             for seconds in (1, 60):
                 receipt = await messages.schedule(b"tea", at=virtual_time.time() + seconds)
             await messages.cancel(receipt)
-            shown = await figures(1)
-            assert await figures(0) == {}
+            shown = await figures("delayed")
+            assert await figures("purgatory") == {}
             statistics = messages.statistics()
         assert shown == {figure.title: getattr(statistics, figure.field) for figure in MESSAGE_FIGURES}
         assert (shown["Scheduled"], shown["Cancelled"]) == (2, 1)

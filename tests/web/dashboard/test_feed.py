@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+import time
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
@@ -16,6 +19,7 @@ from starlette.types import Message
 from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import audience, dashboard
+from purgatory.web.dashboard.process import this_process
 from tests.operations import Gate, a_few_turns
 from tests.web.dashboard.viewer import client, data
 
@@ -38,13 +42,25 @@ async def test_a_snapshot_agrees_with_the_purgatory(
         "key": "'all'",
         "watchers": len(purgatory.operations("all")),
         "more": False,
+        "tries": None,
     }
+    assert (seen["name"], seen["process"]) == ("purgatory", asdict(this_process()))
+    assert abs(seen["time"] - time.time()) < 60
+
+
+async def test_totals_count_since_the_purgatory_was_opened(virtual_time: VirtualTimeLoop) -> None:
+    virtual_time.jump(2)
+    async with Purgatory("late") as late, client(late) as viewer:
+        await asyncio.sleep(3)
+        seen = await data(viewer)
+    assert (seen["since"], seen["now"]) == (2.0, 5.0)
 
 
 async def test_a_purgatory_that_was_not_opened_can_be_shown(virtual_time: VirtualTimeLoop) -> None:
     async with client(Purgatory("new")) as viewer:
         seen = await data(viewer)
     assert seen["tabs"] == [{"name": "new", "pending": 0}]
+    assert seen["since"] is None
 
 
 async def test_operations_older_than_the_dashboard_are_counted_and_the_rates_leave_them_out(
@@ -74,27 +90,54 @@ async def test_the_data_is_valid_json_with_any_key(
     assert json.loads(text, parse_constant=reject)["pending_sample"]["hottest"][0]["key"] == repr(key)
 
 
-async def test_each_of_several_purgatories_is_shown_by_its_number(virtual_time: VirtualTimeLoop) -> None:
-    async with Purgatory("first") as first, Purgatory("second") as second, client(first, second) as viewer:
-        second.try_complete_else_watch(Gate(), ["a"])
-        for number, pending in enumerate([0, 1]):
-            seen = await data(viewer, purgatory=number)
-            assert seen["statistics"]["pending"] == pending
-            assert seen["tabs"] == [{"name": "first", "pending": 0}, {"name": "second", "pending": 1}]
+async def test_each_of_several_purgatories_is_shown_by_its_name(virtual_time: VirtualTimeLoop) -> None:
+    names = ("first", "<b>&?=%20/\N{SNOWMAN}", "")
+    async with AsyncExitStack() as stack:
+        purgatories = [await stack.enter_async_context(Purgatory(name)) for name in names]
+        viewer = await stack.enter_async_context(client(*purgatories))
+        purgatories[1].try_complete_else_watch(Gate(), ["a"])
+        assert (await data(viewer))["name"] == "first"
+        for name, pending in zip(names, [0, 1, 0], strict=True):
+            seen = await data(viewer, purgatory=name)
+            assert (seen["name"], seen["statistics"]["pending"]) == (name, pending)
+            assert [tab["pending"] for tab in seen["tabs"]] == [0, 1, 0]
 
 
-@pytest.mark.parametrize("number", ["-1", "1", "99999999999999999999"])
-async def test_an_unknown_purgatory_is_not_found(viewer: httpx.AsyncClient, number: str) -> None:
-    assert (await viewer.get(f"data?purgatory={number}")).status_code == 404
-
-
-@pytest.mark.parametrize("name", ["purgatory", "version"])
-@pytest.mark.parametrize("number", ["", "one", "1.5", "1e308", "nan", "9" * 5_000])
-async def test_a_parameter_that_is_no_whole_number_is_refused(
-    viewer: httpx.AsyncClient, name: str, number: str
+@pytest.mark.parametrize("name", ["9", "0", "Purgatory", ""])
+async def test_an_unknown_purgatory_is_not_found_and_the_answer_names_those_there_are(
+    viewer: httpx.AsyncClient, name: str
 ) -> None:
-    response = await viewer.get("data", params={name: number})
-    assert (response.status_code, response.text) == (400, f"{name} must be a whole number")
+    response = await viewer.get("data", params={"purgatory": name})
+    assert (response.status_code, response.json()) == (404, {"purgatories": ["purgatory"]})
+
+
+# The search
+
+
+async def test_a_viewer_that_searches_gets_what_was_found_with_the_snapshot(
+    viewer: httpx.AsyncClient, purgatory: Purgatory
+) -> None:
+    for key in ("a", "b"):
+        purgatory.try_complete_else_watch(Gate(), [key])
+    seen = await data(viewer, key="b", name="gate")
+    assert [operation["keys"] for operation in seen["found"]["operations"]] == [["'b'"]]
+    assert (seen["found"]["state"], seen["found"]["count"]) == ("pending", 1)
+    assert len(seen["pending_sample"]["oldest"]) == 2
+    assert "found" not in await data(viewer)
+    # Until the next snapshot, the answer to the same search is the same.
+    purgatory.cancel_for_key("b")
+    assert await data(viewer, key="b", name="gate") == seen
+    later = await data(viewer, key="b", name="gate", version=seen["version"])
+    assert later["found"]["operations"] == []
+
+
+@pytest.mark.parametrize("parameters", [{"state": "new"}, {"key": "x" * 201}])
+async def test_a_search_for_nonsense_is_refused(
+    viewer: httpx.AsyncClient, parameters: dict[str, str]
+) -> None:
+    response = await viewer.get("data", params=parameters)
+    assert response.status_code == 400
+    assert "state must be one of" in response.text or "200 characters" in response.text
 
 
 # The long poll
@@ -105,39 +148,56 @@ async def test_a_viewer_with_the_latest_snapshot_gets_the_next_one_a_second_late
 ) -> None:
     start = virtual_time.time()
     seen = await data(viewer)
-    for number in range(2, 5):
-        seen = await data(viewer, version=seen["version"])
-        assert seen["version"] == number
-        assert virtual_time.time() - start == pytest.approx(number - 1, abs=0.01)
+    for number in range(1, 4):
+        before = seen["version"]
+        seen = await data(viewer, version=before)
+        assert seen["version"] != before
+        assert virtual_time.time() - start == pytest.approx(number, abs=0.01)
 
 
-@pytest.mark.parametrize("version", [0, 7, -1], ids=["older", "of another server", "negative"])
+@pytest.mark.parametrize("version", ["", "0", "another-1.1"])
 async def test_a_viewer_with_another_version_gets_the_latest_snapshot_at_once(
-    viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop, version: int
+    viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop, version: str
 ) -> None:
-    await data(viewer)
+    seen = await data(viewer)
     start = virtual_time.time()
-    assert (await data(viewer, version=version))["version"] == 1
+    assert await data(viewer, version=version) == seen
     assert virtual_time.time() == start
+
+
+async def test_a_viewer_of_another_process_gets_the_latest_snapshot_at_once(
+    viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = await data(viewer)
+    # The same number, of a process that was forked from the same one.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    async with client(Purgatory("purgatory")) as other:
+        start = virtual_time.time()
+        seen = await data(other, version=elsewhere["version"])
+        assert seen["process"]["instance"] != elsewhere["process"]["instance"]
+        assert (await data(other, version=elsewhere["version"]))["version"] == seen["version"]
+        assert virtual_time.time() == start
 
 
 async def test_a_viewer_that_comes_late_gets_a_new_snapshot_at_once(
     viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop
 ) -> None:
-    await data(viewer)
+    seen = await data(viewer)
     await asyncio.sleep(10)
     start = virtual_time.time()
-    assert (await data(viewer, version=1))["version"] == 2
+    assert (await data(viewer, version=seen["version"]))["version"] != seen["version"]
     assert virtual_time.time() == start
 
 
 async def test_many_viewers_share_one_snapshot_a_second(
     viewer: httpx.AsyncClient, purgatory: Purgatory
 ) -> None:
-    await data(viewer)
-    for expected in (2, 3):
-        seen = await asyncio.gather(*(data(viewer, version=expected - 1) for _ in range(50)))
-        assert [each["version"] for each in seen] == [expected] * 50
+    version = (await data(viewer))["version"]
+    for _ in range(2):
+        seen = await asyncio.gather(*(data(viewer, version=version) for _ in range(50)))
+        (latest,) = {each["version"] for each in seen}
+        assert latest != version
+        version = latest
 
 
 async def test_viewing_does_not_change_the_statistics_on_the_page(
@@ -170,13 +230,14 @@ async def test_a_poll_ends_when_its_viewer_disconnects_and_nothing_runs_without_
             "type": "http",
             "method": "GET",
             "path": "/data",
-            "query_string": b"version=1",
+            "query_string": query,
             "headers": [],
         }
         await app(scope, receive, send)
 
+    query = b""
     await view(disconnections[0])
-    assert json.loads(sent.pop()["body"])["version"] == 1
+    query = f"version={json.loads(sent.pop()['body'])['version']}".encode()
     start = virtual_time.time()
     views = [asyncio.create_task(view(disconnected)) for disconnected in disconnections]
     await a_few_turns()
@@ -194,9 +255,9 @@ async def test_a_poll_ends_when_its_viewer_disconnects_and_nothing_runs_without_
 async def test_a_cancelled_poll_leaves_no_task_behind(
     viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop
 ) -> None:
-    await data(viewer)
+    version = (await data(viewer))["version"]
     tasks = asyncio.all_tasks()
-    poll = asyncio.create_task(data(viewer, version=1))
+    poll = asyncio.create_task(data(viewer, version=version))
     await a_few_turns()
     poll.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -208,13 +269,14 @@ async def test_too_many_viewers_receive_503_with_retry_after(
     viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audience, "MAX_VIEWERS", 2)
-    await data(viewer)
-    polls = [asyncio.create_task(data(viewer, version=1)) for _ in range(2)]
+    version = (await data(viewer))["version"]
+    polls = [asyncio.create_task(data(viewer, version=version)) for _ in range(2)]
     await a_few_turns()
-    refused = await viewer.get("data?version=1")
+    refused = await viewer.get("data", params={"version": version})
     assert refused.status_code == 503
     assert int(refused.headers["retry-after"]) >= 1
-    assert [(await poll)["version"] for poll in polls] == [2, 2]
+    first, second = [(await poll)["version"] for poll in polls]
+    assert first == second != version
 
 
 async def test_stalls_are_measured_while_a_viewer_waits(

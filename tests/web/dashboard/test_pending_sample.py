@@ -12,7 +12,8 @@ from purgatory import DelayedOperation, Purgatory
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard import pending_sample
-from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, SHOWN_KEYS, HotKey, sample_pending
+from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
+from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, HotKey, sample_pending
 from purgatory.web.dashboard.recorder import Recorder
 from tests.operations import Gate
 
@@ -47,8 +48,8 @@ def watch(purgatory: Purgatory, many: int, *keys: Hashable) -> None:
 
 
 def test_the_sample_of_an_empty_purgatory_is_empty(purgatory: Purgatory) -> None:
-    sample = sample_pending(purgatory, ["a key that was busy"], 0.0)
-    assert (sample.sampled, sample.hottest, sample.oldest) == (False, [], [])
+    sample = sample_pending(purgatory, {}, 0.0)
+    assert (sample.sampled, sample.hottest, sample.busiest, sample.oldest) == (False, [], [], [])
 
 
 def test_the_keys_with_the_most_watchers_come_first(purgatory: Purgatory) -> None:
@@ -56,12 +57,28 @@ def test_the_keys_with_the_most_watchers_come_first(purgatory: Purgatory) -> Non
     for number in range(2_000):
         purgatory.try_complete_else_watch(Gate(), [int(choice.paretovariate(1)), ("other", number % 7)])
     exact = {key: len(purgatory.operations(key)) for key in purgatory.watched_keys(10_000)}
-    hottest = sample_pending(purgatory, [], 0.0).hottest
+    hottest = sample_pending(purgatory, {}, 0.0).hottest
     assert [key.watchers for key in hottest] == sorted(exact.values(), reverse=True)[:SHOWN]
     assert {repr(key): count for key, count in exact.items()}.items() >= {
         (key.key, key.watchers) for key in hottest
     }
     assert not any(key.more for key in hottest)
+
+
+def test_the_keys_with_the_most_tries_are_shown_too_also_when_nobody_watches_them(
+    purgatory: Purgatory,
+) -> None:
+    watch(purgatory, 3, "watched")
+    watch(purgatory, 1, "tried")
+    sample = sample_pending(purgatory, {"left": 7.5, "tried": 9.0}, 0.0)
+    assert sample.busiest == [
+        HotKey("'tried'", 1, more=False, tries=9.0),
+        HotKey("'left'", 0, more=False, tries=7.5),
+    ]
+    assert sample.hottest == [
+        HotKey("'watched'", 3, more=False, tries=None),
+        HotKey("'tried'", 1, more=False, tries=9.0),
+    ]
 
 
 def test_the_oldest_operations_come_first_with_age_tries_and_time_left(
@@ -71,7 +88,7 @@ def test_the_oldest_operations_come_first_with_age_tries_and_time_left(
         purgatory.try_complete_else_watch(Gate(30 + number), [f"key {number % 3}"])
         clock.advance(1)
     purgatory.check_and_complete("key 1")
-    oldest = sample_pending(purgatory, [], clock.time()).oldest
+    oldest = sample_pending(purgatory, {}, clock.time()).oldest
     assert len(oldest) == SHOWN
     now = 2.0 * SHOWN
     for number, operation in enumerate(oldest):
@@ -88,7 +105,7 @@ def test_an_old_operation_on_a_younger_key_is_found(clock: ManualClock, purgator
     stuck = purgatory.try_complete_else_watch(Gate(), ["quiet"])
     watch(purgatory, 500, "busy")
     first.cancel()
-    (oldest, *_) = sample_pending(purgatory, [], 0.0).oldest
+    (oldest, *_) = sample_pending(purgatory, {}, 0.0).oldest
     assert oldest.keys == ["'quiet'"]
     assert not stuck.done
 
@@ -96,7 +113,7 @@ def test_an_old_operation_on_a_younger_key_is_found(clock: ManualClock, purgator
 def test_an_operation_on_many_keys_is_shown_once_with_a_few_of_them(purgatory: Purgatory) -> None:
     watch(purgatory, 1, *range(1_000))
     watch(purgatory, 1, *range(1_000, 1_002))
-    first, second = sample_pending(purgatory, [], 0.0).oldest
+    first, second = sample_pending(purgatory, {}, 0.0).oldest
     assert (len(first.keys), first.more_keys) == (SHOWN_KEYS, 1_000 - SHOWN_KEYS)
     assert (second.keys, second.more_keys) == (["1000", "1001"], 0)
 
@@ -104,7 +121,7 @@ def test_an_operation_on_many_keys_is_shown_once_with_a_few_of_them(purgatory: P
 def test_an_operation_with_a_repr_of_its_own_shows_it_cut(purgatory: Purgatory) -> None:
     purgatory.try_complete_else_watch(Fetch("<Fetch wants 5, has 3>"), ["a"])
     purgatory.try_complete_else_watch(Fetch("x" * 10_000), ["a"])
-    first, second = sample_pending(purgatory, [], 0.0).oldest
+    first, second = sample_pending(purgatory, {}, 0.0).oldest
     assert (first.text, first.due) == ("<Fetch wants 5, has 3>", None)
     assert len(second.text or "") < 1_000
 
@@ -114,7 +131,7 @@ def test_age_and_tries_are_unknown_of_operations_older_than_the_first_observer(c
     watch(purgatory, 1, "a")
     purgatory.add_observer(Recorder())
     watch(purgatory, 1, "a")
-    first, second = sample_pending(purgatory, [], 1.0).oldest
+    first, second = sample_pending(purgatory, {}, 1.0).oldest
     assert (first.age, first.tries) == (None, None)
     assert (second.age, second.tries) == (1.0, 1)
 
@@ -127,7 +144,7 @@ def test_of_many_keys_it_reads_the_oldest_the_newest_and_the_busiest(
     watch(purgatory, 5, "in the middle")
     watch(purgatory, 1, *range(2 * KEY_LIMIT, 4 * KEY_LIMIT))
     watch(purgatory, 4, "last")
-    sample = sample_pending(purgatory, ["in the middle", "last"], 0.0)
+    sample = sample_pending(purgatory, {"in the middle": 1.0, "last": 2.0}, 0.0)
     assert sample.sampled
     assert [(key.key, key.watchers) for key in sample.hottest[:3]] == [
         ("'in the middle'", 5),
@@ -140,12 +157,12 @@ def test_of_many_keys_it_reads_the_oldest_the_newest_and_the_busiest(
 def test_very_long_watch_lists_are_counted_up_to_a_limit(purgatory: Purgatory, counted: int) -> None:
     watch(purgatory, counted // 2 + 100, "hot", "as hot")
     watch(purgatory, 10, "cool")
-    hottest = sample_pending(purgatory, [], 0.0).hottest
+    hottest = sample_pending(purgatory, {}, 0.0).hottest
     assert {key.key for key in hottest[:2]} == {"'hot'", "'as hot'"}
     assert all(
         key.more and counted // 2 <= key.watchers <= counted // 2 + CHUNK_LENGTH for key in hottest[:2]
     )
-    assert hottest[2] == HotKey("'cool'", 10, more=False)
+    assert hottest[2] == HotKey("'cool'", 10, more=False, tries=None)
 
 
 def test_the_only_list_that_is_not_counted_to_its_end_holds_the_rest(
@@ -153,7 +170,7 @@ def test_the_only_list_that_is_not_counted_to_its_end_holds_the_rest(
 ) -> None:
     watch(purgatory, counted + 1_000, "hot")
     watch(purgatory, 20, "cool", "cold")
-    hottest = sample_pending(purgatory, [], 0.0).hottest
+    hottest = sample_pending(purgatory, {}, 0.0).hottest
     assert [(key.watchers, key.more) for key in hottest] == [
         (counted + 1_000, False),
         (20, False),
@@ -164,5 +181,5 @@ def test_the_only_list_that_is_not_counted_to_its_end_holds_the_rest(
 def test_sampling_changes_nothing(purgatory: Purgatory) -> None:
     watch(purgatory, 100, "a", "b")
     before: Any = purgatory.statistics(), purgatory.operations()
-    sample_pending(purgatory, ["a", "c"], 0.0)
+    sample_pending(purgatory, {"a": 1.0, "c": 2.0}, 0.0)
     assert (purgatory.statistics(), purgatory.operations()) == before

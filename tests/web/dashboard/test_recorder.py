@@ -10,9 +10,10 @@ from collections import Counter
 import pytest
 
 from purgatory import Purgatory
-from purgatory._histogram import DASHBOARD_BOUNDS
+from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS
+from purgatory._statistics import OUTCOMES
 from purgatory.testing import ManualClock
-from purgatory.web.dashboard.recorder import KEPT_FAILURES, WINDOW, Recorder
+from purgatory.web.dashboard.recorder import BUSY_KEYS, WINDOW, Recorder
 from tests.operations import Gate, raising
 
 
@@ -26,11 +27,18 @@ def purgatory(clock: ManualClock, recorder: Recorder) -> Purgatory:
     return clock.purgatory(observers=[recorder])
 
 
+def waits(recorder: Recorder, now: float) -> int:
+    """How many waits it knows."""
+    return sum(sum(histogram.counts) for histogram in recorder.waits(now).values())
+
+
 def test_before_anything_has_happened_all_counts_are_zero(recorder: Recorder) -> None:
     rates = recorder.rates(1000.5)
     assert all(row == [0] * WINDOW for row in [*rates.ended.values(), rates.checks, rates.tried])
-    assert sum(recorder.waits(1000.5).counts) == sum(recorder.lateness(1000.5).counts) == 0
-    assert recorder.busiest_keys(1000.5) == recorder.failures() == []
+    assert waits(recorder, 1000.5) == sum(recorder.lateness(1000.5).counts) == 0
+    assert recorder.busy_keys(1000.5) == {}
+    assert not recorder.failures.latest()
+    assert not recorder.ended.latest("completed")
 
 
 def test_operations_are_counted_by_outcome_in_the_second_in_which_they_ended(
@@ -71,8 +79,8 @@ def test_counts_are_forgotten_after_a_minute(
     purgatory.try_complete_else_watch(Gate(0.5), ["a"])
     clock.advance(1)
     purgatory.check_and_complete("a")
-    assert sum(recorder.rates(60.9).ended["expired"]) == sum(recorder.waits(60.9).counts) == 1
-    assert sum(recorder.rates(61.0).ended["expired"]) == sum(recorder.waits(61.0).counts) == 0
+    assert sum(recorder.rates(60.9).ended["expired"]) == waits(recorder, 60.9) == 1
+    assert sum(recorder.rates(61.0).ended["expired"]) == waits(recorder, 61.0) == 0
     assert sum(recorder.lateness(61.0).counts) == 0
 
 
@@ -92,10 +100,27 @@ def test_rates_and_waits_equal_a_naive_count(
     by_second = Counter(int(at) for at, _ in ended)
     last = int(now)
     assert recorder.rates(now).ended["completed"] == [by_second[at] for at in range(last - WINDOW, last)]
-    buckets = Counter(
-        bisect_left(DASHBOARD_BOUNDS, waited) for at, waited in ended if int(at) >= last - WINDOW
-    )
-    assert recorder.waits(now).counts == [buckets[bucket] for bucket in range(len(DASHBOARD_BOUNDS) + 1)]
+    buckets = Counter(bisect_left(WAIT_BOUNDS, waited) for at, waited in ended if int(at) >= last - WINDOW)
+    counts = recorder.waits(now)["completed"].counts
+    assert counts == [buckets[bucket] for bucket in range(len(WAIT_BOUNDS) + 1)]
+
+
+def test_waits_are_split_by_outcome_with_the_bounds_of_the_metrics(
+    clock: ManualClock, purgatory: Purgatory, recorder: Recorder
+) -> None:
+    purgatory.try_complete_else_watch(Gate(30), ["a"])
+    quick = [purgatory.try_complete_else_watch(Gate(60), ["a"]) for _ in range(99)]
+    clock.advance(0.003)
+    for gate in quick:
+        gate.force_complete()
+    clock.advance(30)
+    split = recorder.waits(clock.time())
+    assert set(split) == set(OUTCOMES)
+    assert all(histogram.bounds == WAIT_BOUNDS for histogram in split.values())
+    assert recorder.lateness(clock.time()).bounds == LATENESS_BOUNDS
+    # Together, the 99th percentile would be the timeout.
+    assert split["completed"].quantile(0.99) == 0.004
+    assert split["expired"].quantile(0.5) == 32.768
 
 
 def test_only_operations_that_reach_their_deadlines_have_a_lateness(
@@ -119,10 +144,10 @@ async def test_operations_that_closing_expires_have_no_lateness(recorder: Record
         purgatory.try_complete_else_watch(Gate(60), ["a"])
         now = purgatory.timer.clock()
     assert sum(recorder.lateness(now).counts) == 0
-    assert sum(recorder.waits(now).counts) == 1
+    assert waits(recorder, now) == 1
 
 
-def test_checks_are_counted_with_the_operations_they_tried_and_the_busiest_key_is_recorded(
+def test_checks_are_counted_with_the_operations_they_tried_also_by_key(
     clock: ManualClock, purgatory: Purgatory, recorder: Recorder
 ) -> None:
     for key, many in {"a": 2, "b": 5, "c": 1}.items():
@@ -134,26 +159,65 @@ def test_checks_are_counted_with_the_operations_they_tried_and_the_busiest_key_i
     purgatory.check_and_complete("unwatched")
     clock.advance(1)
     purgatory.check_and_complete("a")
-    rates = recorder.rates(3.0)
-    assert rates.checks[-3:] == [4, 1, 1]
-    assert rates.tried[-3:] == [8, 0, 2]
-    assert recorder.busiest_keys(3.0) == ["b", "a"]
+    rates = recorder.rates(4.0)
+    assert rates.checks[-4:] == [4, 1, 1, 0]
+    assert rates.tried[-4:] == [8, 0, 2, 0]
+    # In the four seconds since the first check.
+    assert recorder.busy_keys(4.0) == {"b": 5 / 4, "a": 4 / 4, "c": 1 / 4}
+    assert list(recorder.busy_keys(4.0)) == ["b", "a", "c"]
 
 
-def test_failures_are_kept_as_text_the_newest_first(
+def test_tries_by_key_are_those_of_a_second_in_the_last_minute(
     clock: ManualClock, purgatory: Purgatory, recorder: Recorder
 ) -> None:
-    for number in range(KEPT_FAILURES + 2):
-        purgatory.try_complete_else_watch(Gate(trying=raising(ValueError(number))), ["a", "b", "c", "d"])
-    latest = recorder.failures()[0]
-    assert (latest.at, latest.kind, latest.keys) == (0.0, "Gate", ["'a'", "'b'", "'c'"])
-    assert [failed.error for failed in recorder.failures()] == [
-        f"ValueError({number})" for number in range(KEPT_FAILURES + 1, 1, -1)
-    ]
-    # They still count as unseen, since nobody has awaited them.
-    with pytest.raises(ExceptionGroup) as raised:
+    purgatory.try_complete_else_watch(Gate(), ["a"])
+    for _ in range(3 * WINDOW):
+        purgatory.check_and_complete("a")
+        purgatory.check_and_complete("a")
+        clock.advance(1)
+    assert recorder.busy_keys(clock.time()) == {"a": pytest.approx(2)}
+
+
+def test_of_many_busy_keys_the_busiest_ones_are_kept(
+    clock: ManualClock, purgatory: Purgatory, recorder: Recorder
+) -> None:
+    for number in range(3 * BUSY_KEYS):
+        for _ in range(1 + number):
+            purgatory.try_complete_else_watch(Gate(), [number])
+        purgatory.check_and_complete(number)
+    clock.advance(2)
+    purgatory.check_and_complete("a")
+    assert list(recorder.busy_keys(2.0)) == list(range(3 * BUSY_KEYS - 1, 2 * BUSY_KEYS - 1, -1))
+
+
+def test_the_first_operation_of_each_second_and_outcome_is_a_sample_of_those_that_ended(
+    clock: ManualClock, purgatory: Purgatory, recorder: Recorder
+) -> None:
+    for second in range(3):
+        for number in range(5):
+            gate = purgatory.try_complete_else_watch(Gate(60), [f"{second} {number}"])
+            clock.advance(0.1)
+            gate.force_complete()
+        purgatory.try_complete_else_watch(Gate(), ["b", "c", "d", "e"]).cancel()
+        clock.advance(0.5)
+    completed = recorder.ended.latest("completed")
+    assert [operation.keys for operation in completed] == [["'2 0'"], ["'1 0'"], ["'0 0'"]]
+    assert completed[0].at == pytest.approx(2.1)
+    assert completed[0].waited == pytest.approx(0.1)
+    assert (completed[0].kind, completed[0].tries, completed[0].more_keys) == ("Gate", 1, 0)
+    cancelled = recorder.ended.latest("cancelled")
+    assert [(operation.keys, operation.more_keys) for operation in cancelled] == [
+        (["'b'", "'c'", "'d'"], 1)
+    ] * 3
+    assert recorder.ended.latest("expired") == []
+
+
+def test_failures_are_noted(clock: ManualClock, purgatory: Purgatory, recorder: Recorder) -> None:
+    purgatory.try_complete_else_watch(Gate(trying=raising(ValueError("bad"))), ["a"])
+    assert [failures.error for failures in recorder.failures.latest()] == ["ValueError('bad')"]
+    # It still counts as unseen, since nobody has awaited it.
+    with pytest.raises(ExceptionGroup):
         clock.advance(0)
-    assert len(raised.value.exceptions) == KEPT_FAILURES + 2
 
 
 def test_no_operation_is_kept_alive(collector_off: None, purgatory: Purgatory, recorder: Recorder) -> None:
@@ -162,7 +226,7 @@ def test_no_operation_is_kept_alive(collector_off: None, purgatory: Purgatory, r
     purgatory.try_complete_else_watch(gate, ["a"])
     del gate
     assert reference() is None
-    assert sum(recorder.waits(0.0).counts) == 1
+    assert waits(recorder, 0.0) == 1
 
 
 class Key:
@@ -170,7 +234,7 @@ class Key:
 
 
 @pytest.fixture
-def busiest(collector_off: None, purgatory: Purgatory) -> weakref.ref[Key]:
+def busy(collector_off: None, purgatory: Purgatory) -> weakref.ref[Key]:
     """A key that only the recorder refers to."""
     key = Key()
     gate = purgatory.try_complete_else_watch(Gate(), [key])
@@ -179,21 +243,21 @@ def busiest(collector_off: None, purgatory: Purgatory) -> weakref.ref[Key]:
     return weakref.ref(key)
 
 
-def test_a_busiest_key_is_released_after_a_minute_when_a_viewer_looks(
-    recorder: Recorder, busiest: weakref.ref[Key]
+def test_a_busy_key_is_released_after_a_minute_when_a_viewer_looks(
+    recorder: Recorder, busy: weakref.ref[Key]
 ) -> None:
-    assert recorder.busiest_keys(WINDOW + 0.9) == [busiest()]
-    assert busiest() is not None
-    assert recorder.busiest_keys(WINDOW + 1.0) == []
-    assert busiest() is None
+    assert list(recorder.busy_keys(WINDOW + 0.9)) == [busy()]
+    assert busy() is not None
+    assert recorder.busy_keys(WINDOW + 1.0) == {}
+    assert busy() is None
 
 
-def test_a_busiest_key_is_released_after_a_minute_when_an_operation_ends(
-    clock: ManualClock, purgatory: Purgatory, busiest: weakref.ref[Key]
+def test_a_busy_key_is_released_after_a_minute_when_an_operation_ends(
+    clock: ManualClock, purgatory: Purgatory, busy: weakref.ref[Key]
 ) -> None:
     clock.advance(WINDOW + 1.0)
     purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
-    assert busiest() is None
+    assert busy() is None
 
 
 def test_it_never_keeps_more_than_a_minute(

@@ -20,7 +20,7 @@ async def test_each_statistic_of_a_relay_has_its_place(
     transport = httpx.ASGITransport(dashboard(purgatory, other, relays=[FakeRelay(other)]))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         assert (await client.get("/data")).json()["relay"] == []
-        shown = (await client.get("/data", params={"purgatory": 1})).json()["relay"]
+        shown = (await client.get("/data", params={"purgatory": "other"})).json()["relay"]
     assert shown == [
         [figure.title, value] for figure, value in zip(RELAY_FIGURES, (True, *range(2, 16)), strict=True)
     ]

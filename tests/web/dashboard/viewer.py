@@ -18,7 +18,7 @@ def client(*purgatories: Purgatory, authorize: Authorize | None = None) -> httpx
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://host/inside/")
 
 
-async def data(viewer: httpx.AsyncClient, **parameters: int) -> dict[str, Any]:
+async def data(viewer: httpx.AsyncClient, **parameters: str) -> dict[str, Any]:
     response = await viewer.get("data", params=parameters)
     assert response.status_code == 200
     return response.json()  # type: ignore[no-any-return]  # JSON

@@ -1,6 +1,6 @@
 // The charts: ends per second, histograms of waits and lateness, stalls of the event loop.
 
-import { byId, duration, element, number, roundDuration, svgElement } from "./elements.js";
+import { byId, duration, element, fill, number, plural, roundDuration, svgElement, write } from "./elements.js";
 
 const HEIGHT = 148;
 // The height below the axis, for its labels.
@@ -8,26 +8,83 @@ const FOOT = 18;
 // The width of a label of the axis.
 const LABEL = 56;
 
+// By the id of a chart: how many columns it has, their texts, and the one that the viewer points at.
+const charts = new Map();
+
+const sum = (counts) => counts.reduce((total, count) => total + count, 0);
+
 // The round number at the top of an axis that has to show `value`.
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-9)));
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value * 0.999999);
 }
 
-function drawChart(id, label, highest, text, bars, axisLabels) {
+// Draw columns of stacked bars. `columns` has for each the pairs of a class and a value; `texts` says each in words.
+function drawChart(id, { label, columns, texts, least, top, axisLabels }) {
   const host = byId(id);
   const width = Math.max(200, host.clientWidth);
   const floor = HEIGHT - FOOT;
+  const step = width / columns.length;
+  const highest = roundUp(Math.max(least, ...columns.map((parts) => sum(parts.map(([, value]) => value)))));
+  const bars = columns.flatMap((parts, column) => {
+    let y = floor;
+    return parts.filter(([, value]) => value !== null).map(([name, value]) => {
+      const tall = (value / highest) * (floor - 12);
+      y -= value && Math.max(1, tall);
+      return svgElement("rect", { class: `bar ${name}`, x: column * step + 0.5, y, width: Math.max(1, step - 1), height: value && Math.max(1, tall) });
+    });
+  });
   host.replaceChildren(
     svgElement(
       "svg",
       { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img", "aria-label": label },
       svgElement("path", { class: "axis", d: `M0 ${floor + 0.5}H${width}M0 12.5H${width}` }),
-      svgElement("text", { x: 0, y: 9 }, text(highest)),
-      ...bars(width, (share) => share * (floor - 12), floor),
-      ...axisLabels(width),
+      svgElement("text", { x: 0, y: 9 }, top(highest)),
+      ...bars,
+      ...axisLabels(width, step),
+      svgElement("rect", { class: "pointed", y: 12, width: step, height: floor - 12, visibility: "hidden" }),
     ),
   );
+  charts.set(id, { pointed: null, ...charts.get(id), texts, step });
+  // A screen reader reads what the viewer points at, but not each update of it.
+  byId(`${id}-value`).setAttribute("aria-live", "off");
+  showPointed(id);
+}
+
+// Mark the column that the viewer points at, and say it in words. It stays marked when the next snapshot comes.
+function showPointed(id) {
+  const { pointed, texts, step } = charts.get(id);
+  const column = pointed === null ? null : Math.min(pointed, texts.length - 1);
+  const bar = byId(id).querySelector(".pointed");
+  bar.setAttribute("visibility", column === null ? "hidden" : "visible");
+  bar.setAttribute("x", (column ?? 0) * step);
+  write(`${id}-value`, column === null ? "" : texts[column]);
+}
+
+function point(id, column) {
+  const chart = charts.get(id);
+  if (!chart) return;
+  chart.pointed = column === null ? null : Math.min(chart.texts.length - 1, Math.max(0, column));
+  showPointed(id);
+}
+
+for (const host of document.querySelectorAll(".chart")) {
+  const { id } = host;
+  host.addEventListener("pointermove", ({ clientX }) => {
+    if (!charts.has(id)) return;
+    const { left, width } = host.getBoundingClientRect();
+    point(id, Math.floor(((clientX - left) / width) * charts.get(id).texts.length));
+  });
+  host.addEventListener("pointerleave", () => point(id, null));
+  host.addEventListener("blur", () => point(id, null));
+  host.addEventListener("keydown", (event) => {
+    const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!direction || !charts.has(id)) return;
+    event.preventDefault();
+    const { pointed, texts } = charts.get(id);
+    byId(`${id}-value`).setAttribute("aria-live", "polite");
+    point(id, pointed === null ? texts.length - 1 : pointed + direction);
+  });
 }
 
 const secondLabels = (seconds) => (width) => [
@@ -35,91 +92,111 @@ const secondLabels = (seconds) => (width) => [
   svgElement("text", { x: width, y: HEIGHT - 4, "text-anchor": "end" }, "now"),
 ];
 
+const secondsAgo = (seconds, second) => plural(seconds - second, "second") + " ago";
+
 export function showRates({ ended, checks, tried }) {
   const outcomes = Object.keys(ended);
   const last = (outcome) => ended[outcome].at(-1);
-  const sums = checks.map((_, second) => outcomes.reduce((sum, outcome) => sum + ended[outcome][second], 0));
-  const highest = roundUp(Math.max(5, ...sums));
-  byId("rates-legend").replaceChildren(
-    ...outcomes.map((outcome) =>
-      element("li", {}, element("i", { className: outcome }), `${outcome} `, element("b", {}, number.format(last(outcome)))),
-    ),
-  );
-  const words = outcomes.map((outcome) => `${number.format(last(outcome))} ${outcome}`).join(", ");
-  const label = `Operations that ended in the last second: ${words}. In the busiest second of the last minute ${number.format(Math.max(...sums))} ended.`;
-  drawChart("rates", label, highest, number.format, (width, height, floor) => {
-    const step = width / sums.length;
-    const bars = [];
-    sums.forEach((_, second) => {
-      let y = floor;
-      for (const outcome of outcomes) {
-        const tall = height(ended[outcome][second] / highest);
-        y -= tall;
-        if (tall) bars.push(svgElement("rect", { class: `bar ${outcome}`, x: second * step + 0.5, y, width: step - 1, height: tall }));
-      }
-    });
-    return bars;
-  }, secondLabels(sums.length));
-  byId("checks").replaceChildren(
+  const inWords = (second) => outcomes.map((outcome) => `${number.format(ended[outcome].at(second))} ${outcome}`).join(", ");
+  const sums = checks.map((_, second) => sum(outcomes.map((outcome) => ended[outcome][second])));
+  fill(byId("rates-legend"), outcomes.map((outcome) => (
+    element("li", {}, element("i", { className: outcome }), `${outcome} `, element("b", {}, number.format(last(outcome))))
+  )));
+  drawChart("rates", {
+    label: `Operations that ended in the last second: ${inWords(-1)}. In the busiest second of the last minute ${number.format(Math.max(...sums))} ended.`,
+    columns: sums.map((_, second) => outcomes.map((outcome) => [outcome, ended[outcome][second]])),
+    texts: sums.map((_, second) => `${secondsAgo(sums.length, second)}: ${inWords(second)}; ${plural(checks[second], "check")}, ${number.format(tried[second])} tried`),
+    least: 5,
+    top: number.format,
+    axisLabels: secondLabels(sums.length),
+  });
+  fill(byId("checks"), [
     element("b", {}, number.format(checks.at(-1))), ` check${checks.at(-1) === 1 ? "" : "s"} of a key in the last second, `,
     element("b", {}, number.format(tried.at(-1))), ` operation${tried.at(-1) === 1 ? "" : "s"} tried`,
-  );
+  ]);
 }
 
-export function showHistogram(id, { bounds, counts, median, percentile_99: percentile99 }, verb) {
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  if (!total) {
-    byId(`${id}-text`).textContent = `No operation ${verb} in the last minute.`;
-    byId(id).replaceChildren();
+// The quantiles of one histogram in words, such as "half within 8 ms, 99 % within 128 ms, of 1,234".
+function quantiles({ bounds, counts, median, percentile_99: percentile99 }) {
+  const within = (quantile) => quantile === null ? ["over ", roundDuration(bounds.at(-1))] : ["within ", roundDuration(quantile)];
+  const [[half, first], [most, second]] = [within(median), within(percentile99)];
+  return ["half ", half, element("b", {}, first), ", 99 % ", most, element("b", {}, second), `, of ${number.format(sum(counts))}`];
+}
+
+// Histograms with the same bounds, by the class of their bars, in one chart.
+function drawHistograms(id, histograms, label) {
+  const shown = Object.entries(histograms);
+  const [[, { bounds }]] = shown;
+  const totals = bounds.concat(0).map((_, bucket) => sum(shown.map(([, { counts }]) => counts[bucket])));
+  const first = Math.max(0, totals.findIndex((count) => count) - 1);
+  // At least ten buckets, so that a single bar does not fill the chart.
+  const last = Math.min(totals.length - 1, Math.max(first + 9, totals.findLastIndex((count) => count) + 1));
+  const buckets = totals.map((_, bucket) => bucket).slice(first, last + 1);
+  const range = (bucket) => bucket === 0 ? `up to ${roundDuration(bounds[0])}`
+    : bucket === bounds.length ? `over ${roundDuration(bounds.at(-1))}`
+    : `${roundDuration(bounds[bucket - 1])} to ${roundDuration(bounds[bucket])}`;
+  const inWords = (bucket) => shown.filter(([, { counts }]) => counts[bucket])
+    .map(([name, { counts }]) => `${number.format(counts[bucket])} ${name}`.trim()).join(", ") || "none";
+  drawChart(id, {
+    label,
+    columns: buckets.map((bucket) => shown.map(([name, { counts }]) => [name, counts[bucket]])),
+    texts: buckets.map((bucket) => `${range(bucket)}: ${inWords(bucket)}`),
+    least: 1,
+    top: number.format,
+    axisLabels: (width, step) => {
+      const every = Math.ceil(LABEL / step);
+      return buckets.flatMap((bucket, index) => {
+        const x = (index + 1) * step;
+        if ((index + 1) % every || x > width - LABEL / 2 || bucket >= bounds.length) return [];
+        return [svgElement("text", { x, y: HEIGHT - 4, "text-anchor": "middle" }, roundDuration(bounds[bucket]))];
+      });
+    },
+  });
+}
+
+function showNothing(id, text) {
+  fill(byId(`${id}-text`), [text]);
+  byId(id).replaceChildren();
+  write(`${id}-value`, "");
+  charts.delete(id);
+}
+
+export function showWaits(waits) {
+  const shown = Object.fromEntries(Object.entries(waits).filter(([, { counts }]) => sum(counts)));
+  const outcomes = Object.keys(shown);
+  byId("waits-list").hidden = !outcomes.length;
+  if (!outcomes.length) {
+    showNothing("waits", "No operation ended in the last minute.");
     return;
   }
-  const longest = roundDuration(bounds.at(-1));
-  const within = (quantile) => quantile === null ? ["over ", longest] : ["within ", roundDuration(quantile)];
-  const [half, most] = [within(median), within(percentile99)];
-  byId(`${id}-text`).replaceChildren(
-    `Half ${half[0]}`, element("b", {}, half[1]), `, 99 % ${most[0]}`, element("b", {}, most[1]),
-    `, of ${number.format(total)}`,
-  );
-  const first = Math.max(0, counts.findIndex((count) => count) - 1);
-  // At least ten buckets, so that a single bar does not fill the chart.
-  const last = Math.min(counts.length - 1, Math.max(first + 9, counts.findLastIndex((count) => count) + 1));
-  const shown = counts.slice(first, last + 1);
-  const highest = roundUp(Math.max(...shown));
-  const label = `Half ${half.join("")}, 99 % ${most.join("")}, of ${number.format(total)} that ${verb} in the last minute.`;
-  const bucket = (index) => index < bounds.length ? `up to ${roundDuration(bounds[index])}` : `over ${longest}`;
-  drawChart(id, label, highest, number.format, (width, height, floor) => {
-    const step = width / shown.length;
-    return shown.map((count, index) => {
-      const tall = count && Math.max(1, height(count / highest));
-      return svgElement("rect", { class: "bar", x: index * step + 0.5, y: floor - tall, width: step - 1, height: tall },
-        svgElement("title", {}, `${bucket(first + index)}: ${number.format(count)}`));
-    });
-  }, (width) => {
-    const step = width / shown.length;
-    const every = Math.ceil(LABEL / step);
-    return shown.flatMap((_, index) => {
-      const x = (index + 1) * step;
-      if ((index + 1) % every || x > width - LABEL / 2 || first + index >= bounds.length) return [];
-      return [svgElement("text", { x, y: HEIGHT - 4, "text-anchor": "middle" }, roundDuration(bounds[first + index]))];
-    });
-  });
+  fill(byId("waits-text"), ["How long the operations had waited, by outcome:"]);
+  fill(byId("waits-list"), outcomes.map((outcome) => (
+    element("li", { data: { key: outcome } }, element("i", { className: outcome }), `${outcome}: `, ...quantiles(shown[outcome]))
+  )));
+  drawHistograms("waits", shown, byId("waits-list").innerText.replaceAll("\n", "; "));
+}
+
+export function showLateness(lateness) {
+  if (!sum(lateness.counts)) {
+    showNothing("lateness", "No operation expired in the last minute.");
+    return;
+  }
+  fill(byId("lateness-text"), ["Expired: ", ...quantiles(lateness)]);
+  drawHistograms("lateness", { "": lateness }, `Lateness of operations that expired: ${byId("lateness-text").textContent}`);
 }
 
 export function showStalls(stalls) {
   const measured = stalls.filter((stall) => stall !== null);
   const worst = Math.max(0, ...measured);
-  byId("stalls-text").replaceChildren(
-    ...(measured.length
-      ? ["The event loop was up to ", element("b", {}, duration(worst)), ` late, in ${measured.length} measured second${measured.length === 1 ? "" : "s"} of the last minute`]
-      : ["The event loop is measured only while this page is open."]),
-  );
-  const highest = roundUp(Math.max(0.01, worst));
-  drawChart("stalls", `The event loop was up to ${duration(worst)} late.`, highest, roundDuration, (width, height, floor) => {
-    const step = width / stalls.length;
-    return stalls.flatMap((stall, second) => {
-      if (stall === null) return [];
-      const tall = Math.max(1, height(stall / highest));
-      return [svgElement("rect", { class: "bar", x: second * step + 0.5, y: floor - tall, width: step - 1, height: tall })];
-    });
-  }, secondLabels(stalls.length));
+  fill(byId("stalls-text"), measured.length
+    ? ["The event loop was up to ", element("b", {}, duration(worst)), ` late, in ${plural(measured.length, "measured second")} of the last minute`]
+    : ["The event loop is measured only while this page is open."]);
+  drawChart("stalls", {
+    label: `The event loop was up to ${duration(worst)} late.`,
+    columns: stalls.map((stall) => [["", stall]]),
+    texts: stalls.map((stall, second) => `${secondsAgo(stalls.length, second)}: ${stall === null ? "not measured" : `${duration(stall)} late`}`),
+    least: 0.01,
+    top: roundDuration,
+    axisLabels: secondLabels(stalls.length),
+  });
 }

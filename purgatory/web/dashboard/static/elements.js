@@ -1,4 +1,4 @@
-// Elements of the page, and numbers and durations in words.
+// Elements of the page, and numbers, times and durations in words.
 // Names, keys and errors come from users. They are inserted as text, never as markup.
 
 export const number = new Intl.NumberFormat("en");
@@ -7,7 +7,9 @@ export const byId = (id) => document.getElementById(id);
 
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
-  Object.assign(made, properties);
+  const { data, ...others } = properties;
+  Object.assign(made, others);
+  Object.assign(made.dataset, data);
   made.append(...children);
   return made;
 }
@@ -17,6 +19,63 @@ export function svgElement(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+
+// Call `show`, unless a text in the part of the page with this id is selected: then the part stays as it is.
+export function update(id, show) {
+  const part = byId(id);
+  const selection = getSelection();
+  const held = !selection.isCollapsed && selection.containsNode(part, true);
+  part.classList.toggle("held", held);
+  if (held) return;
+  const focused = part.contains(document.activeElement) ? document.activeElement : null;
+  show();
+  // A row that moves to another place loses the focus.
+  if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+}
+
+// Change the children of `parent` to be like `wanted`. A child stays the same node, found by its data-key or else by
+// its place, so that it keeps the focus.
+export function fill(parent, wanted) {
+  const keyed = new Map([...parent.childNodes].filter((child) => child.dataset?.key).map((child) => [child.dataset.key, child]));
+  let place = parent.firstChild;
+  for (const each of wanted) {
+    const node = typeof each === "string" ? document.createTextNode(each) : each;
+    const key = node.dataset?.key;
+    const present = key ? keyed.get(key) : place;
+    if (!present || present.nodeName !== node.nodeName || present.dataset?.key !== key) {
+      parent.insertBefore(node, place);
+      continue;
+    }
+    keyed.delete(key);
+    if (present === place) place = place.nextSibling;
+    else parent.insertBefore(present, place);
+    imitate(present, node);
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+function imitate(present, node) {
+  if (node.nodeType === Node.TEXT_NODE) {
+    if (present.data !== node.data) present.data = node.data;
+    return;
+  }
+  for (const { name } of [...present.attributes]) if (!node.hasAttribute(name) && name !== "style") present.removeAttribute(name);
+  for (const { name, value } of node.attributes) {
+    // The policy of the page forbids the attribute "style", but not the object.
+    if (name !== "style" && present.getAttribute(name) !== value) present.setAttribute(name, value);
+  }
+  if (present.style.cssText !== node.style.cssText) present.style.cssText = node.style.cssText;
+  fill(present, [...node.childNodes]);
+}
+
+// The element's text, without touching it when it is the same: a screen reader reads each change aloud.
+export function write(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
 }
 
 export function duration(seconds) {
@@ -38,3 +97,14 @@ export function duration(seconds) {
 export function roundDuration(seconds) {
   return duration(seconds).replace(/\.0+ /, " ").replace(/(\.[1-9])0 /, "$1 ");
 }
+
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const calendar = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" });
+
+// The time of day in the viewer's zone, of a moment in seconds since 1970; on another day than `now` with the date.
+export function timeOfDay(seconds, now) {
+  const [day, today] = [seconds, now].map((each) => calendar.format(each * 1000));
+  return `${day === today ? "" : `${day} `}${clock.format(seconds * 1000)}`;
+}
+
+export const plural = (count, word, ending = "s") => `${number.format(count)} ${word}${count === 1 ? "" : ending}`;

@@ -1,68 +1,104 @@
-// The tables: the hottest keys, the oldest pending operations, the latest failures.
+// The tables: the hottest keys, and the operations that the viewer searches for.
 
-import { byId, duration, element, number } from "./elements.js";
+import { byId, duration, element, fill, number, timeOfDay, update } from "./elements.js";
 
-function row(...cells) {
-  return element("tr", {}, ...cells.map((cell, index) => element("td", { className: index ? "number" : "" }, ...cell)));
+// A row of a table, and on a small screen a card. Each cell begins with its heading.
+export function row(key, ...cells) {
+  const made = element("tr", { data: { key } }, ...cells.map(([heading, ...content]) => element("td", { data: { heading } }, ...content)));
+  made.setAttribute("role", "row");
+  for (const cell of made.cells) cell.setAttribute("role", "cell");
+  return made;
 }
 
-export function fillTable(id, rows) {
-  byId(id).tBodies[0].replaceChildren(...rows.map((cells) => row(...cells)));
-}
-
-function fillTableOr(emptyText, id, rows) {
-  fillTable(id, rows);
-  if (rows.length) return;
+function fillTable(id, rows, emptyText) {
+  const [body] = byId(id).tBodies;
+  if (rows.length) {
+    fill(body, rows);
+    return;
+  }
   const columns = byId(id).tHead.rows[0].cells.length;
-  byId(id).tBodies[0].append(element("tr", {}, element("td", { className: "none", colSpan: columns }, emptyText)));
+  fill(body, [element("tr", { data: { key: "nothing" } }, element("td", { className: "none", colSpan: columns }, emptyText))]);
 }
 
-function showNote(id, text) {
-  const part = byId(`${id}-part`);
-  const note = part.querySelector(".note") ?? part.appendChild(element("p", { className: "note" }));
-  note.textContent = text;
-  note.hidden = !text;
+export const keyList = (keys, more) => element("code", {}, keys.join(", "), more ? ` and ${number.format(more)} more` : "");
+
+function note(id, text) {
+  byId(`${id}-note`).textContent = text;
+  byId(`${id}-note`).hidden = !text;
 }
 
-const keyList = (keys, more) => element("code", {}, keys.join(", "), more ? ` and ${number.format(more)} more` : "");
+let byTries = false;
+let latestSample = null;
 
-export function showHottest({ hottest, sampled }) {
-  const highest = hottest[0]?.watchers ?? 1;
-  fillTableOr("No key is watched.", "hottest", hottest.map(({ key, watchers, more }) => {
+function showHottest() {
+  const { hottest, busiest, sampled } = latestSample;
+  const keys = byTries ? busiest : hottest;
+  const amount = ({ watchers, tries }) => byTries ? tries : watchers;
+  const highest = Math.max(...keys.map(amount));
+  fillTable("hottest", keys.map((hot) => {
     const share = element("span", { className: "share" });
-    share.style.setProperty("--share", watchers / highest);
-    return [[share, element("code", {}, key)], [`${number.format(watchers)}${more ? "+" : ""}`]];
-  }));
-  showNote("hottest", sampled ? "Sampled: there are more keys than a snapshot reads." : "");
+    share.style.setProperty("--share", amount(hot) / highest);
+    return row(
+      hot.key,
+      ["Key", share, element("button", { type: "button", className: "key", title: "Show its operations", data: { search: hot.key } }, element("code", {}, hot.key))],
+      ["Watchers", `${number.format(hot.watchers)}${hot.more ? "+" : ""}`],
+      ["Tries a second", hot.tries === null ? "–" : number.format(Number(hot.tries.toPrecision(2)))],
+    );
+  }), byTries ? "No check of a key has tried an operation in the last minute." : "No key is watched.");
+  for (const [id, pressed] of [["by-watchers", !byTries], ["by-tries", byTries]]) byId(id).setAttribute("aria-pressed", pressed);
+  const uncounted = keys.some(({ tries }) => tries === null) ? "–: the key is not among the ten with the most tries. " : "";
+  note("hottest", uncounted + (sampled ? "Sampled: there are more keys than a snapshot reads." : ""));
 }
 
-export function showOldest({ oldest, sampled }) {
-  fillTableOr("No operation is pending.", "oldest", oldest.map(({ kind, keys, more_keys: more, age, tries, due, text }) => [
-    [kind, " ", keyList(keys, more), ...(text ? [element("small", {}, text)] : [])],
-    [age === null ? "unknown" : duration(Math.max(0, age))],
-    [tries === null ? "unknown" : number.format(tries)],
-    [due === null ? "never" : duration(due)],
-  ]));
-  showNote("oldest", sampled ? "Sampled: the oldest operations on the keys that a snapshot reads." : "");
+export function showKeys(sample) {
+  latestSample = sample;
+  update("hottest-part", showHottest);
 }
 
-// The part "messages" or "relay" of the page, which not every purgatory has.
-export function showPart(id, figures) {
-  byId(`${id}-part`).hidden = !figures.length;
-  byId(id).replaceChildren(...figures.map(([title, figure]) => (
-    element("div", { className: figure === false ? "failed" : "" }, element("dt", {}, title), element("dd", {}, inWords(figure)))
-  )));
+for (const [id, chosen] of [["by-watchers", false], ["by-tries", true]]) {
+  byId(id).addEventListener("click", () => {
+    byTries = chosen;
+    if (latestSample) showHottest();
+  });
 }
 
-function inWords(figure) {
-  if (figure === null) return "unknown";
-  return typeof figure === "boolean" ? (figure ? "yes" : "no") : number.format(figure);
+function inTries(tries) {
+  if (tries === null) return "unknown";
+  return tries === 1 ? "1 try" : `${number.format(tries)} tries`;
 }
 
-export function showFailures({ failures, now }) {
-  byId("failures-part").hidden = !failures.length;
-  fillTable("failures", failures.map(({ at, kind, keys, error }) => [
-    [kind, " ", keyList(keys, 0)], [element("code", {}, error)], [duration(Math.max(0, now - at))],
-  ]));
-  for (const { cells } of byId("failures").tBodies[0].rows) cells[1].className = "";
+function pendingRow({ number: place, kind, keys, more_keys: more, age, tries, due, text }) {
+  return row(
+    `pending ${place}`,
+    ["Operation", kind, " ", keyList(keys, more), ...(text ? [" ", element("small", {}, text)] : [])],
+    ["Age", age === null ? "unknown" : duration(Math.max(0, age))],
+    ["Tries", inTries(tries)],
+    ["Due in", due === null ? "never" : duration(due)],
+  );
+}
+
+function endedRow({ kind, keys, more_keys: more, at, waited, tries }, { now, time }) {
+  return row(
+    `ended ${at} ${kind} ${keys}`,
+    ["Operation", kind, " ", keyList(keys, more)],
+    ["Waited", duration(waited)],
+    ["Tries", inTries(tries)],
+    ["Ended at", timeOfDay(time - (now - at), time)],
+  );
+}
+
+// The oldest pending operations, or what a search has found.
+export function showOperations(snapshot) {
+  const { pending_sample: { oldest, sampled }, found } = snapshot;
+  const state = found?.state ?? "pending";
+  const operations = found?.operations ?? oldest;
+  const headings = state === "pending" ? ["Operation", "Age", "Tries", "Due in"] : ["Operation", "Waited", "Tries", "Ended at"];
+  [...byId("operations").tHead.rows[0].cells].forEach((cell, index) => { cell.textContent = headings[index]; });
+  const rows = operations.map((operation) => state === "pending" ? pendingRow(operation) : endedRow(operation, snapshot));
+  fillTable("operations", rows, found ? "No such operation was found." : "No operation is pending.");
+  const more = found && found.count > operations.length ? `${state === "pending" ? "The oldest" : "The latest"} ${operations.length} of ${number.format(found.count)} that were found. ` : "";
+  const partial = state === "pending"
+    ? (found?.sampled ?? sampled) && "Sampled: the oldest operations on the keys that a snapshot reads."
+    : "Of each outcome, the page knows the first operation of each second, and the latest twenty of these.";
+  note("operations", more + (partial || ""));
 }

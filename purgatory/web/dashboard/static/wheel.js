@@ -1,7 +1,7 @@
 // The timing wheel: a ring for each level, with its slots and a hand at the present time.
 
-import { byId, duration, element, number, roundDuration, svgElement } from "./elements.js";
-import { fillTable } from "./tables.js";
+import { byId, duration, element, fill, number, roundDuration, svgElement, write } from "./elements.js";
+import { row } from "./tables.js";
 
 // The least number of operations for each shade of a slot.
 const SHADES = [1, 10, 100, 1000];
@@ -19,6 +19,8 @@ let wheel = null;
 let arrived = 0;
 // For each level: its hand, the ticks of a slot, the seconds of a turn, and the slots with the tick at which each begins.
 let rings = [];
+
+export const isWheelOpen = () => byId("wheel-details").open;
 
 function point(radius, turn) {
   const angle = 2 * Math.PI * turn - Math.PI / 2;
@@ -112,20 +114,27 @@ function shadeInWords(least, index) {
 
 function showLegend() {
   const entry = (className, text) => element("span", {}, element("i", { className }), text);
-  byId("loads").replaceChildren(
+  fill(byId("loads"), [
     ...SHADES.map((least, index) => entry(`load-${index + 1}`, shadeInWords(least, index))),
     entry("passed", "passed"),
     entry("hand", "now"),
     entry("round next", "next slot"),
-  );
+  ]);
 }
 
 function showLevels() {
-  fillTable("levels", wheel.levels.map((slots, level) => {
+  fill(byId("levels").tBodies[0], wheel.levels.map((slots, level) => {
     const width = wheel.tick * wheel.size ** level;
     const load = slots.reduce((sum, [, load]) => sum + load, 0);
     const more = slots.some(([, load]) => load === wheel.count_limit) ? "+" : "";
-    return [[String(level)], [roundDuration(width)], [roundDuration(width * wheel.size)], [`${slots.length} of ${wheel.size}`], [`${number.format(load)}${more}`]];
+    return row(
+      `level ${level}`,
+      ["Level", String(level)],
+      ["Slot", roundDuration(width)],
+      ["Turn", roundDuration(width * wheel.size)],
+      ["Occupied", `${slots.length} of ${wheel.size}`],
+      ["Operations", `${number.format(load)}${more}`],
+    );
   }));
 }
 
@@ -140,5 +149,8 @@ export function turnHands() {
     }
     for (const slot of ring.slots) slot.drawn.classList.toggle("passed", wheel.now < slot.begins && slot.begins <= now);
   }
-  byId("wakeup").textContent = isExpiring() ? "now" : wheel.wakeup === null ? "none" : duration(Math.max(0, wheel.wakeup - (wheel.wakeup > FRESH ? elapsed : 0)));
+  write("wakeup", isExpiring() ? "now" : wheel.wakeup === null ? "none" : duration(Math.max(0, wheel.wakeup - (wheel.wakeup > FRESH ? elapsed : 0))));
 }
+
+// On a small screen it is below what an operator asks first, and closed.
+byId("wheel-details").open = matchMedia("(min-width: 1000px)").matches;

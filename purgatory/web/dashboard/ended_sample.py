@@ -1,0 +1,59 @@
+"""A sample of the operations that have ended: of each outcome, the first one of each second."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from purgatory import DelayedOperation
+from purgatory._core import inspection
+from purgatory._statistics import OUTCOMES
+from purgatory.observer import Timing
+from purgatory.web.dashboard.label import label
+
+KEPT: Final = 20
+"""Operations of each outcome that are kept."""
+
+SHOWN_KEYS: Final = 3
+"""Keys that are kept of each operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedOperation:
+    """An operation that has ended. All is text, so that no object is kept alive.
+
+    `at` is when it ended, in seconds of the loop's time, and `waited` how long it had waited, in seconds.
+    """
+
+    kind: str
+    keys: list[str]
+    more_keys: int
+    at: float
+    waited: float
+    tries: int
+
+
+class EndedSample:
+    """The latest operations of the sample, by outcome."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, deque[EndedOperation]] = {outcome: deque(maxlen=KEPT) for outcome in OUTCOMES}
+
+    def note(self, outcome: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+        """Add `operation`, which has ended with `outcome`, to the sample."""
+        keys, *_ = inspection.ended(operation)
+        self._ended[outcome].append(
+            EndedOperation(
+                kind=type(operation).__name__,
+                keys=[label(key) for key in keys[:SHOWN_KEYS]],
+                more_keys=max(0, len(keys) - SHOWN_KEYS),
+                at=timing.ended,
+                waited=timing.ended - timing.offered,
+                tries=timing.tries,
+            )
+        )
+
+    def latest(self, outcome: str) -> list[EndedOperation]:
+        """The operations that ended with `outcome`, the latest first."""
+        return list(reversed(self._ended[outcome]))
