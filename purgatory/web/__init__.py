@@ -2,6 +2,16 @@
 
 from purgatory.web.dashboard import dashboard
 from purgatory.web.long_poll import ClientDisconnected, PollWithdrawn, long_poll, poll
+from purgatory.web.resume import client_has, resumable
 from purgatory.web.shutdown import close_on_signal
 
-__all__ = ["ClientDisconnected", "PollWithdrawn", "close_on_signal", "dashboard", "long_poll", "poll"]
+__all__ = [
+    "ClientDisconnected",
+    "PollWithdrawn",
+    "client_has",
+    "close_on_signal",
+    "dashboard",
+    "long_poll",
+    "poll",
+    "resumable",
+]
