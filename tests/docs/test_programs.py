@@ -17,8 +17,8 @@ from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
 WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
-# Test modules and their conftest.py, which test_virtual_time_page.py runs by pytest.
-RUN_BY_PYTEST = {"docs/how-to/virtual-time.md"}
+# Test modules and their conftest.py. test_virtual_time_page.py and test_testing_services_page.py run them.
+RUN_BY_PYTEST = {"docs/how-to/testing-services.md", "docs/how-to/virtual-time.md"}
 
 
 def page_of(program: Program) -> str:
