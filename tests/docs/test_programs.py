@@ -16,7 +16,11 @@ from purgatory.testing import VirtualTimeLoop
 from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
-WITH_SOCKETS = {"docs/how-to/websocket-acks.md"}
+WITH_SOCKETS = {
+    "docs/how-to/server-sent-events.md",
+    "docs/how-to/websocket-acks.md",
+    "docs/how-to/websocket.md",
+}
 # Test modules and their conftest.py. test_virtual_time_page.py and test_testing_services_page.py run them.
 RUN_BY_PYTEST = {"docs/how-to/testing-services.md", "docs/how-to/virtual-time.md"}
 
