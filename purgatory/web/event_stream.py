@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -55,7 +55,7 @@ class EventStream(Response):
         self,
         purgatory: Purgatory,
         read: Callable[[str | None], DelayedOperation[R] | None],
-        keys: Iterable[Hashable],
+        keys: Collection[Hashable],
         events: Callable[[R], Iterable[ServerSentEvent]],
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class EventStream(Response):
         self.init_headers({**HEADERS, **(headers or {})})
         self._purgatory = purgatory
         self._read: Callable[[str | None], DelayedOperation[Any] | None] = read
-        self._keys = tuple(keys)
+        self._keys = keys
         self._events: Callable[[Any], Iterable[ServerSentEvent]] = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

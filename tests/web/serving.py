@@ -51,19 +51,20 @@ async def statistics(request):
     statistics = request.app.state.purgatory.statistics()
     return PlainTextResponse(f"{statistics.pending} pending, {statistics.cancelled} cancelled")
 
-app = Starlette(
-    lifespan=lifespan,
-    routes=[
-        Route("/poll", poll),
-        Route("/stream", stream),
-        Route("/statistics", statistics),
-        Route("/release", release, methods=["POST"]),
-        WebSocketRoute("/echo", echo),
-    ],
-)
+def create_app():
+    return Starlette(
+        lifespan=lifespan,
+        routes=[
+            Route("/poll", poll),
+            Route("/stream", stream),
+            Route("/statistics", statistics),
+            Route("/release", release, methods=["POST"]),
+            WebSocketRoute("/echo", echo),
+        ],
+    )
 """
 
-UVICORN = ("uvicorn", "application:app", "--port", "{port}")
+UVICORN = ("uvicorn", "--factory", "application:create_app", "--port", "{port}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,13 @@ class Server:
     port: int
     log: Path
 
-    def request(self, path: str) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+    def request(self, path: str, method: str = "GET") -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=120)
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
         return connection
 
-    def until(self, statistics: bytes) -> None:
-        deadline = time.monotonic() + 20
+    def until(self, statistics: bytes, seconds: float = 20.0) -> None:
+        deadline = time.monotonic() + seconds
         while not (answer := response(self.request("/statistics"))).endswith(statistics):
             assert time.monotonic() < deadline, answer
             time.sleep(0.02)
@@ -90,9 +91,9 @@ def response(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def serving(command: tuple[str, ...], directory: Path) -> Iterator[Server]:
+def serving(command: tuple[str, ...], directory: Path, application: str = APPLICATION) -> Iterator[Server]:
     """Run a server until the end of the block, or until the test stops it."""
-    (directory / "application.py").write_text(APPLICATION)
+    (directory / "application.py").write_text(application)
     path = os.pathsep.join(filter(None, [str(directory), os.environ.get("PYTHONPATH")]))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

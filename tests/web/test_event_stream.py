@@ -240,6 +240,11 @@ async def test_a_timeout_of_zero_is_refused_because_heartbeats_would_never_pause
         await StreamClient().request(stream)
 
 
+async def test_a_bare_string_as_keys_is_refused(log: Log) -> None:
+    with pytest.raises(TypeError, match="keys"):
+        await StreamClient().request(EventStream(log.purgatory, log.read, "log", events))
+
+
 async def test_an_operation_without_a_timeout_sends_no_heartbeats(virtual_time: VirtualTimeLoop) -> None:
     def read(last: str | None) -> DelayedOperation[str]:
         return Gate(None)

@@ -11,9 +11,16 @@ from tests.web.serving import UVICORN, response, serving
 
 pytestmark = pytest.mark.real_time
 
-HYPERCORN = ("hypercorn", "application:app", "--bind", "127.0.0.1:{port}")
-GRANIAN = ("granian", "--interface", "asgi", "application:app", "--port", "{port}")
-GUNICORN = ("gunicorn", "application:app", "--bind", "127.0.0.1:{port}", "-k", "uvicorn_worker.UvicornWorker")
+HYPERCORN = ("hypercorn", "application:create_app()", "--bind", "127.0.0.1:{port}")
+GRANIAN = ("granian", "--interface", "asgi", "--factory", "application:create_app", "--port", "{port}")
+GUNICORN = (
+    "gunicorn",
+    "application:create_app()",
+    "--bind",
+    "127.0.0.1:{port}",
+    "-k",
+    "uvicorn_worker.UvicornWorker",
+)
 
 SERVERS = [
     pytest.param((*UVICORN, "--loop", "asyncio"), id="uvicorn", marks=pytest.mark.slow),
