@@ -1,4 +1,4 @@
-"""The tests that docs/how-to/testing-services.md shows pass with the application that it shows."""
+"""The tests that docs/how-to/testing-services.md shows pass: each runs the application once more."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.docs.programs import DOCS, programs_of
 PAGE = DOCS / "how-to" / "testing-services.md"
 
 
-def test_the_shown_tests_pass_with_the_shown_application(pytester: pytest.Pytester) -> None:
-    application, conftest, tests = programs_of(PAGE)
-    pytester.makepyfile(news=application.code, test_news=tests.code)
+def test_the_shown_tests_pass(pytester: pytest.Pytester) -> None:
+    conftest, tests = programs_of(PAGE)
     pytester.makeconftest(conftest.code)
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .")
+    pytester.makepyfile(test_news=tests.code)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
 
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
 
