@@ -28,6 +28,7 @@ SUITES = {
     "load": "requests at ever higher rates until each design saturates; sizes are rates",
     "broker": "the example broker beside librdkafka's mock cluster",
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
+    "push": "long polls beside server-sent events and WebSockets",
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
     "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
     "relay": "signals between processes, a resync of what is watched, and PostgreSQL's NOTIFY",

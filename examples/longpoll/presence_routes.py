@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 
-from examples.longpoll.conditional import client_has, json_or_not_modified
+from examples.longpoll.conditional import json_or_not_modified
 from examples.longpoll.models import BUSY, NOT_MODIFIED, Heartbeat, WhoIsOnline
 from examples.longpoll.presence import PRESENCE_KEY, DelayedOnline
 from examples.longpoll.service import Service
 from purgatory import PurgatoryFull
-from purgatory.web import long_poll
+from purgatory.web import client_has, long_poll
 
 Name = Annotated[
     str,

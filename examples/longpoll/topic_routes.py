@@ -6,12 +6,12 @@ from typing import Annotated, Any, NoReturn
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from examples.longpoll.conditional import client_has, json_or_not_modified
+from examples.longpoll.conditional import json_or_not_modified
 from examples.longpoll.models import BUSY, NOT_MODIFIED, Appended, Records, problem
 from examples.longpoll.service import Service
 from examples.longpoll.topic_log import TopicLog
 from examples.longpoll.topics import DelayedRead, TooManyTopics, topic_key
-from purgatory.web import long_poll
+from purgatory.web import client_has, long_poll
 
 MAX_OFFSET = 2**53 - 1
 """The largest whole number that JSON carries exactly to every client (RFC 8259, section 6)."""

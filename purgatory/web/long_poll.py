@@ -61,14 +61,21 @@ async def long_poll(
         return await poll(request.receive, purgatory, operation, keys)
     except ClientDisconnected as error:
         raise HTTPException(CLIENT_CLOSED_REQUEST, "the client has disconnected") from error
-    except PurgatoryNotOpen:
-        raise
     except (PurgatoryFull, PurgatoryClosed, PollWithdrawn) as error:
-        if operation.state is OperationState.FAILED:
-            # One of its hooks raised it, about another purgatory.
+        if not is_refusal(error, operation):
             raise
-        headers = {"Retry-After": str(RETRY_AFTER)}
-        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "try again later", headers) from error
+        raise try_again_later() from error
+
+
+def is_refusal(error: PurgatoryError, operation: DelayedOperation[Any]) -> bool:
+    """Whether the client may succeed later. A purgatory that was never opened stays so until it is mended."""
+    # A hook of a failed operation has raised it, about another purgatory.
+    return not isinstance(error, PurgatoryNotOpen) and operation.state is not OperationState.FAILED
+
+
+def try_again_later() -> HTTPException:
+    headers = {"Retry-After": str(RETRY_AFTER)}
+    return HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "try again later", headers)
 
 
 async def poll(

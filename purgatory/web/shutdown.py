@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import FrameType
@@ -13,6 +14,12 @@ from typing import Any, Final
 from purgatory.purgatory import Purgatory
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+NO_EFFECT: Final = (
+    "close_on_signal has no effect: this process handles neither SIGINT nor SIGTERM. So its server, such as "
+    "hypercorn, is stopped by other means, and cuts pending polls off. Run hypercorn with --workers 0, or "
+    "close the purgatories before the server waits for its requests"
+)
 
 
 @asynccontextmanager
@@ -25,9 +32,13 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
     refused (PurgatoryClosed, a 503 by `long_poll`) until the server stops listening.
 
     The server's own signal handlers are called as well. They have to be set before the lifespan starts;
-    uvicorn and other servers do so. A signal without a handler keeps its effect. In a thread other than the
-    main one this does nothing, since signals are handled in the main thread only. If you stop a server by
+    uvicorn and other servers do so. A signal without a handler keeps its effect. If you stop a server by
     other means than a signal, close its purgatories first.
+
+    hypercorn tells its worker processes to stop by other means, unless it runs with ``--workers 0``. Where
+    this process handles neither signal, a RuntimeWarning says that this has no effect. In a thread other than
+    the main one it has none either, since signals are handled in the main thread. There is no warning there,
+    because that is where test clients run applications.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -49,6 +60,9 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
         if callable(handler):
             handlers[number] = handler
             signal.signal(number, handle)
+    if not handlers:
+        # At the line of the caller's `async with`, behind the context manager's own frame.
+        warnings.warn(NO_EFFECT, RuntimeWarning, stacklevel=3)
     try:
         yield
     finally:

@@ -48,7 +48,7 @@ IN_PROCESS = [
 ]
 WITH_SERVERS = [
     ("relay", "relay-notify"),
-    *((suite, name) for suite in ("broker", "longpoll") for name in benchmarks_of(suite)),
+    *((suite, name) for suite in ("broker", "longpoll", "push") for name in benchmarks_of(suite)),
 ]
 needs_linux = pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /proc")
 

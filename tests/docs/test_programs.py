@@ -16,9 +16,18 @@ from purgatory.testing import VirtualTimeLoop
 from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
 # Virtual time passes while data is on its way through a socket, so these run in real time.
-WITH_SOCKETS = {"docs/how-to/test-kafka-clients.md", "docs/how-to/websocket-acks.md"}
+WITH_SOCKETS = {
+    "docs/how-to/server-sent-events.md",
+    "docs/how-to/test-kafka-clients.md",
+    "docs/how-to/websocket-acks.md",
+    "docs/how-to/websocket.md",
+}
 # Test modules and their conftest.py, which the tests of these pages run by pytest.
-RUN_BY_PYTEST = {"docs/how-to/test-kafka-clients.md", "docs/how-to/virtual-time.md"}
+RUN_BY_PYTEST = {
+    "docs/how-to/test-kafka-clients.md",
+    "docs/how-to/testing-services.md",
+    "docs/how-to/virtual-time.md",
+}
 
 
 def page_of(program: Program) -> str:

@@ -74,6 +74,20 @@ async def test_a_signal_without_a_handler_keeps_its_effect(handled: list[int], p
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+async def test_a_process_that_handles_no_signal_is_warned_that_this_has_no_effect(
+    handled: list[int], purgatory: Purgatory
+) -> None:
+    """The worker processes of hypercorn are such ones."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    async with close_on_signal(purgatory):
+        pass
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with pytest.warns(RuntimeWarning, match="close_on_signal has no effect") as warned:
+        async with close_on_signal(purgatory):
+            pass
+    assert warned[0].filename == __file__
+
+
 class SlowToClose:
     """A purgatory that takes long to close."""
 

@@ -1,0 +1,53 @@
+"""Answers from which a client goes on: the link of the next request, and an entity tag of what it has."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+OPAQUE_TAG: Final = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
+"""An entity tag, without the mark of a weak one, which counts the same here (RFC 9110, 8.8.3 and 13.1.2)."""
+
+OF_THE_BODY: Final = (b"content-encoding", b"content-length", b"content-type")
+"""The headers of the response that a 304, which has no body, does not have."""
+
+
+def client_has(request: Request, tag: str) -> bool:
+    """Whether the client of `request` has the answer whose entity tag is `tag`, by its If-None-Match header.
+
+    Ask before the wait: a client that has all there is waits for more, whatever position it names.
+    """
+    named = ",".join(request.headers.getlist("if-none-match"))
+    return named.strip() == "*" or tag in OPAQUE_TAG.findall(named)
+
+
+def resumable(request: Request, response: Response, tag: str, **following: object) -> Response:
+    """`response` with the headers by which a client goes on, or an empty 304 if the client has it.
+
+    `tag` is the entity tag of its content, quotes included: the same for the same content, and another one
+    for any other. `following` are the query parameters that differ in the client's next request, such as
+    ``offset=7``. The Link header with rel=next (RFC 8288) has the URL: that of `request`, with these. It is
+    relative, and so is right behind any proxy. Without `following` there is no link.
+
+    The response is not to be cached without asking: its Cache-Control is no-cache, unless it has one.
+
+    Raises ValueError when `tag` is no entity tag.
+    """
+    if not OPAQUE_TAG.fullmatch(tag):
+        raise ValueError(f"""an entity tag is text in double quotes, such as '"7"', not {tag!r}""")
+    headers = response.headers
+    headers["ETag"] = tag
+    headers.setdefault("Cache-Control", "no-cache")
+    if following:
+        query = dict(parse_qsl(request.url.query, keep_blank_values=True)) | following
+        headers["Link"] = f'<?{urlencode(query)}>; rel="next"'
+    if not client_has(request, tag):
+        return response
+    unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)
+    unchanged.raw_headers = [header for header in response.raw_headers if header[0] not in OF_THE_BODY]
+    return unchanged

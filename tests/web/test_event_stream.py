@@ -1,0 +1,361 @@
+"""A stream sends the events of one operation after the other, until its client or the purgatory ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from purgatory import DelayedOperation, Purgatory
+from purgatory.errors import PurgatoryNotOpen
+from purgatory.testing import VirtualTimeLoop
+from purgatory.web import EventStream, ServerSentEvent
+from tests.operations import Gate, a_few_turns, raising
+from tests.web.poll_client import DISCONNECT, parked, until
+from tests.web.stream_client import DelayedRead, Log, StreamClient, events
+
+
+@pytest.fixture
+def log(purgatory: Purgatory) -> Log:
+    return Log(purgatory)
+
+
+async def answered(client: StreamClient, stream: ASGIApp) -> None:
+    """Run the stream to its end."""
+    await client.request(stream)
+    assert client.complete
+
+
+async def test_each_record_is_an_event_as_soon_as_it_is_there(log: Log) -> None:
+    log.append("a")
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    assert client.body == b"id: 1\ndata: a\n\n"
+    log.append("b")
+    await parked(log.purgatory, client)
+    assert client.body == b"id: 1\ndata: a\n\nid: 2\ndata: b\n\n"
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_proxies_and_caches_are_told_to_pass_the_events_on(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    assert client.status == 200
+    assert client.headers == {
+        b"content-type": b"text/event-stream; charset=utf-8",
+        b"cache-control": b"no-store",
+        b"x-accel-buffering": b"no",
+    }
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Log) -> None:
+    for record in "abc":
+        log.append(record)
+    client = StreamClient((b"accept", b"*/*"), (b"last-event-id", b"2"))
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    assert client.body == b"id: 3\ndata: c\n\n"
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_the_last_id_is_utf_8(purgatory: Purgatory) -> None:
+    named: list[str | None] = []
+    client = StreamClient((b"last-event-id", "\u00e9\u20ac".encode()))
+    await answered(client, EventStream(purgatory, named.append, ["key"], events))
+    assert named == ["\u00e9\u20ac"]
+
+
+async def test_a_heartbeat_is_sent_whenever_the_timeout_is_over(virtual_time: VirtualTimeLoop) -> None:
+    async with Purgatory() as purgatory:
+        log, client = Log(purgatory), StreamClient()
+        task = client.request(log.stream())
+        await asyncio.sleep(31)
+        log.append("a")
+        await asyncio.sleep(14)
+        assert client.body == b":\n\n:\n\nid: 1\ndata: a\n\n"
+        await asyncio.sleep(2)
+        assert client.body.endswith(b"data: a\n\n:\n\n")
+        await purgatory.aclose()
+        await task
+
+
+async def test_a_disconnection_withdraws_the_operation_and_ends_the_stream(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    client.send(DISCONNECT)
+    await task
+    statistics = log.purgatory.statistics()
+    assert (statistics.cancelled, statistics.pending, statistics.keys) == (1, 0, 0)
+
+
+async def test_a_cancellation_withdraws_the_operation(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert log.purgatory.statistics().cancelled == 1
+
+
+async def test_a_cancellation_before_the_response_has_begun_withdraws_the_operation(log: Log) -> None:
+    client = StreamClient()
+    client.reads.clear()
+    task = client.request(log.stream())
+    await until(lambda: log.purgatory.statistics().pending)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert log.purgatory.statistics().cancelled == 1
+
+
+async def test_while_a_client_reads_too_slowly_nothing_waits_and_nothing_is_lost(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    client.reads.clear()
+    for record in "abcde":
+        log.append(record)
+    await a_few_turns()
+    assert log.purgatory.statistics().pending == 0
+    assert len(client.sent) == 1
+    client.reads.set()
+    await parked(log.purgatory, client)
+    assert [len(message["body"].split(b"\n\n")) - 1 for message in client.sent[1:]] == [1, 2, 2]
+    assert client.body.count(b"id: ") == 5
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_a_client_that_leaves_while_it_does_not_read_ends_the_stream(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    client.reads.clear()
+    log.append("a")
+    await a_few_turns()
+    client.send(DISCONNECT)
+    await task
+    assert log.purgatory.statistics().pending == 0
+
+
+async def test_a_client_that_is_far_behind_does_not_hold_the_loop(log: Log) -> None:
+    for number in range(100):
+        log.append(str(number))
+    client = StreamClient()
+    task = client.request(log.stream())
+    turns = 0
+    while log.purgatory.statistics().pending == 0:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 50
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_closing_the_purgatory_sends_what_there_is_and_ends_the_stream(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    log.records.append("farewell")
+    await log.purgatory.aclose()
+    await task
+    assert client.body == b"id: 1\ndata: farewell\n\n"
+    assert client.complete
+
+
+async def test_a_stream_that_is_refused_later_ends(log: Log) -> None:
+    async with Purgatory(max_pending=1) as purgatory:
+        log, client = Log(purgatory), StreamClient()
+        task = client.request(log.stream())
+        await parked(purgatory, client)
+        client.reads.clear()
+        log.append("a")
+        await a_few_turns()
+        purgatory.try_complete_else_watch(Gate(), ["other"])
+        client.reads.set()
+        await task
+        assert client.body == b"id: 1\ndata: a\n\n"
+        assert client.complete
+
+
+async def test_a_stream_whose_operation_others_withdraw_ends(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    log.purgatory.cancel_for_key("log")
+    await task
+    assert client.complete
+
+
+async def test_a_stream_ends_when_there_is_nothing_more_to_come(log: Log) -> None:
+    def read(last: str | None) -> DelayedRead | None:
+        return None if last == "2" else log.read(last)
+
+    for record in "ab":
+        log.append(record)
+    stream = EventStream(log.purgatory, read, ["log"], events)
+    client, again = StreamClient(), StreamClient((b"last-event-id", b"2"))
+    await answered(client, stream)
+    assert client.body == b"id: 1\ndata: a\n\nid: 2\ndata: b\n\n"
+    await answered(again, stream)
+    assert again.status == 204
+
+
+async def test_an_event_without_data_moves_the_position_only(log: Log) -> None:
+    def without_data(page: tuple[int, list[str]]) -> list[ServerSentEvent]:
+        offset, records = page
+        return [ServerSentEvent(str(offset + len(records)))]
+
+    log.append("secret")
+    client = StreamClient()
+    task = client.request(EventStream(log.purgatory, log.read, ["log"], without_data))
+    await parked(log.purgatory, client)
+    assert client.body == b"id: 1\n\n"
+    await log.purgatory.aclose()
+    await task
+
+
+async def test_a_timeout_of_zero_is_refused_because_heartbeats_would_never_pause(log: Log) -> None:
+    stream = EventStream(log.purgatory, lambda last: DelayedRead(log, 0, timeout=0), ["log"], events)
+    with pytest.raises(ValueError, match="time between two heartbeats"):
+        await StreamClient().request(stream)
+
+
+async def test_a_bare_string_as_keys_is_refused(log: Log) -> None:
+    with pytest.raises(TypeError, match="keys"):
+        await StreamClient().request(EventStream(log.purgatory, log.read, "log", events))
+
+
+async def test_an_operation_without_a_timeout_sends_no_heartbeats(virtual_time: VirtualTimeLoop) -> None:
+    def read(last: str | None) -> DelayedOperation[str]:
+        return Gate(None)
+
+    async with Purgatory() as purgatory:
+        client = StreamClient()
+        task = client.request(EventStream(purgatory, read, ["log"], lambda name: []))
+        await asyncio.sleep(3600)
+        assert client.body == b""
+        await purgatory.aclose()
+        await task
+
+
+async def test_an_exception_of_the_first_operation_is_raised_before_the_response_begins(
+    purgatory: Purgatory,
+) -> None:
+    def read(last: str | None) -> DelayedOperation[str]:
+        return Gate(15, trying=raising(ArithmeticError("broken")))
+
+    client = StreamClient()
+    with pytest.raises(ArithmeticError, match="broken"):
+        await client.request(EventStream(purgatory, read, ["key"], lambda name: []))
+    assert client.sent == []
+
+
+async def test_an_exception_of_a_later_hook_breaks_the_stream_off(purgatory: Purgatory) -> None:
+    def read(last: str | None) -> DelayedOperation[str]:
+        return Gate(15, completing=raising(ArithmeticError("broken")))
+
+    client = StreamClient()
+    task = client.request(EventStream(purgatory, read, ["key"], lambda name: []))
+    await parked(purgatory, client)
+    for operation in purgatory.operations():
+        operation.force_complete()
+    with pytest.raises(ArithmeticError, match="broken"):
+        await task
+    assert not client.complete
+
+
+def starlette_app(stream: Callable[[], EventStream]) -> ASGIApp:
+    async def pass_on(request: Request, call_next: Any) -> Any:
+        return await call_next(request)
+
+    async def follow(request: Request) -> EventStream:
+        return stream()
+
+    middleware = [
+        Middleware(BaseHTTPMiddleware, dispatch=pass_on),
+        Middleware(GZipMiddleware, minimum_size=1),
+    ]
+    return Starlette(routes=[Route("/", follow)], middleware=middleware)
+
+
+def fastapi_app(stream: Callable[[], EventStream]) -> ASGIApp:
+    app = FastAPI()
+
+    @app.get("/")
+    async def follow() -> EventStream:
+        return stream()
+
+    return app
+
+
+Application = Callable[[Callable[[], EventStream]], ASGIApp]
+
+
+@pytest.mark.parametrize("application", [starlette_app, fastapi_app])
+async def test_a_framework_serves_the_stream_until_its_client_leaves(
+    log: Log, application: Application
+) -> None:
+    client = StreamClient((b"accept-encoding", b"gzip"))
+    task = client.request(application(log.stream))
+    await until(lambda: log.purgatory.statistics().pending)
+    log.append("a")
+    await until(lambda: log.purgatory.statistics().pending and len(client.sent) > 1)
+    assert client.body == b"id: 1\ndata: a\n\n"
+    client.send(DISCONNECT)
+    await task
+    assert log.purgatory.statistics().cancelled == 1
+
+
+@pytest.mark.parametrize("application", [starlette_app, fastapi_app])
+async def test_a_stream_that_is_refused_at_once_is_a_503_with_retry_after(application: Application) -> None:
+    async with Purgatory(max_pending=1) as purgatory:
+        purgatory.try_complete_else_watch(Gate(), ["other"])
+        full, closed = StreamClient(), StreamClient()
+        await answered(full, application(Log(purgatory).stream))
+        await purgatory.aclose()
+        await answered(closed, application(Log(purgatory).stream))
+    for client in (full, closed):
+        assert (client.status, client.headers[b"retry-after"]) == (503, b"1")
+
+
+async def test_a_purgatory_that_was_never_started_is_an_error_of_the_server() -> None:
+    with pytest.raises(PurgatoryNotOpen):
+        await StreamClient().request(Log(Purgatory()).stream())
+
+
+async def test_an_http_exception_of_read_is_the_response_and_later_the_end(log: Log) -> None:
+    def read(last: str | None) -> DelayedRead:
+        if last == "2":
+            raise HTTPException(410, "these records are gone")
+        return log.read(last)
+
+    def stream() -> EventStream:
+        return EventStream(log.purgatory, read, ["log"], events)
+
+    for record in "ab":
+        log.append(record)
+    client, again = StreamClient(), StreamClient((b"last-event-id", b"2"))
+    await answered(client, fastapi_app(stream))
+    assert (client.status, client.body.count(b"data")) == (200, 2)
+    await answered(again, fastapi_app(stream))
+    assert again.status == 410
