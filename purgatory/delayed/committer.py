@@ -14,8 +14,8 @@ from purgatory.delayed.message import Message
 from purgatory.delayed.requests import Answer, End, Put, Request, Stored
 from purgatory.delayed.store import Store
 
-# Bytes of payloads, and requests, after which a commit takes no more. To answer so many requests holds the loop
-# for some 5 ms.
+# Bytes of payloads, and requests, after which a commit takes no more. To answer so many requests holds the
+# loop for some 5 ms.
 _BYTES: Final = 1 << 23
 _REQUESTS: Final = 2_000
 # Seconds that requests may wait that nobody waits for.
