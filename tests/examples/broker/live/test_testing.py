@@ -90,4 +90,4 @@ async def test_a_cluster_runs_on_the_loop_of_the_test() -> None:
             for node in cluster.nodes.values():
                 await node.admin.auto_create(["events"])
             await reset(cluster)
-            assert not cluster.controller.image.topics
+            assert not any(node.admin.cache.image.topics for node in cluster.nodes.values())
