@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, Final
@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from examples.longpoll.admission import Admission
 from examples.longpoll.connection import connection_state
 from examples.longpoll.presence_routes import presence_routes
 from examples.longpoll.service import Service
@@ -39,8 +40,11 @@ CHAT_HEADERS: Final = {
 }
 
 
-def application(service: Service) -> FastAPI:
-    """Serve `service` over HTTP. The application's lifespan runs the service, and so can begin only once."""
+def application(service: Service, hosts: Collection[str] = ()) -> FastAPI:
+    """Serve `service` over HTTP, under the names of this machine and those in `hosts`.
+
+    The application's lifespan runs the service, and so can begin only once.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -61,6 +65,7 @@ def application(service: Service) -> FastAPI:
     app.include_router(_metrics_routes(service))
     app.include_router(_chat_routes())
     app.mount("/dashboard", dashboard(*service.purgatories, relays=service.relays))
+    app.add_middleware(Admission, hosts=hosts)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
     return app
 

@@ -16,7 +16,7 @@ from examples.longpoll.store import PATIENCE
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.longpoll.memory_store import MemoryStore
 
-LIMITS = Limits(log_records=4, answer_records=3)
+LIMITS = Limits(wait=60, log_records=4, answer_records=3)
 
 
 class Worker:
@@ -25,7 +25,7 @@ class Worker:
     def __init__(self, store: MemoryStore) -> None:
         self.service = Service(LIMITS, store)
         transport = httpx.ASGITransport(application(self.service))
-        self.client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     def poll(self, url: str) -> asyncio.Task[httpx.Response]:
         return asyncio.create_task(self.client.get(url))
@@ -92,7 +92,7 @@ async def test_a_client_may_follow_a_link_in_another_process(workers: tuple[Work
     await second.client.get("/topics/t")
     await append(first, "t", 0, 1)
     answer = await first.client.get("/topics/t?wait=5")
-    link = httpx.URL("http://test/topics/t").join(answer.links["next"]["url"])
+    link = httpx.URL("http://localhost/topics/t").join(answer.links["next"]["url"])
     poll = second.poll(str(link))
     await second.until_pending()
     await append(first, "t", 2)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real_time
 async def poll(port: int, number: int) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(f"GET /topics/t-{number % 50}?wait=60 HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+        writer.write(f"GET /topics/t-{number % 50}?wait=25 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         # Reads until the server closes the connection. A reset would raise ConnectionResetError.
         return await reader.read()
     finally:

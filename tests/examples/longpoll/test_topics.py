@@ -90,7 +90,7 @@ async def test_following_the_link_gives_every_record_once(
     virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
 ) -> None:
     await post(client, "t", 0, 1, 2, 3)
-    url, seen = httpx.URL("http://test/topics/t?wait=1"), []
+    url, seen = httpx.URL("http://localhost/topics/t?wait=1"), []
     for step in range(4):
         if step == 2:
             await post(client, "t", 4, 5)
@@ -187,7 +187,7 @@ async def test_a_record_that_is_nested_too_deeply_is_a_400() -> None:
     service = Service(Limits(record_bytes=1_000_000))
     async with service.running():
         transport = httpx.ASGITransport(application(service))
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             headers = {"Content-Type": "application/json"}
             body = b"[" * 200_000 + b"]" * 200_000
             assert (await client.post("/topics/t", content=body, headers=headers)).status_code == 400
