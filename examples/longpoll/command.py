@@ -59,8 +59,8 @@ examples:
       the same with PostgreSQL, in tables whose names begin with "longpoll"
   curl -d '"hello"' -H 'Content-Type: application/json' localhost:8000/topics/lobby
       appends a record to the topic "lobby"
-  curl -i 'localhost:8000/topics/lobby?offset=1&wait=30'
-      waits up to 30 seconds for the record at offset 1; the Link header of the
+  curl -i 'localhost:8000/topics/lobby?offset=1&wait=20'
+      waits up to 20 seconds for the record at offset 1; the Link header of the
       response is the URL of the next request
 """
 
@@ -228,7 +228,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     times = parser.add_argument_group("times, in seconds")
     number(
-        times.add_argument, "--max-wait", defaults.wait, "the longest wait that a poll may ask for", least=0
+        times.add_argument,
+        "--max-wait",
+        defaults.wait,
+        "the longest wait that a poll may ask for; less than the timeouts of proxies",
+        least=0,
     )
     number(
         times.add_argument,

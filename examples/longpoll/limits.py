@@ -22,8 +22,8 @@ class Limits:
 
     pending: int = 8_000
     """Polls that may be pending at a time; one more gets a 503. It has to be less than `connections`."""
-    wait: float = 60.0
-    """The longest wait that a poll may ask for, in seconds."""
+    wait: float = 25.0
+    """The longest wait that a poll may ask for, in seconds. Proxies give up on an answer after 30 or 60."""
     topics: int = 256
     """The number of topics; a record for one more topic gets a 403."""
     record_bytes: int = 16 * 1024
