@@ -25,7 +25,9 @@ class Limits:
     wait: float = 25.0
     """The longest wait that a poll may ask for, in seconds. Proxies give up on an answer after 30 or 60."""
     topics: int = 256
-    """The number of topics; a record for one more topic gets a 403."""
+    """The number of topics. One more takes the place of an unused one, or gets a 403."""
+    topic_timeout: float = 60.0
+    """Seconds without a reader and without a record after which a topic counts as unused."""
     record_bytes: int = 16 * 1024
     """The bytes of one record; a longer record gets a 413."""
     log_records: int = 1_000
