@@ -15,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from examples.longpoll.admission import Admission
 from examples.longpoll.connection import connection_state
+from examples.longpoll.news_routes import news_routes
 from examples.longpoll.presence_routes import presence_routes
 from examples.longpoll.service import Service
 from examples.longpoll.store import StoreUnavailable
@@ -62,6 +63,7 @@ def application(service: Service, hosts: Collection[str] = ()) -> FastAPI:
     )
     app.include_router(topic_routes(service))
     app.include_router(presence_routes(service))
+    app.include_router(news_routes(service))
     app.include_router(_metrics_routes(service))
     app.include_router(_chat_routes())
     app.mount("/dashboard", dashboard(*service.purgatories, relays=service.relays))

@@ -36,6 +36,8 @@ class Limits:
     """Bytes of records that a topic keeps, likewise."""
     answer_records: int = 100
     """Records in one answer."""
+    followed: int = 64
+    """Topics that one poll may follow; a poll for more gets a 422."""
     sessions: int = 1_000
     """Sessions at a time; the heartbeat that would open one more gets a 503."""
     session_timeout: float = 15.0
