@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
@@ -25,12 +26,8 @@ from purgatory.web import dashboard
 
 logger: Final = logging.getLogger("examples.longpoll")
 
-CHAT_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/chat.css": ("chat.css", "text/css"),
-    "/chat.js": ("chat.js", "text/javascript"),
-}
-"""Path -> file in the directory `page`, and its media type."""
+MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+"""The kinds of files in the directory `page`."""
 
 CHAT_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -92,9 +89,10 @@ def _metrics_routes(service: Service) -> APIRouter:
 
 def _chat_routes() -> APIRouter:
     routes = APIRouter(include_in_schema=False)
-    for path, (name, media_type) in CHAT_FILES.items():
-        content = files("examples.longpoll").joinpath("page", name).read_bytes()
-        routes.add_api_route(path, _file_endpoint(content, media_type))
+    for file in files("examples.longpoll").joinpath("page").iterdir():
+        path = "/" if file.name == "index.html" else f"/{file.name}"
+        media_type = MEDIA_TYPES[PurePath(file.name).suffix]
+        routes.add_api_route(path, _file_endpoint(file.read_bytes(), media_type))
     return routes
 
 

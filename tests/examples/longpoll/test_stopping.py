@@ -54,9 +54,11 @@ def test_a_signal_answers_all_pending_polls_completely_and_ends_the_process(
 
 
 def test_every_address_is_served_and_ctrl_c_ends_the_process(start_service: StartService) -> None:
-    with start_service("--host", "::1") as service:
+    with start_service("--host", "::1", "--allow-host", "chat.example.org") as service:
         assert httpx.get(service.url).text.startswith("<!doctype html>")
         assert httpx.get(f"{service.url}/dashboard/").status_code == 200
+        assert httpx.get(service.url, headers={"Host": "chat.example.org"}).status_code == 200
+        assert httpx.get(service.url, headers={"Host": "evil.example"}).status_code == 421
         assert "purgatory_operations_total" in httpx.get(f"{service.url}/metrics").text
         assert httpx.get(f"{service.url}/openapi.json").json()["info"]["title"] == "Topics"
         service.process.send_signal(signal.SIGINT)
