@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx
 import pytest_asyncio
@@ -135,6 +136,46 @@ async def test_who_comes_and_goes_in_one_process_is_seen_in_the_other(
         assert answer["online"] == expected
         assert (await first.client.get("/presence")).json() == answer
     assert answer == empty
+    assert virtual_time.time() < 1
+
+
+async def test_one_poll_hears_of_everything_that_happens_in_another_process(
+    workers: tuple[Worker, Worker], virtual_time: VirtualTimeLoop
+) -> None:
+    first, second = workers
+    await append(first, "t", 0)
+
+    async def ask(wait: int) -> dict[str, Any]:
+        answer = await second.client.get(f"/news?{query}&wait={wait}")
+        assert answer.status_code == 200
+        news: dict[str, Any] = answer.json()
+        return news
+
+    query = "follow=t&online=&topics="
+    news = await ask(0)
+    (page,) = news["pages"]
+    assert (page["records"], news["online"]["names"], news["topics"]["names"]) == ([0], [], ["t"])
+    versions = {kind: news[kind]["version"] for kind in ("online", "topics")}
+    query = f"follow=t:{page['log']}:1&online={versions['online']}&topics={versions['topics']}"
+    acts: list[Callable[[], Awaitable[object]]] = [
+        lambda: append(first, "t", 1),
+        lambda: first.client.post("/presence/ada"),
+        lambda: append(first, "new", 0),
+    ]
+    for number, act in enumerate(acts):
+        poll = asyncio.create_task(ask(60))
+        await second.until_pending()
+        await act()
+        news = await poll
+        if number == 0:
+            assert news["pages"][0]["records"] == [1]
+            query = query.replace(":1&", ":2&")
+        elif number == 1:
+            assert news["online"]["names"] == ["ada"]
+            query = query.replace(versions["online"], news["online"]["version"])
+        else:
+            assert news["topics"]["names"] == ["new", "t"]
+    # Before the anti-entropy.
     assert virtual_time.time() < 1
 
 
