@@ -123,8 +123,8 @@ types: $(VENV)/.pyright ## Check types: all by mypy, strictly, and what users co
 # targets before it.
 programs: $(COMPILED_TREE)/.built $(UV) ## Run the demo, and the examples' --help, without what the tests install
 	$(UV) venv --quiet --clear build/programs-venv
-	$(MAKE) demo VENV=build/programs-venv UV=$(UV) ARGS='--duration 2'
 	$(MAKE) serve VENV=build/programs-venv UV=$(UV) ARGS=--help
+	$(MAKE) demo VENV=build/programs-venv UV=$(UV) ARGS='--duration 2'
 	$(MAKE) broker VENV=build/programs-venv UV=$(UV) ARGS=--help
 	$(MAKE) delayed VENV=build/programs-venv UV=$(UV) ARGS=--help
 
@@ -172,6 +172,7 @@ clean: ## Remove the environments and what was built
 	rm -rf .venv* build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(UV):
+	@echo "Making the environment $(VENV)."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
@@ -179,6 +180,7 @@ $(UV):
 # Copies the package, and compiles its core where there is a C compiler.
 $(COMPILED_TREE)/.built: setup.py $(shell find purgatory -type f -not -name '*.pyc') | $(VENV)/.build
 	@rm -rf $(COMPILED_TREE)
+	@echo "Building the core in $(COMPILED_TREE), which takes some minutes with a C compiler."
 	$(REQUIRE_COMPILED) $(BIN)/python setup.py --quiet build --build-base $(COMPILED_TREE)/temporary --build-lib $(COMPILED_TREE)
 	@$(COMPILED) $(BIN)/python -c $(WHICH_BUILD)
 	@touch $@
@@ -187,6 +189,7 @@ WHICH_BUILD := 'import purgatory; print("$(COMPILED_TREE): the core is", "compil
 because there is no C compiler or no Python.h. Install both and run `make clean` to get the compiled core.")'
 
 $(VENV)/.build: $(UV) pyproject.toml constraints.txt
+	@echo "Installing what builds the core into $(VENV)."
 	$(INSTALL) --group build
 	@touch $@
 
@@ -198,7 +201,8 @@ $(VENV)/.spark: $(VENV)/.demo
 	$(INSTALL) --extra spark
 	@touch $@
 
-$(VENV)/.longpoll: $(VENV)/.demo
+$(VENV)/.longpoll: $(VENV)/.build
+	@echo "Installing FastAPI, uvicorn and the clients of Redis and PostgreSQL into $(VENV)."
 	$(INSTALL) --extra metrics --extra postgres --extra redis --extra uvloop --extra web --group longpoll
 	@touch $@
 

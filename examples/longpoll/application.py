@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
@@ -13,7 +14,9 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from examples.longpoll.admission import Admission
 from examples.longpoll.connection import connection_state
+from examples.longpoll.news_routes import news_routes
 from examples.longpoll.presence_routes import presence_routes
 from examples.longpoll.service import Service
 from examples.longpoll.store import StoreUnavailable
@@ -23,12 +26,8 @@ from purgatory.web import dashboard
 
 logger: Final = logging.getLogger("examples.longpoll")
 
-CHAT_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/chat.css": ("chat.css", "text/css"),
-    "/chat.js": ("chat.js", "text/javascript"),
-}
-"""Path -> file in the directory `page`, and its media type."""
+MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+"""The kinds of files in the directory `page`."""
 
 CHAT_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -39,8 +38,11 @@ CHAT_HEADERS: Final = {
 }
 
 
-def application(service: Service) -> FastAPI:
-    """Serve `service` over HTTP. The application's lifespan runs the service, and so can begin only once."""
+def application(service: Service, hosts: Collection[str] = ()) -> FastAPI:
+    """Serve `service` over HTTP, under the names of this machine and those in `hosts`.
+
+    The application's lifespan runs the service, and so can begin only once.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -58,9 +60,11 @@ def application(service: Service) -> FastAPI:
     )
     app.include_router(topic_routes(service))
     app.include_router(presence_routes(service))
+    app.include_router(news_routes(service))
     app.include_router(_metrics_routes(service))
     app.include_router(_chat_routes())
     app.mount("/dashboard", dashboard(*service.purgatories, relays=service.relays))
+    app.add_middleware(Admission, hosts=hosts)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
     return app
 
@@ -85,9 +89,10 @@ def _metrics_routes(service: Service) -> APIRouter:
 
 def _chat_routes() -> APIRouter:
     routes = APIRouter(include_in_schema=False)
-    for path, (name, media_type) in CHAT_FILES.items():
-        content = files("examples.longpoll").joinpath("page", name).read_bytes()
-        routes.add_api_route(path, _file_endpoint(content, media_type))
+    for file in files("examples.longpoll").joinpath("page").iterdir():
+        path = "/" if file.name == "index.html" else f"/{file.name}"
+        media_type = MEDIA_TYPES[PurePath(file.name).suffix]
+        routes.add_api_route(path, _file_endpoint(file.read_bytes(), media_type))
     return routes
 
 

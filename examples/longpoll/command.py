@@ -59,8 +59,8 @@ examples:
       the same with PostgreSQL, in tables whose names begin with "longpoll"
   curl -d '"hello"' -H 'Content-Type: application/json' localhost:8000/topics/lobby
       appends a record to the topic "lobby"
-  curl -i 'localhost:8000/topics/lobby?offset=1&wait=30'
-      waits up to 30 seconds for the record at offset 1; the Link header of the
+  curl -i 'localhost:8000/topics/lobby?offset=1&wait=20'
+      waits up to 20 seconds for the record at offset 1; the Link header of the
       response is the URL of the next request
 """
 
@@ -124,7 +124,7 @@ def _serve(
 ) -> None:
     """Serve in this process until SIGINT or SIGTERM, and print the paths of each listener."""
     config = uvicorn.Config(
-        application(Service(limits, _store(options, limits))),
+        application(Service(limits, _store(options, limits)), options.allow_host),
         http=Connection,
         ws="none",
         backlog=BACKLOG,
@@ -204,6 +204,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name under which the service is reached, such as a proxy's, beside those of this machine; "
+        "may be given several times",
+    )
     whole(parser.add_argument, "--port", 8000, "the port to listen on; 0 takes a free one", least=0)
     whole(parser.add_argument, "--workers", 1, "processes; each one takes a port behind --port, too", least=1)
     stores = parser.add_argument_group("the store of several workers, or of several machines")
@@ -220,7 +228,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     times = parser.add_argument_group("times, in seconds")
     number(
-        times.add_argument, "--max-wait", defaults.wait, "the longest wait that a poll may ask for", least=0
+        times.add_argument,
+        "--max-wait",
+        defaults.wait,
+        "the longest wait that a poll may ask for; less than the timeouts of proxies",
+        least=0,
     )
     number(
         times.add_argument,

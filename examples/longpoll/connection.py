@@ -3,7 +3,7 @@
 uvicorn by itself has these gaps:
 
 - It waits for ever for the rest of a request, and for a client to read its answer.
-- It accepts a request head of any length.
+- It accepts a request head of any length, whether the head arrives at once or in pieces.
 - It keeps any number of requests that are sent before the last one is answered (pipelining). Then it stops
   reading, and so does not notice that the client leaves. When it notices, it informs only the last request.
 """
@@ -57,7 +57,8 @@ class Connection(HttpToolsProtocol):
 
     _in_head = True
     _in_request = True
-    _head_bytes = 0
+    _unparsed_bytes = 0
+    _parsed_bytes = 0
     _received = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
@@ -89,20 +90,28 @@ class Connection(HttpToolsProtocol):
         self._received += len(data)
         super().data_received(data)
         if self._in_head:
-            # A head ends with a blank line, so the unfinished head is what follows the last blank line.
-            self._head_bytes += len(data.rpartition(b"\r\n\r\n")[2])
-            if self._head_bytes > self._limits.head_bytes and not self.transport.is_closing():
-                self.transport.write(HEAD_TOO_LARGE)
-                self.transport.close()
+            # The parser keeps a header until it is complete. A head ends with a blank line, so the unfinished
+            # head is what follows the last blank line.
+            self._unparsed_bytes += len(data.rpartition(b"\r\n\r\n")[2])
+            if self._unparsed_bytes > self._limits.head_bytes and not self.transport.is_closing():
+                self._refuse_head()
         if self.pipeline and self._received - self._unanswered[0][1] <= READ_AHEAD:
             self.flow.resume_reading()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = self._in_request = True
-        self._head_bytes = 0
+        self._unparsed_bytes = self._parsed_bytes = 0
         if not self.flow.write_paused:
             self._deadline.restart()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(": \r\n") + len(value))
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -111,6 +120,12 @@ class Connection(HttpToolsProtocol):
             raise ValueError(f"{len(self._unanswered)} requests of this connection are unanswered")
         super().on_headers_complete()
         self._unanswered.append((self.cycle, self._received))
+
+    def send_400_response(self, msg: str) -> None:
+        if self._parsed_bytes > self._limits.head_bytes:
+            self._refuse_head()
+        else:
+            super().send_400_response(msg)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -132,6 +147,16 @@ class Connection(HttpToolsProtocol):
             self._deadline.restart()
         else:
             self._update_deadline()
+
+    def _count(self, size: int) -> None:
+        self._parsed_bytes += size
+        if self._parsed_bytes > self._limits.head_bytes:
+            # When a parser callback raises, uvicorn calls `send_400_response`.
+            raise ValueError(f"the head has more than {self._limits.head_bytes} bytes")
+
+    def _refuse_head(self) -> None:
+        self.transport.write(HEAD_TOO_LARGE)
+        self.transport.close()
 
     def _update_deadline(self) -> None:
         """Stop the deadline while the client waits for the server, and run it while the server waits."""

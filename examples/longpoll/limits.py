@@ -22,10 +22,12 @@ class Limits:
 
     pending: int = 8_000
     """Polls that may be pending at a time; one more gets a 503. It has to be less than `connections`."""
-    wait: float = 60.0
-    """The longest wait that a poll may ask for, in seconds."""
+    wait: float = 25.0
+    """The longest wait that a poll may ask for, in seconds. Proxies give up on an answer after 30 or 60."""
     topics: int = 256
-    """The number of topics; a record for one more topic gets a 403."""
+    """The number of topics. One more takes the place of an unused one, or gets a 403."""
+    topic_timeout: float = 60.0
+    """Seconds without a reader and without a record after which a topic counts as unused."""
     record_bytes: int = 16 * 1024
     """The bytes of one record; a longer record gets a 413."""
     log_records: int = 1_000
@@ -34,6 +36,8 @@ class Limits:
     """Bytes of records that a topic keeps, likewise."""
     answer_records: int = 100
     """Records in one answer."""
+    followed: int = 64
+    """Topics that one poll may follow; a poll for more gets a 422."""
     sessions: int = 1_000
     """Sessions at a time; the heartbeat that would open one more gets a 503."""
     session_timeout: float = 15.0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-
 from examples.longpoll.limits import Limits
-from examples.longpoll.presence import PRESENCE_KEY, Online
+from examples.longpoll.names import Names
+from examples.longpoll.presence import PRESENCE_KEY
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -17,11 +16,9 @@ class LocalPresence:
         self._sessions = sessions
         self._polls = polls
         self._online: dict[str, Session] = {}
-        self._id = secrets.token_hex(4)
-        self._changes = 0
-        self.now = Online(f"{self._id}-0", ())
+        self.now = Names.of(())
 
-    async def latest(self) -> Online:
+    async def latest(self) -> Names:
         return self.now
 
     async def heartbeat(self, name: str) -> None:
@@ -44,8 +41,7 @@ class LocalPresence:
             self._changed()
 
     def _changed(self) -> None:
-        self._changes += 1
-        self.now = Online(f"{self._id}-{self._changes}", tuple(sorted(self._online)))
+        self.now = Names.of(self._online)
         self._polls.check_and_complete(PRESENCE_KEY)
 
 

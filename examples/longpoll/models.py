@@ -29,6 +29,21 @@ class WhoIsOnline(BaseModel):
     online: list[str]
 
 
+class NameList(BaseModel):
+    version: str = Field(description="It changes with the names.")
+    names: list[str]
+
+
+class WhatIsNew(BaseModel):
+    """All that has changed."""
+
+    pages: list[Records] = Field(
+        description="One for each place that is followed, in the same order, also without records."
+    )
+    online: NameList | None = Field(description="Who is online, if it has changed.")
+    topics: NameList | None = Field(description="The names of all topics, if they have changed.")
+
+
 class Heartbeat(BaseModel):
     """The effect of a heartbeat."""
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import asyncpg
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.store import PATIENCE, Excerpt, Place, StoreUnavailable
+from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
+from examples.longpoll.topic_log import Place
 from examples.longpoll.topics import too_many_topics, topic_key
 from purgatory import PurgatoryFull
 from purgatory.relay.postgres import PostgresEngine, notify
+
+if TYPE_CHECKING:
+    # At run time these classes take no parameter.
+    from asyncpg.pool import PoolConnectionProxy
 
 PREFIX: Final = "longpoll"
 
@@ -21,9 +26,11 @@ PREFIX: Final = "longpoll"
 _SCHEMA: Final = """
 SELECT pg_advisory_xact_lock(4711);
 CREATE TABLE IF NOT EXISTS longpoll_service (
-    one boolean PRIMARY KEY DEFAULT true CHECK (one), id text NOT NULL
+    one boolean PRIMARY KEY DEFAULT true CHECK (one), id text NOT NULL, start bigint NOT NULL DEFAULT 0
 );
-CREATE TABLE IF NOT EXISTS longpoll_topics (topic text PRIMARY KEY, next bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS longpoll_topics (
+    topic text PRIMARY KEY, next bigint NOT NULL, used timestamptz NOT NULL
+);
 CREATE TABLE IF NOT EXISTS longpoll_records (
     topic text, "offset" bigint, record bytea NOT NULL, PRIMARY KEY (topic, "offset")
 );
@@ -32,13 +39,33 @@ CREATE TABLE IF NOT EXISTS longpoll_sessions (name text PRIMARY KEY, ends timest
 
 _ID: Final = "INSERT INTO longpoll_service (id) VALUES ($1) ON CONFLICT DO NOTHING"
 
-# No row for a topic too many. The row is locked until the commit, so offsets become visible in order.
+# No row for an unknown topic. The row is locked until the commit, so offsets become visible in order.
 _NEXT_OFFSET: Final = """
-INSERT INTO longpoll_topics AS topics (topic, next)
-SELECT $1, 1
-WHERE (SELECT count(*) FROM longpoll_topics) < $2 OR EXISTS (SELECT FROM longpoll_topics WHERE topic = $1)
-ON CONFLICT (topic) DO UPDATE SET next = topics.next + 1
-RETURNING next - 1
+UPDATE longpoll_topics SET next = next + 1, used = now() WHERE topic = $1 RETURNING next - 1
+"""
+
+# Those who create topics wait for each other.
+_LOCK_TOPICS: Final = "SELECT FROM longpoll_service FOR UPDATE"
+
+_COUNT_OTHERS: Final = "SELECT count(*) FROM longpoll_topics WHERE topic <> $1"
+
+# No row when all topics are used. New topics begin behind the end of every one that was dropped.
+_DROP_UNUSED: Final = """
+WITH unused AS (
+    DELETE FROM longpoll_topics WHERE topic = (
+        SELECT topic FROM longpoll_topics WHERE used <= now() - make_interval(secs => $1)
+        ORDER BY used LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING topic, next
+), records AS (
+    DELETE FROM longpoll_records WHERE topic IN (SELECT topic FROM unused)
+)
+UPDATE longpoll_service SET start = greatest(start, next + 1) FROM unused RETURNING unused.topic
+"""
+
+_CREATE: Final = """
+INSERT INTO longpoll_topics AS topics (topic, next, used) SELECT $1, start + 1, now() FROM longpoll_service
+ON CONFLICT (topic) DO UPDATE SET next = topics.next + 1, used = excluded.used
+RETURNING topics.next - 1
 """
 
 _APPEND: Final = 'INSERT INTO longpoll_records (topic, "offset", record) VALUES ($1, $2, $3)'
@@ -52,10 +79,18 @@ DELETE FROM longpoll_records WHERE topic = $1 AND "offset" IN (
 )
 """
 
+# A topic that is read counts as used. That is noted now and then, and not while it is locked, and so used.
 _READ: Final = """
-SELECT wanted.topic, service.id AS log, records."offset", record
+WITH used AS (
+    UPDATE longpoll_topics SET used = now() WHERE topic IN (
+        SELECT topic FROM longpoll_topics WHERE topic = ANY ($1) AND used < now() - make_interval(secs => $4)
+        FOR UPDATE SKIP LOCKED
+    )
+)
+SELECT wanted.topic, service.id AS log, coalesce(records."offset", next, start) AS "offset", record
 FROM longpoll_service AS service
 CROSS JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS wanted (topic, log, first)
+LEFT JOIN longpoll_topics AS topics ON topics.topic = wanted.topic
 LEFT JOIN longpoll_records AS records
     ON records.topic = wanted.topic
     AND records."offset" >= CASE WHEN wanted.log = service.id THEN first ELSE 0 END
@@ -77,7 +112,7 @@ RETURNING xmax = 0 AS new
 class PostgresStore:
     """`Store` at a DSN such as ``postgresql://localhost/app``, in tables whose names begin with `longpoll`.
 
-    Requests that come in the same moment may exceed the limits of topics and sessions by a few.
+    Requests that come in the same moment may exceed the limit of sessions by a few.
     """
 
     signals = True
@@ -105,9 +140,9 @@ class PostgresStore:
     async def append(self, topic: str, record: bytes) -> int:
         limits = self._limits
         async with _available(), self._pool.acquire() as connection, connection.transaction():
-            offset: int | None = await connection.fetchval(_NEXT_OFFSET, topic, limits.topics)
+            offset: int | None = await connection.fetchval(_NEXT_OFFSET, topic)
             if offset is None:
-                raise too_many_topics(limits.topics)
+                offset = await self._create(connection, topic)
             await connection.execute(_APPEND, topic, offset, record)
             await connection.execute(_DROP_OLDEST, topic, limits.log_records, limits.log_bytes)
             await notify(connection, topic_key(topic), prefix=PREFIX)
@@ -116,18 +151,32 @@ class PostgresStore:
     async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
         logs = [place.log for place in places.values()]
         offsets = [place.offset for place in places.values()]
+        noted = self._limits.topic_timeout / 4
         async with _available():
-            rows = await self._pool.fetch(_READ, list(places), logs, offsets)
+            rows = await self._pool.fetch(_READ, list(places), logs, offsets, noted)
         found: dict[str, Excerpt] = {}
         records: dict[str, list[bytes]] = {topic: [] for topic in places}
         for topic, log, offset, record in rows:
             if record is not None:
                 records[topic].append(record)
             if topic not in found:
-                place = places[topic]
-                known = place.offset if place.log == log else 0
-                found[topic] = Excerpt(topic, log, known if offset is None else offset, records[topic])
+                found[topic] = Excerpt(topic, log, offset, records[topic])
         return found.values()
+
+    async def topics(self) -> Collection[str]:
+        async with _available():
+            rows = await self._pool.fetch("SELECT topic FROM longpoll_topics")
+        return [row["topic"] for row in rows]
+
+    async def _create(self, connection: PoolConnectionProxy[asyncpg.Record], topic: str) -> int:
+        """Make room for `topic`, and return the offset of its first record. Raises TooManyTopics."""
+        limits = self._limits
+        await connection.execute(_LOCK_TOPICS)
+        full = await connection.fetchval(_COUNT_OTHERS, topic) >= limits.topics
+        if full and await connection.fetchval(_DROP_UNUSED, limits.topic_timeout) is None:
+            raise too_many_topics(limits.topics)
+        offset: int = await connection.fetchval(_CREATE, topic)
+        return offset
 
     async def online(self) -> Collection[str]:
         async with _available():

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from examples.longpoll.names import Names
 from purgatory import DelayedOperation
 
 PRESENCE_KEY: Final = "presence"
 """The key, in the purgatory of polls, of the operations that wait for a change of presence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Online:
-    """The people who were online between two changes."""
-
-    version: str
-    names: tuple[str, ...]
-    # Encoded once for all the clients that get it.
-    json: bytes = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        text = json.dumps({"version": self.version, "online": self.names}, ensure_ascii=False)
-        object.__setattr__(self, "json", text.encode())
-
-    @property
-    def etag(self) -> str:
-        return f'"{self.version}"'
 
 
 class Presence(Protocol):
@@ -35,10 +16,10 @@ class Presence(Protocol):
 
     timeout: float
     """Seconds that a session lasts after a heartbeat."""
-    now: Online
+    now: Names
     """The people who are online, as far as this process knows."""
 
-    async def latest(self) -> Online:
+    async def latest(self) -> Names:
         """The people who are online."""
         raise NotImplementedError
 
@@ -54,7 +35,7 @@ class Presence(Protocol):
         raise NotImplementedError
 
 
-class DelayedOnline(DelayedOperation[Online]):
+class DelayedOnline(DelayedOperation[Names]):
     """Waits until the version of presence is no longer `version`, and returns who is online."""
 
     def __init__(self, presence: Presence, version: str | None, wait: float) -> None:
@@ -65,5 +46,5 @@ class DelayedOnline(DelayedOperation[Online]):
     def try_complete(self) -> bool:
         return self.presence.now.version != self.version and self.force_complete()
 
-    def on_complete(self) -> Online:
+    def on_complete(self) -> Names:
         return self.presence.now

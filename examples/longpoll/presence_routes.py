@@ -61,6 +61,6 @@ def presence_routes(service: Service) -> APIRouter:
         if client_has(request, now.etag):
             version = now.version
         online = await long_poll(request, polls, DelayedOnline(presence, version, wait), [PRESENCE_KEY])
-        return json_or_not_modified(request, online.json, online.etag)
+        return json_or_not_modified(request, online.json("online"), online.etag)
 
     return routes

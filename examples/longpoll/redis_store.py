@@ -13,27 +13,42 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.store import PATIENCE, Excerpt, Place, StoreUnavailable
+from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
+from examples.longpoll.topic_log import Place
 from examples.longpoll.topics import too_many_topics
 from purgatory import PurgatoryFull
 from purgatory.relay.redis import RedisEngine
 
-# A topic is a list of records, and a hash with the offset of the oldest one and the sum of their bytes.
+# A topic is a list of records, and a hash with the offset of the oldest one and the sum of their bytes. The
+# sorted set of topics tells when each was used. A new topic begins at `_START`, behind all that were dropped.
 _RECORDS: Final = "longpoll:records:"
 _LOG: Final = "longpoll:log:"
 _TOPICS: Final = "longpoll:topics"
+_START: Final = "longpoll:start"
 _SESSIONS: Final = "longpoll:sessions"
 _ID: Final = "longpoll:id"
 
 # -1 for a topic too many, otherwise the offset of the record.
 _APPEND: Final = """
-local records, log, topics = unpack(KEYS)
-local topic, record = ARGV[1], ARGV[2]
+local all_records, all_logs, topics, new_start = unpack(KEYS)
+local topic, record, timeout = ARGV[1], ARGV[2], tonumber(ARGV[6])
 local most_topics, most_records, most_bytes = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-if redis.call('SISMEMBER', topics, topic) == 0 and redis.call('SCARD', topics) >= most_topics then
-    return -1
+local records, log = all_records .. topic, all_logs .. topic
+local now = redis.call('TIME')
+now = now[1] + now[2] / 1e6
+if not redis.call('ZSCORE', topics, topic) then
+    if redis.call('ZCARD', topics) >= most_topics then
+        local unused = redis.call('ZRANGEBYSCORE', topics, '-inf', now - timeout, 'LIMIT', 0, 1)[1]
+        if not unused then return -1 end
+        local old_records, old_log = all_records .. unused, all_logs .. unused
+        local stop = redis.call('HGET', old_log, 'start') + redis.call('LLEN', old_records)
+        redis.call('SET', new_start, math.max(redis.call('GET', new_start) or 0, stop + 1))
+        redis.call('DEL', old_records, old_log)
+        redis.call('ZREM', topics, unused)
+    end
+    redis.call('HSET', log, 'start', redis.call('GET', new_start) or 0)
 end
-redis.call('SADD', topics, topic)
+redis.call('ZADD', topics, now, topic)
 local count = redis.call('RPUSH', records, record)
 local bytes = redis.call('HINCRBY', log, 'bytes', #record)
 local start = redis.call('HINCRBY', log, 'start', 0)
@@ -47,11 +62,13 @@ return start + count - 1
 
 # The id of the log, the offset of the first record, and the records. A flushed store gets another id.
 _READ: Final = """
-local records, log, id = unpack(KEYS)
-local known, offset, new = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local records, log, id, topics, new_start = unpack(KEYS)
+local known, offset, new, topic = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 redis.call('SET', id, new, 'NX')
 local present = redis.call('GET', id)
-local start = tonumber(redis.call('HGET', log, 'start') or 0)
+local now = redis.call('TIME')
+redis.call('ZADD', topics, 'XX', now[1] + now[2] / 1e6, topic)
+local start = tonumber(redis.call('HGET', log, 'start') or redis.call('GET', new_start) or 0)
 local first = present == known and math.max(offset, start) or start
 return {present, first, redis.call('LRANGE', records, first - start, -1)}
 """
@@ -100,8 +117,8 @@ class RedisStore:
     async def append(self, topic: str, record: bytes) -> int:
         limits = self._limits
         async with _available():
-            keys = _RECORDS + topic, _LOG + topic, _TOPICS
-            most = limits.topics, limits.log_records, limits.log_bytes
+            keys = _RECORDS, _LOG, _TOPICS, _START
+            most = limits.topics, limits.log_records, limits.log_bytes, limits.topic_timeout
             offset = int(await self._client.eval(_APPEND, len(keys), *keys, topic, record, *most))
         if offset < 0:
             raise too_many_topics(limits.topics)
@@ -110,13 +127,19 @@ class RedisStore:
     async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
         async with _available(), self._client.pipeline(transaction=False) as pipeline:
             for topic, place in places.items():
-                keys = _RECORDS + topic, _LOG + topic, _ID
-                pipeline.eval(_READ, len(keys), *keys, place.log, place.offset, secrets.token_hex(4))
+                keys = _RECORDS + topic, _LOG + topic, _ID, _TOPICS, _START
+                known = place.log, place.offset
+                pipeline.eval(_READ, len(keys), *keys, *known, secrets.token_hex(4), topic)
             answers: list[Any] = await pipeline.execute()
         return [
             Excerpt(topic, log.decode(), offset, records)
             for topic, (log, offset, records) in zip(places, answers, strict=True)
         ]
+
+    async def topics(self) -> Collection[str]:
+        async with _available():
+            topics: list[Any] = await self._client.zrange(_TOPICS, 0, -1)
+        return [topic.decode() for topic in topics]
 
     async def online(self) -> Collection[str]:
         async with _available():

@@ -12,7 +12,7 @@ from examples.longpoll.presence import PRESENCE_KEY, Presence
 from examples.longpoll.shared_presence import SharedPresence
 from examples.longpoll.shared_topics import SharedTopics
 from examples.longpoll.store import Store
-from examples.longpoll.topics import Topics, topic_of
+from examples.longpoll.topics import TOPICS_KEY, Topics, topic_of
 from purgatory import Purgatory
 from purgatory.metrics import PurgatoryCollector
 from purgatory.relay import Key, Relay
@@ -68,16 +68,18 @@ class SharedState:
 
     def __init__(self, store: Store, polls: Purgatory, limits: Limits) -> None:
         self.store = store
-        # Nobody signals that a session has ended without a farewell, so the anti-entropy has to find it.
-        self.relay = Relay(
-            polls, store.engine(), refresh=self._refresh, anti_entropy=limits.session_timeout / 3
-        )
+        # Nobody signals that a session has ended without a farewell, so the anti-entropy has to find it. It
+        # also reads the topics that have readers, which keeps them used.
+        anti_entropy = min(limits.session_timeout / 3, limits.topic_timeout / 4)
+        self.relay = Relay(polls, store.engine(), refresh=self._refresh, anti_entropy=anti_entropy)
         self.topics = SharedTopics(store, self.relay, limits)
         self.presence = SharedPresence(store, self.relay, limits)
 
     async def _refresh(self, keys: Collection[Key]) -> None:
         if PRESENCE_KEY in keys:
             await self.presence.load()
-        topics = [topic_of(str(key)) for key in keys if key != PRESENCE_KEY]
+        if TOPICS_KEY in keys:
+            await self.topics.load_names()
+        topics = [topic_of(str(key)) for key in keys if key not in (PRESENCE_KEY, TOPICS_KEY)]
         if topics:
             await self.topics.load(topics)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import anyio
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.presence import PRESENCE_KEY, Online
+from examples.longpoll.names import Names
+from examples.longpoll.presence import PRESENCE_KEY
 from examples.longpoll.store import Store, turn
 from purgatory.relay import Relay
 
@@ -17,12 +16,12 @@ class SharedPresence:
 
     def __init__(self, store: Store, relay: Relay, limits: Limits) -> None:
         self.timeout = limits.session_timeout
-        self.now = online([])
+        self.now = Names.of(())
         self._store = store
         self._relay = relay
         self._reading = anyio.Lock()
 
-    async def latest(self) -> Online:
+    async def latest(self) -> Names:
         await self.load()
         return self.now
 
@@ -37,9 +36,4 @@ class SharedPresence:
     async def load(self) -> None:
         """Bring here who is online. Raises StoreUnavailable."""
         async with turn(self._reading):
-            self.now = online(sorted(await self._store.online()))
-
-
-def online(names: list[str]) -> Online:
-    """Those names, with a version that is the same in all processes."""
-    return Online(hashlib.sha256("\n".join(names).encode()).hexdigest()[:16], tuple(names))
+            self.now = Names.of(await self._store.online())

@@ -7,10 +7,13 @@ from collections.abc import Collection
 import anyio
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.store import Excerpt, Place, Store, turn
-from examples.longpoll.topic_log import TopicLog
-from examples.longpoll.topics import topic_key
+from examples.longpoll.names import Names
+from examples.longpoll.store import Excerpt, Store, turn
+from examples.longpoll.topic_log import Place, TopicLog
+from examples.longpoll.topics import TOPICS_KEY, topic_key
 from purgatory.relay import Relay
+
+NOWHERE = Place("", 0)
 
 
 class SharedTopics:
@@ -20,32 +23,44 @@ class SharedTopics:
     """
 
     def __init__(self, store: Store, relay: Relay, limits: Limits) -> None:
+        self.names = Names.of(())
         self._store = store
         self._relay = relay
         self._limits = limits
         self._id = ""
+        # Where the store begins a new log, as far as this process knows.
+        self._start = 0
         self._logs: dict[str, TopicLog] = {}
         self._reading = anyio.Lock()
 
     def log(self, topic: str) -> TopicLog:
-        return self._logs.get(topic) or TopicLog(topic, self._id, self._limits)
-
-    async def latest(self, topic: str) -> TopicLog:
-        await self.load([topic])
-        return self.log(topic)
+        return self._logs.get(topic) or TopicLog(topic, self._id, self._limits, self._start)
 
     async def append(self, topic: str, record: bytes) -> int:
         offset = await self._store.append(topic, record)
         if not self._store.signals:
             self._relay.signal(topic_key(topic))
+        if topic not in self.names.names:
+            # Another process may have signalled it already, which this one has not heard of.
+            self.names = Names.of((*self.names.names, topic))
+            self._relay.signal(TOPICS_KEY)
         return offset
 
     async def load(self, topics: Collection[str]) -> None:
         """Bring what is missing of `topics` here. Raises StoreUnavailable."""
         async with turn(self._reading):
-            logs = map(self.log, topics)
-            for excerpt in await self._store.read({log.name: Place(log.id, log.end) for log in logs}):
+            places = {topic: self._place(topic) for topic in topics}
+            for excerpt in await self._store.read(places):
                 self._take(excerpt)
+
+    async def load_names(self) -> None:
+        """Bring the names of all topics here. Raises StoreUnavailable."""
+        async with turn(self._reading):
+            self.names = Names.of(await self._store.topics())
+
+    def _place(self, topic: str) -> Place:
+        log = self._logs.get(topic)
+        return NOWHERE if log is None else Place(log.id, log.end)
 
     def _take(self, excerpt: Excerpt) -> None:
         self._id = excerpt.log
@@ -54,8 +69,11 @@ class SharedTopics:
             log = TopicLog(excerpt.topic, excerpt.log, self._limits, excerpt.offset)
         for record in excerpt.records:
             log.append(record)
-        if log.end:
+        if log.start == log.end:
+            # There is no such topic.
+            self._start = log.start
+        else:
             self._logs[log.name] = log
         if len(self._logs) > self._limits.topics:
-            # Only a store that was emptied can have had so many. The first one was loaded longest ago.
+            # Some of them have been dropped from the store. The first one was loaded longest ago.
             del self._logs[next(iter(self._logs))]

@@ -9,18 +9,11 @@ from typing import Final, Protocol, Self
 
 import anyio
 
+from examples.longpoll.topic_log import Place
 from purgatory.relay import Engine
 
 PATIENCE: Final = 5.0
 """Seconds that a request of the store may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a log: everything before `offset` is known."""
-
-    log: str
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +68,21 @@ class Store(Protocol):
     async def append(self, topic: str, record: bytes) -> int:
         """Append `record`, drop the oldest ones beyond the limits, and return its offset.
 
-        Raises TooManyTopics.
+        With as many topics as the limit allows, a new one takes the place of the one that has been unused for
+        longest. Raises TooManyTopics when all are used. No topic ever has the offsets of a topic that was
+        there before: it begins behind the end of every one that has been dropped.
         """
         raise NotImplementedError
 
     async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
         """For each topic, what follows a place. It begins later if records there were dropped.
 
-        When the log at that place is gone, all records of the present one.
+        When the log at that place is gone, all records of the present one. A topic that is read is used.
         """
+        raise NotImplementedError
+
+    async def topics(self) -> Collection[str]:
+        """The names of all topics."""
         raise NotImplementedError
 
     async def online(self) -> Collection[str]:

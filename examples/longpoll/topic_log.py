@@ -12,6 +12,15 @@ from examples.longpoll.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a log: everything before `offset` is known."""
+
+    log: str
+    """The id of the log."""
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Consecutive records of a log, as one answer carries them."""
 
@@ -26,6 +35,11 @@ class Page:
     def next(self) -> int:
         """The offset at which the next page begins."""
         return self.offset + len(self.records)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its records."""
+        return sum(map(len, self.records))
 
     @property
     def etag(self) -> str:
@@ -62,6 +76,10 @@ class TopicLog:
     def end(self) -> int:
         """The offset that the next record will get."""
         return self.start + len(self._records)
+
+    def has(self, place: Place) -> bool:
+        """Whether all records from `place` on are still here."""
+        return place.log == self.id and self.start <= place.offset <= self.end
 
     def append(self, record: bytes) -> int:
         """Append `record` and return its offset."""

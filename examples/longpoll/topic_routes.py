@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from examples.longpoll.conditional import json_or_not_modified
 from examples.longpoll.models import BUSY, NOT_MODIFIED, Appended, Records, problem
 from examples.longpoll.service import Service
-from examples.longpoll.topic_log import TopicLog
+from examples.longpoll.topic_log import Place, TopicLog
 from examples.longpoll.topics import DelayedRead, TooManyTopics, topic_key
 from purgatory.web import client_has, long_poll
 
@@ -36,7 +36,7 @@ def topic_routes(service: Service) -> APIRouter:
         openapi_extra=RECORD_BODY,
         responses={
             400: problem("The body is not valid JSON, or is incomplete."),
-            403: problem("The record would create more topics than the service allows."),
+            403: problem("The record would create more topics than the service allows, and all are used."),
             413: problem(f"The record has more than {limits.record_bytes} bytes."),
             415: problem("The content type is not application/json."),
         },
@@ -98,17 +98,18 @@ def topic_routes(service: Service) -> APIRouter:
         known = topics.log(topic)
         if not wait or offset is None or log != known.id or offset > known.end:
             # Another process may know more. A read that waits hears of it.
-            known = await topics.latest(topic)
+            await topics.load([topic])
+            known = topics.log(topic)
         if log not in (None, known.id):
             _raise_gone(known)
         if offset is None:
             offset = known.start
         if offset > known.end:
             raise HTTPException(404, f"there is no offset {offset} yet; the next record gets {known.end}")
-        end = offset
-        if offset >= known.start and client_has(request, known.read(offset).etag):
+        place, end = Place(known.id, offset), offset
+        if known.has(place) and client_has(request, known.read(offset).etag):
             end = known.end
-        operation = DelayedRead(topics, topic, known.id, offset, end + min_records, wait)
+        operation = DelayedRead(topics, topic, place, end + min_records, wait)
         page = await long_poll(request, polls, operation, [topic_key(topic)])
         if page is None:
             _raise_gone(topics.log(topic))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Collection
+from typing import Final, Protocol
 
-from examples.longpoll.topic_log import Page, TopicLog
+from examples.longpoll.names import Names
+from examples.longpoll.topic_log import Page, Place, TopicLog
 from purgatory import DelayedOperation
+
+TOPICS_KEY: Final = "topics"
+"""The key, in the purgatory of polls, of the operations that wait for a change of the list of topics."""
 
 
 class TooManyTopics(Exception):
@@ -13,56 +18,59 @@ class TooManyTopics(Exception):
 
 
 def too_many_topics(limit: int) -> TooManyTopics:
-    return TooManyTopics(f"there are {limit} topics already, which is the limit")
+    return TooManyTopics(f"there are {limit} topics already, which is the limit, and all of them are used")
 
 
 class Topics(Protocol):
     """The log of every topic. The first record creates a topic; until then its log is empty."""
 
+    names: Names
+    """The names of all topics, as far as this process knows them."""
+
     def log(self, topic: str) -> TopicLog:
         """Return the log of `topic`, as far as this process knows it. Asking does not create the topic."""
         raise NotImplementedError
 
-    async def latest(self, topic: str) -> TopicLog:
-        """Return the log of `topic` with all its records."""
+    async def load(self, topics: Collection[str]) -> None:
+        """Bring all records of `topics` into this process."""
+        raise NotImplementedError
+
+    async def load_names(self) -> None:
+        """Bring the names of all topics into this process."""
         raise NotImplementedError
 
     async def append(self, topic: str, record: bytes) -> int:
         """Append `record`, complete the reads that waited for it, and return its offset.
 
-        Raises TooManyTopics.
+        Raises TooManyTopics when there are as many topics as the limit allows, and all of them are used.
         """
         raise NotImplementedError
 
 
 class DelayedRead(DelayedOperation[Page | None]):
-    """Waits until the log of `topic` reaches the offset `end`, and returns the records from `offset` on.
+    """Waits until the log of `topic` reaches the offset `end`, and returns the records from `place` on.
 
-    Returns None if the record at `offset` has been dropped in the meantime, or the log `id` has gone.
+    Returns None if the record at `place` has been dropped in the meantime, or the log has gone.
     """
 
-    def __init__(self, topics: Topics, topic: str, id: str, offset: int, end: int, wait: float) -> None:
+    def __init__(self, topics: Topics, topic: str, place: Place, end: int, wait: float) -> None:
         super().__init__(wait)
         self.topics = topics
         self.topic = topic
-        self.id = id
-        self.offset = offset
+        self.place = place
         self.end = end
 
     def try_complete(self) -> bool:
         log = self.topics.log(self.topic)
-        return (log.end >= self.end or self._gone(log)) and self.force_complete()
+        return (log.end >= self.end or not log.has(self.place)) and self.force_complete()
 
     def on_complete(self) -> Page | None:
         log = self.topics.log(self.topic)
-        return None if self._gone(log) else log.read(self.offset)
-
-    def _gone(self, log: TopicLog) -> bool:
-        return log.id != self.id or not log.start <= self.offset <= log.end
+        return log.read(self.place.offset) if log.has(self.place) else None
 
 
 def topic_key(topic: str) -> str:
-    """The topic's key in the purgatory of polls. The prefix keeps it apart from the key of presence."""
+    """The topic's key in the purgatory of polls. The prefix keeps it apart from the other keys."""
     return f"topics/{topic}"
 
 

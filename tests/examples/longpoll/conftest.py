@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def limits() -> Limits:
     """Limits that are small enough to be reached."""
-    return Limits(pending=5, topics=2, record_bytes=64, log_records=4, answer_records=3, sessions=3)
+    return Limits(pending=5, wait=60, topics=2, record_bytes=64, log_records=4, answer_records=3, sessions=3)
 
 
 @pytest_asyncio.fixture
@@ -48,7 +48,7 @@ async def service(limits: Limits) -> AsyncIterator[Service]:
 async def client(service: Service) -> AsyncIterator[httpx.AsyncClient]:
     """A client that calls the application without a network."""
     transport = httpx.ASGITransport(application(service))
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 

@@ -146,7 +146,7 @@ class Client:
         self.transport.deliver(text.encode())
 
     def get(self, path: str, times: int = 1) -> None:
-        self.send(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n" * times)
+        self.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n" * times)
 
     def leave(self) -> None:
         self.transport.deliver(END)

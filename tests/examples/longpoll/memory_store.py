@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.store import Excerpt, Place, StoreUnavailable
-from examples.longpoll.topic_log import TopicLog
+from examples.longpoll.store import Excerpt, StoreUnavailable
+from examples.longpoll.topic_log import Place, TopicLog
 from purgatory.relay import Engine
 from purgatory.testing import InProcessBroker
 
@@ -53,6 +53,10 @@ class MemoryStore:
             offset = max(place.offset, log.start) if place.log == self._id else log.start
             excerpts.append(Excerpt(topic, self._id, offset, log.read(offset).records))
         return excerpts
+
+    async def topics(self) -> Collection[str]:
+        self._check()
+        return list(self._logs)
 
     async def online(self) -> Collection[str]:
         self._check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from examples.longpoll.command import main
+from examples.longpoll.limits import Limits
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1"])
@@ -42,7 +43,12 @@ def test_the_help_shows_how_to_append_and_to_read(capsys: pytest.CaptureFixture[
         main(["--help"])
     printed = capsys.readouterr().out
     assert "curl -d" in printed
-    assert "&wait=30" in printed
+    assert "&wait=20" in printed
+
+
+def test_the_longest_wait_is_shorter_than_the_default_timeouts_of_proxies() -> None:
+    # HAProxy's configurations often have 30 seconds; nginx and Amazon's load balancers have 60.
+    assert Limits().wait <= 25
 
 
 def test_several_workers_without_a_store_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

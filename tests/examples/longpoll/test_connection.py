@@ -18,9 +18,9 @@ from purgatory.testing import VirtualTimeLoop
 from tests.examples.longpoll.memory import Client, MemoryServer
 
 KEEP_ALIVE = 5
-LIMITS = Limits(client_timeout=2, head_bytes=2_000, pending=4, connections=5)
+LIMITS = Limits(wait=60, client_timeout=2, head_bytes=2_000, pending=4, connections=5)
 
-POST = "POST /topics/t HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+POST = "POST /topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 TOPIC_BYTES = 16 * 16_000
 """The size of an answer with all records of the topic that `fill_topic` fills."""
 
@@ -106,7 +106,7 @@ async def test_a_body_that_arrives_after_the_answer_does_not_keep_a_connection_o
     server: MemoryServer,
 ) -> None:
     client = server.connect()
-    refused = "POST /topics/t HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n"
+    refused = "POST /topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"
     client.send(refused)
     assert await client.status() == 415
     client.send("12345")
@@ -147,7 +147,9 @@ async def test_a_client_that_leaves_withdraws_all_its_pipelined_polls(
     assert server.service.connections.statistics().pending == 0
 
 
-@pytest.mark.parametrize("before", ["", "GET / HTTP/1.1\r\n\r\n"], ids=["first", "pipelined"])
+@pytest.mark.parametrize(
+    "before", ["", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"], ids=["first", "pipelined"]
+)
 @pytest.mark.parametrize(
     "head", ["GET /" + "x" * 4_000, POST + "X-Long: " + "x" * 4_000], ids=["url", "headers"]
 )
@@ -160,11 +162,33 @@ async def test_a_head_that_is_too_long_closes_the_connection(
     assert await client.until_lost() < 0.1
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /presence?" + "x" * 4_000 + " HTTP/1.1\r\n\r\n",
+        f"GET /presence HTTP/1.1\r\nHost: localhost\r\nX-Long: {'x' * 4_000}\r\n\r\n",
+        "GET /presence HTTP/1.1\r\nHost: localhost\r\n" + "X-Short: x\r\n" * 400 + "\r\n",
+        f"{POST}X-Long: {'x' * 4_000}\r\nContent-Length: 1\r\n\r\n1",
+    ],
+    ids=["url", "header", "headers", "body"],
+)
+async def test_a_head_that_is_too_long_is_refused_also_when_it_is_complete_at_once(
+    server: MemoryServer, head: str
+) -> None:
+    client = server.connect()
+    client.send(head)
+    assert await client.status() == 431
+    assert await client.until_lost() < 0.1
+    assert server.service.topics.log("t").end == 0
+
+
 async def test_pipelined_requests_do_not_count_as_one_long_head(server: MemoryServer) -> None:
     client = server.connect()
-    client.send(f"GET /presence HTTP/1.1\r\nX-Long: {'x' * 200}\r\n\r\n" * 15 + "GET /pres")
+    client.send(
+        f"GET /presence HTTP/1.1\r\nHost: localhost\r\nX-Long: {'x' * 200}\r\n\r\n" * 15 + "GET /pres"
+    )
     assert await client.statuses(15) == {200}
-    client.send("ence HTTP/1.1\r\n\r\n")
+    client.send("ence HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert await client.status() == 200
 
 
@@ -172,7 +196,7 @@ async def test_successive_requests_do_not_count_as_one_long_head(server: MemoryS
     client = server.connect()
     client.send("\r\n")
     for _ in range(15):
-        client.send(f"GET /presence HTTP/1.1\r\nX-Long: {'x' * 200}")
+        client.send(f"GET /presence HTTP/1.1\r\nHost: localhost\r\nX-Long: {'x' * 200}")
         client.send("\r\n\r\n")
         assert await client.status() == 200
 
@@ -215,7 +239,7 @@ async def test_bytes_that_are_not_http_get_a_400(server: MemoryServer) -> None:
 
 async def test_an_unknown_method_is_refused(server: MemoryServer) -> None:
     client = server.connect()
-    client.send("BREW /topics/t HTTP/1.1\r\nHost: test\r\n\r\n")
+    client.send("BREW /topics/t HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert await client.status() in (400, 405)
 
 
@@ -249,7 +273,7 @@ async def hold_a_little_of_an_answer(server: MemoryServer) -> Client:
 
 @pytest.mark.parametrize(
     ("last", "seconds"),
-    [("", KEEP_ALIVE + 2), ("GET /presence HTTP/1.1\r\nConnection: close\r\n\r\n", 2)],
+    [("", KEEP_ALIVE + 2), ("GET /presence HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 2)],
     ids=["idle", "closed"],
 )
 async def test_a_connection_that_closes_does_not_wait_for_ever_for_its_client(

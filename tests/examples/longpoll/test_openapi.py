@@ -35,4 +35,4 @@ def test_schemathesis_finds_no_fault(start_service: StartService, tmp_path: Path
         ]
         run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "5 selected" in run.stdout
+    assert "6 selected" in run.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx
 import pytest_asyncio
@@ -16,7 +17,7 @@ from examples.longpoll.store import PATIENCE
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.longpoll.memory_store import MemoryStore
 
-LIMITS = Limits(log_records=4, answer_records=3)
+LIMITS = Limits(wait=60, log_records=4, answer_records=3)
 
 
 class Worker:
@@ -25,7 +26,7 @@ class Worker:
     def __init__(self, store: MemoryStore) -> None:
         self.service = Service(LIMITS, store)
         transport = httpx.ASGITransport(application(self.service))
-        self.client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     def poll(self, url: str) -> asyncio.Task[httpx.Response]:
         return asyncio.create_task(self.client.get(url))
@@ -92,7 +93,7 @@ async def test_a_client_may_follow_a_link_in_another_process(workers: tuple[Work
     await second.client.get("/topics/t")
     await append(first, "t", 0, 1)
     answer = await first.client.get("/topics/t?wait=5")
-    link = httpx.URL("http://test/topics/t").join(answer.links["next"]["url"])
+    link = httpx.URL("http://localhost/topics/t").join(answer.links["next"]["url"])
     poll = second.poll(str(link))
     await second.until_pending()
     await append(first, "t", 2)
@@ -135,6 +136,46 @@ async def test_who_comes_and_goes_in_one_process_is_seen_in_the_other(
         assert answer["online"] == expected
         assert (await first.client.get("/presence")).json() == answer
     assert answer == empty
+    assert virtual_time.time() < 1
+
+
+async def test_one_poll_hears_of_everything_that_happens_in_another_process(
+    workers: tuple[Worker, Worker], virtual_time: VirtualTimeLoop
+) -> None:
+    first, second = workers
+    await append(first, "t", 0)
+
+    async def ask(wait: int) -> dict[str, Any]:
+        answer = await second.client.get(f"/news?{query}&wait={wait}")
+        assert answer.status_code == 200
+        news: dict[str, Any] = answer.json()
+        return news
+
+    query = "follow=t&online=&topics="
+    news = await ask(0)
+    (page,) = news["pages"]
+    assert (page["records"], news["online"]["names"], news["topics"]["names"]) == ([0], [], ["t"])
+    versions = {kind: news[kind]["version"] for kind in ("online", "topics")}
+    query = f"follow=t:{page['log']}:1&online={versions['online']}&topics={versions['topics']}"
+    acts: list[Callable[[], Awaitable[object]]] = [
+        lambda: append(first, "t", 1),
+        lambda: first.client.post("/presence/ada"),
+        lambda: append(first, "new", 0),
+    ]
+    for number, act in enumerate(acts):
+        poll = asyncio.create_task(ask(60))
+        await second.until_pending()
+        await act()
+        news = await poll
+        if number == 0:
+            assert news["pages"][0]["records"] == [1]
+            query = query.replace(":1&", ":2&")
+        elif number == 1:
+            assert news["online"]["names"] == ["ada"]
+            query = query.replace(versions["online"], news["online"]["version"])
+        else:
+            assert news["topics"]["names"] == ["new", "t"]
+    # Before the anti-entropy.
     assert virtual_time.time() < 1
 
 

@@ -19,9 +19,9 @@ from examples.longpoll.service import Service
 
 pytestmark = pytest.mark.real_time
 
-LIMITS = Limits(client_timeout=0.2)
+LIMITS = Limits(wait=60, client_timeout=0.2)
 
-POST = b"POST /topics/t HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+POST = b"POST /topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def connect_without_reading(server: SocketServer) -> Iterator[socket.socket]:
 
 
 def get(path: str, times: int = 1) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode() * times
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * times
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
@@ -161,6 +161,6 @@ async def test_a_connection_that_closes_does_not_wait_for_ever_for_its_client(
         while socket_server.transport.get_write_buffer_size() < 1_000:
             await ask()
         assert socket_server.transport.get_write_buffer_size() < UNSENT_BYTES - 1_000
-        client.send(b"GET /presence HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+        client.send(b"GET /presence HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         await until(lambda: connections.statistics().expired == 1)
     assert connections.statistics().pending == 0

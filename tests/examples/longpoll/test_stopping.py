@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real_time
 async def poll(port: int, number: int) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(f"GET /topics/t-{number % 50}?wait=60 HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+        writer.write(f"GET /topics/t-{number % 50}?wait=25 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         # Reads until the server closes the connection. A reset would raise ConnectionResetError.
         return await reader.read()
     finally:
@@ -54,9 +54,11 @@ def test_a_signal_answers_all_pending_polls_completely_and_ends_the_process(
 
 
 def test_every_address_is_served_and_ctrl_c_ends_the_process(start_service: StartService) -> None:
-    with start_service("--host", "::1") as service:
+    with start_service("--host", "::1", "--allow-host", "chat.example.org") as service:
         assert httpx.get(service.url).text.startswith("<!doctype html>")
         assert httpx.get(f"{service.url}/dashboard/").status_code == 200
+        assert httpx.get(service.url, headers={"Host": "chat.example.org"}).status_code == 200
+        assert httpx.get(service.url, headers={"Host": "evil.example"}).status_code == 421
         assert "purgatory_operations_total" in httpx.get(f"{service.url}/metrics").text
         assert httpx.get(f"{service.url}/openapi.json").json()["info"]["title"] == "Topics"
         service.process.send_signal(signal.SIGINT)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -13,8 +15,8 @@ from redis.asyncio import Redis
 from examples.longpoll.limits import Limits
 from examples.longpoll.postgres_store import PostgresStore
 from examples.longpoll.redis_store import RedisStore
-from examples.longpoll.store import Excerpt, Place, Store, StoreUnavailable
-from examples.longpoll.topic_log import TopicLog
+from examples.longpoll.store import Excerpt, Store, StoreUnavailable
+from examples.longpoll.topic_log import Place, TopicLog
 from examples.longpoll.topics import TooManyTopics
 from purgatory import PurgatoryFull
 from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
@@ -106,6 +108,41 @@ async def test_one_topic_too_many_is_refused(store: Store) -> None:
     with pytest.raises(TooManyTopics, match="there are 2 topics already"):
         await store.append("c", b"1")
     assert await store.append("a", b"2") == 1
+    assert sorted(await store.topics()) == ["a", "b"]
+
+
+async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
+    store: Store, server: EngineServer
+) -> None:
+    limits = replace(LIMITS, topic_timeout=1.0)
+    async with type(store)(server.url, limits) as store:  # type: ignore[call-arg]  # both kinds take these
+        await store.append("a", b"1")
+        await store.append("a", b"2")
+        await store.append("b", b"1")
+        old = await read(store, "a")
+        while True:
+            # The time is that of the server's clock.
+            await asyncio.sleep(0.02)
+            await read(store, "b")
+            with suppress(TooManyTopics):
+                offset = await store.append("c", b"1")
+                break
+        # Behind the end of the old topic.
+        assert offset == 3
+        assert sorted(await store.topics()) == ["b", "c"]
+        gone = await read(store, "a", Place(old.log, 2))
+        assert (gone.offset, gone.records) == (offset, [])
+        with pytest.raises(TooManyTopics):
+            await store.append("a", b"1")
+        while True:
+            await asyncio.sleep(0.02)
+            await read(store, "c")
+            with suppress(TooManyTopics):
+                again = await store.append("a", b"1")
+                break
+        assert again == 3
+        excerpt = await read(store, "a", Place(old.log, 2))
+        assert (excerpt.offset, excerpt.records) == (3, [b"1"])
 
 
 async def test_a_store_that_was_emptied_has_another_log(store: Store, server: EngineServer) -> None:

@@ -90,7 +90,7 @@ async def test_following_the_link_gives_every_record_once(
     virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
 ) -> None:
     await post(client, "t", 0, 1, 2, 3)
-    url, seen = httpx.URL("http://test/topics/t?wait=1"), []
+    url, seen = httpx.URL("http://localhost/topics/t?wait=1"), []
     for step in range(4):
         if step == 2:
             await post(client, "t", 4, 5)
@@ -187,7 +187,7 @@ async def test_a_record_that_is_nested_too_deeply_is_a_400() -> None:
     service = Service(Limits(record_bytes=1_000_000))
     async with service.running():
         transport = httpx.ASGITransport(application(service))
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             headers = {"Content-Type": "application/json"}
             body = b"[" * 200_000 + b"]" * 200_000
             assert (await client.post("/topics/t", content=body, headers=headers)).status_code == 400
@@ -212,11 +212,70 @@ async def test_a_record_for_one_topic_too_many_is_a_403(client: httpx.AsyncClien
     refused = await client.post("/topics/c", json=1)
     assert (refused.status_code, refused.json()["detail"]) == (
         403,
-        "there are 2 topics already, which is the limit",
+        "there are 2 topics already, which is the limit, and all of them are used",
     )
     await post(client, "a", 2)
     # Reading creates no topic.
     assert (await client.get("/topics/d")).status_code == 200
+
+
+async def test_a_new_topic_takes_the_place_of_the_one_that_was_unused_for_longest(
+    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient, service: Service
+) -> None:
+    await post(client, "a", 1)
+    await asyncio.sleep(1)
+    await post(client, "b", 1)
+    await asyncio.sleep(1)
+    assert (await client.get("/topics/a")).json()["records"] == [1]
+    await asyncio.sleep(59.5)
+    # Now b has been unused for more than a minute, and a for less.
+    await post(client, "c", 1)
+    assert service.topics.names.names == ("a", "c")
+    assert (await client.get("/topics/b")).json()["records"] == []
+    assert (await client.post("/topics/d", json=1)).status_code == 403
+
+
+async def test_a_topic_with_a_reader_keeps_its_place(
+    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient, service: Service
+) -> None:
+    await post(client, "a", 1)
+    await post(client, "b", 1)
+    await asyncio.sleep(50)
+    polls = [request(client, f"/topics/{topic}?offset=1&wait=60") for topic in ("a", "b")]
+    await asyncio.sleep(59)
+    assert (await client.post("/topics/c", json=1)).status_code == 403
+    await asyncio.gather(*polls)
+    await asyncio.sleep(61)
+    await post(client, "c", 1)
+
+
+async def test_records_of_strangers_do_not_end_the_service_for_new_topics(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    service = Service(Limits())
+    async with service.running():
+        transport = httpx.ASGITransport(application(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for number in range(256):
+                await post(client, f"flood-{number}", number)
+            await asyncio.sleep(61)
+            for number in range(256):
+                await post(client, f"another-{number}", number)
+
+
+async def test_a_topic_that_was_dropped_and_is_there_again_does_not_have_the_old_offsets(
+    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient, service: Service
+) -> None:
+    """Otherwise a client that goes on where it was would miss the first records, and not hear of it."""
+    await post(client, "a", 1, 2, 3)
+    old = (await client.get("/topics/a")).links["next"]["url"]
+    await asyncio.sleep(61)
+    await post(client, "b", 1)
+    await post(client, "c", 1)
+    await asyncio.sleep(61)
+    await post(client, "a", "new")
+    assert (await client.get(f"/topics/{old}")).status_code == 410
+    assert (await client.get("/topics/a")).json()["records"] == ["new"]
 
 
 async def test_one_poll_too_many_is_a_503(client: httpx.AsyncClient, service: Service) -> None:

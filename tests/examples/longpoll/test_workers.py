@@ -115,7 +115,7 @@ def test_every_poll_is_answered_by_its_record_whatever_worker_takes_it(server: E
             for _ in range(4):
                 polls = {
                     asyncio.create_task(
-                        client.get(f"{choose.choice(addresses)}/topics/{topic}?offset={offset}&wait=60")
+                        client.get(f"{choose.choice(addresses)}/topics/{topic}?offset={offset}&wait=25")
                     ): topic
                     for topic, offset in offsets.items()
                     for _ in range(20)
@@ -140,7 +140,7 @@ def test_a_signal_answers_the_polls_of_all_workers_and_leaves_no_process_behind(
     async def stop_under_load(workers: Workers) -> list[httpx.Response]:
         async with client_of_many() as client:
             polls = [
-                asyncio.create_task(client.get(f"{address}/topics/empty?wait=60"))
+                asyncio.create_task(client.get(f"{address}/topics/empty?wait=25"))
                 for address in workers.alone.values()
                 for _ in range(25)
             ]
