@@ -76,23 +76,30 @@ class EventStream(Response):
         if operation.state is OperationState.FAILED:
             # Raise it while the response can still be an error.
             operation.result()
-        failure: Exception | None = None
         try:
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(cancel_at_disconnection, receive, tasks.cancel_scope)
-                try:
-                    await self._send_events(operation, last, send)
-                except Exception as error:
-                    # The task group would wrap it.
-                    failure = error
-                tasks.cancel_scope.cancel()
+            failure = await self._send_until_disconnected(operation, last, receive, send)
         finally:
             operation.cancel()
         if failure is not None:
             raise failure
+
+    async def _send_until_disconnected(
+        self, operation: DelayedOperation[Any], last: str | None, receive: Receive, send: Send
+    ) -> Exception | None:
+        """Send all events. Returns what they raise, because the task group would wrap it."""
+        failure = None
+        listening = anyio.CancelScope()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cancel_at_disconnection, receive, listening, tasks.cancel_scope)
+            try:
+                await self._send_events(operation, last, send)
+            except Exception as error:
+                failure = error
+            listening.cancel()
+        return failure
 
     def _offer(self, last: str | None) -> DelayedOperation[Any] | None:
         """Offer the operation that waits for what comes after `last`. Raises HTTPException when refused."""
@@ -140,7 +147,11 @@ def last_event_id(scope: Scope) -> str | None:
     return None
 
 
-async def cancel_at_disconnection(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+async def cancel_at_disconnection(
+    receive: Receive, listening: anyio.CancelScope, stream: anyio.CancelScope
+) -> None:
+    """Cancel `stream` when the client disconnects. Cancelling `listening` ends this before."""
+    with listening:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        stream.cancel()
