@@ -10,8 +10,9 @@ from anyio import CancelScope
 from purgatory._core.engine import Closing, Engine
 from purgatory._core.outcome import CANCELLED, EXPIRED, FAILED, OperationState
 from purgatory._core.safe_repr import safe_repr
+from purgatory._pace import Pace
 from purgatory.errors import PurgatoryClosed
-from purgatory.reaper import pause, reap
+from purgatory.reaper import reap
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -79,8 +80,11 @@ class Lifecycle:
         try:
             engine.shut()
             with CancelScope(shield=True):
-                while closing.step():
-                    await pause()
+                pace = Pace(engine.timer.clock, engine.slice_seconds)
+                pending = engine.accounting.pending
+                while closing.step(pace.seconds):
+                    await pace.pause()
+                    pace.heed(pending - engine.accounting.pending, engine.pending.latecomers)
                 # An evaluation may be what closes the purgatory.
                 ending = engine.pending.evaluations - {asyncio.current_task()}
                 if self._task is not None:

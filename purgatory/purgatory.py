@@ -15,8 +15,8 @@ from purgatory._core.safe_repr import safe_repr
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._lifecycle import Lifecycle
+from purgatory._pace import Pace
 from purgatory._predicate_operation import PredicateOperation
-from purgatory.reaper import pause
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -38,10 +38,15 @@ class Purgatory(SynchronousPurgatory):
 
     Operations expire with a resolution of `tick` seconds: never before their deadline, and less than a tick
     after it while the loop is idle. `wheel_size` is the number of slots of a level of the timing wheel. While
-    `max_pending` operations wait, a further one is refused. Bulk work (expiring, `sweep`, closing) yields to
-    the loop every `slice_seconds`. The purgatory tells its `observers` what happens. With `debug` it looks
-    for more mistakes, which takes time (see the page on debugging). With None it does so when the event loop
-    is in debug mode.
+    `max_pending` operations wait, a further one is refused. The purgatory tells its `observers` what happens.
+    With `debug` it looks for more mistakes, which takes time (see the page on debugging). With None it does
+    so when the event loop is in debug mode.
+
+    Bulk work (expiring, `sweep`, closing) holds the loop for `slice_seconds` at a time, together with the
+    tasks that it wakes. Where other work holds the loop for longer between two slices, the next slice takes
+    as long as that did. So bulk work gets half of a busy loop. Where those who were woken wait again before
+    the others are woken, as the clients of long polls do, the others come first: then it pauses only after
+    200 times `slice_seconds`, and what it wakes does not count. (The page on the architecture says why.)
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
@@ -117,13 +122,17 @@ class Purgatory(SynchronousPurgatory):
     async def sweep(self, key: Hashable) -> int:
         """Check `key` as `check_and_complete` does, in slices. Use it for keys with thousands of watchers.
 
-        It yields to the loop every `slice_seconds`. When the task that awaits it is cancelled, the loop
-        checks the rest in its next turn, in one go. So no operation misses the change that the sweep was for.
+        It yields to the loop every `slice_seconds`, and less often on a busy loop. When the task that awaits
+        it is cancelled, the loop checks the rest in its next turn, in one go. So no operation misses the
+        change that the sweep was for.
         """
-        sweep = Sweep(self._engine, key)
+        engine = self._engine
+        sweep = Sweep(engine, key)
+        pace = Pace(engine.timer.clock, engine.slice_seconds)
         try:
-            while sweep.step():
-                await pause()
+            while sweep.step(pace.seconds):
+                await pace.pause()
+                pace.heed(sweep.completed, sweep.newcomers())
         except BaseException:
             sweep.abandon()
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from purgatory._core.timer import Timer
+from purgatory._pace import TURNS, Pace
 
 
 async def reap(timer: Timer) -> None:
@@ -13,24 +14,28 @@ async def reap(timer: Timer) -> None:
     The timer has to be started. Raises RuntimeError when another reaper drives it.
     """
     timer.attach_reaper()
+    pace = Pace(timer.clock, timer.slice_seconds)
+    ended = newcomers = 0
     try:
         while not timer.stopped:
             timer.wake()
-            if timer.run_due():
+            scheduled = len(timer)
+            if timer.run_due(pace.seconds):
                 timer.slices += 1
-                await pause()
+                left = len(timer)
+                ended += scheduled - left
+                await pace.pause()
+                newcomers += len(timer) - left
+                pace.heed(ended, newcomers)
             elif not timer.stopped:
                 await timer.sleep()
+                pace = Pace(timer.clock, timer.slice_seconds)
+                ended = newcomers = 0
     finally:
         timer.detach_reaper()
 
 
 async def pause() -> None:
-    """Let the loop run for three turns between two slices.
-
-    A timer that came due during the slice runs in the first turn, behind this task, and wakes its own task,
-    which runs in the second turn. With fewer turns a task that sleeps for a millisecond waits for two or
-    three slices instead of one.
-    """
-    for _ in range(3):
+    """Let the loop run what is ready, as between two slices, in work that is not for many operations."""
+    for _ in range(TURNS):
         await asyncio.sleep(0)

@@ -274,7 +274,7 @@ def test_closing_goes_past_an_operation_that_cannot_be_ended() -> None:
     closing._end(gate)
     assert not gate.done
     with pytest.raises(NotImplementedError):
-        closing.step()
+        closing.step(1.0)
 
 
 async def test_closing_again_ends_what_the_first_time_has_left() -> None:

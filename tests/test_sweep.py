@@ -164,6 +164,21 @@ async def test_operations_that_replace_all_others_during_a_pause_are_not_visited
 
 
 @pytest.mark.usefixtures("virtual_time")
+async def test_a_sweep_ends_when_only_operations_are_left_that_came_after_it() -> None:
+    async with Purgatory(slice_seconds=0.005) as purgatory:
+        gates = park(purgatory, 10, opened=False)
+        sweep = asyncio.create_task(purgatory.sweep("key"))
+        await asyncio.sleep(0)
+        assert not sweep.done()
+        # Some of them are in the first chunk of the watch list.
+        newcomers = park(purgatory, 40)
+        for gate in gates:
+            gate.cancel()
+        assert await sweep == 0
+        assert {tuple(gate.ran) for gate in newcomers} == {("try_complete",)}
+
+
+@pytest.mark.usefixtures("virtual_time")
 async def test_the_rest_of_a_cancelled_sweep_is_checked_in_the_next_turn() -> None:
     checks = Checks()
     async with Purgatory(slice_seconds=0.005, observers=[checks]) as purgatory:

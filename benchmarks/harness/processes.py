@@ -46,6 +46,19 @@ def processor_seconds(process_id: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@contextmanager
+def core_of_its_own(process_id: int) -> Iterator[None]:
+    """Within the block, that process has one core, and this one the others, where there are others."""
+    cores = os.sched_getaffinity(0)
+    first = {min(cores)}
+    os.sched_setaffinity(process_id, first)
+    os.sched_setaffinity(0, cores - first or first)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:
     """What a command prints. RuntimeError, with what it wrote to stderr, when it fails."""
     finished = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

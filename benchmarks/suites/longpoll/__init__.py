@@ -2,11 +2,12 @@
 
 One small ASGI application on uvicorn (`server`), in a process of its own, for every way of waiting; only the
 waiting differs. The usual way is an `asyncio.Condition` for each topic and `asyncio.wait_for`. The
-clients are raw sockets in the process that measures. There are three benchmarks: one record wakes all polls
-(`wake-all`), it wakes the one poll of its topic among as many topics (`wake-topic`), or the one client it is
-for among all that poll the same topic (`wake-client`).
+clients are raw sockets in the process that measures. There are four benchmarks: one record wakes all polls
+(`wake-all`), and the clients ask again at once (`wake-again`), it wakes the one poll of its topic among as
+many topics (`wake-topic`), or the one client it is for among all that poll the same topic (`wake-client`).
 
-Each is measured with servers that do not notice that a client has left, and with servers that do.
+All but `wake-again` are measured with servers that do not notice that a client has left, and with servers
+that do.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from benchmarks.harness.benchmark import (
     spreads,
 )
 from benchmarks.harness.event_loop import CollectorSetting
-from benchmarks.harness.processes import allow_open_files, resident_bytes, started
-from benchmarks.suites.longpoll.server import SECTIONS
+from benchmarks.harness.processes import allow_open_files, core_of_its_own, resident_bytes, started
+from benchmarks.suites.longpoll.server import IN_FASTAPI, SECTIONS
 
 # Seconds for a step that should take no time.
 PATIENCE = 120.0
@@ -47,6 +48,7 @@ SETTLED = 0.5
 RECORDS = (500, 2000)
 RECORDS_TO_ALL = 50
 SIZES = (2_000,), (10_000,)
+SIZES_AGAIN = (2_000,), (5_000,)
 _CONTENT_LENGTH = re.compile(rb"content-length: (\d+)")
 
 Answer = tuple[Any, float]
@@ -117,6 +119,42 @@ async def measure_all(clients: Clients) -> Sample:
     }
 
 
+@benchmark("wake-again", "{n:,} long polls that one record wakes, and that come back", *SIZES_AGAIN, 600.0)
+def wake_again(setting: Setting) -> Parts:
+    """The first size is the number of polls."""
+    yield Table(
+        f"One record wakes {setting.sizes[0]:,} long polls of FastAPI",
+        spreads(p99_ms="p99 ms") + medians(p50_ms="p50 ms", stall_ms="stall ms"),
+        "From sending the record to a client's answer, and the longest for which the server's loop was held "
+        "until all had theirs, or waited again. The server has a core of its own.",
+    )
+    for section, again in (("nobody asks again", False), ("each client asks again at once", True)):
+        for name, way in IN_FASTAPI.items():
+            measure = partial(measure_again, again=again)
+            yield Case(section, name, partial(on_server, setting, way.__name__, measure, "fastapi"))
+
+
+async def measure_again(clients: Clients, again: bool) -> Sample:
+    """One record for all clients, which ask `again` as soon as they have it."""
+    answers = [clients.poll(number, "news") for number in range(len(clients.polling))]
+    await clients.all_wait()
+    await clients.figures(watch=True)
+    if again:
+        for number, answer in enumerate(answers):
+            answer.add_done_callback(partial(clients.poll_again, number, "news"))
+    with core_of_its_own(clients.process_id):
+        began = time.perf_counter()
+        await clients.post("news", "record")
+        async with asyncio.timeout(PATIENCE):
+            woken = await asyncio.gather(*answers)
+        if again:
+            await clients.all_wait()
+    return {
+        **percentiles((at - began) * 1e3 for _, at in woken),
+        "stall_ms": (await clients.figures())["stall_ms"],
+    }
+
+
 @benchmark("wake-topic", "cost of a record that wakes the poll of one topic among {n:,}", *SIZES, 600.0)
 def wake_topic(setting: Setting) -> Parts:
     """Records, one after the other, to topics with a poll each."""
@@ -182,7 +220,7 @@ def cases(setting: Setting, measure: Measure) -> Iterator[Case]:
             yield Case(section, name, partial(on_server, setting, way.__name__, measure))
 
 
-def on_server(setting: Setting, way: str, measure: Measure) -> Sample:
+def on_server(setting: Setting, way: str, measure: Measure, *framework: str) -> Sample:
     """Measure a way on a new server."""
     polls = setting.sizes[0]
     # Some files of a process are no clients.
@@ -190,7 +228,7 @@ def on_server(setting: Setting, way: str, measure: Measure) -> Sample:
     # The server is killed at the end: otherwise it would wait for the polls. The collector's pauses of this
     # process would count as the server's latency.
     with (
-        started("benchmarks.suites.longpoll", way, setting.loop, kill=True) as (line, process_id),
+        started("benchmarks.suites.longpoll", way, setting.loop, *framework, kill=True) as (line, process_id),
         CollectorSetting.OFF.applied(),
     ):
         return event_loop.run(setting.loop, connect, line, process_id, polls, measure)
@@ -229,6 +267,11 @@ class Clients:
         target = f"/topics/{topic}?client={number}&offset={offset}&wait=600"
         return self.polling[number].ask(_request("GET", target))
 
+    def poll_again(self, number: int, topic: str, answer: asyncio.Future[Answer]) -> None:
+        """Ask for what comes after an answer. It is left alone."""
+        if not answer.cancelled():
+            self.poll(number, topic, answer.result()[0]["next"])
+
     async def post(self, topic: str, value: str, to: int | None = None) -> None:
         """Send a record, for one client or, without, for all."""
         query = "" if to is None else f"?to={to}"
@@ -241,7 +284,7 @@ class Clients:
                 await asyncio.sleep(0.05)
 
     async def figures(self, *, watch: bool = False) -> dict[str, float]:
-        """The server's figures. Have it `watch` its loop until they are asked for again."""
+        """The server's figures. Have it begin to `watch` its loop."""
         figures, _ = await self.poster.ask(_request("POST" if watch else "GET", "/figures"))
         return dict(figures)
 

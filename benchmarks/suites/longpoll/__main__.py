@@ -3,4 +3,5 @@ import sys
 from benchmarks.harness import event_loop
 from benchmarks.suites.longpoll.server import serve
 
-event_loop.run(sys.argv[2], serve, sys.argv[1])
+way, loop, *framework = sys.argv[1:]
+event_loop.run(loop, serve, way, *framework)

@@ -1,8 +1,10 @@
 """The server: ``python -m benchmarks.suites.longpoll WAY LOOP``. Only the way to wait for news differs.
 
+With a third argument, FastAPI handles the polls.
+
 ``GET /topics/NAME?client=&offset=&wait=`` answers when there is news for the client, ``POST
 /topics/NAME?to=`` adds a record. ``GET /figures`` tells the server's counts, and the longest time for which
-its loop was held since ``POST /figures``, which does the same and begins to watch the loop.
+its loop was held since ``POST /figures``, which does the same and begins to watch the loop anew.
 """
 
 import asyncio
@@ -16,6 +18,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import uvicorn
+from fastapi import FastAPI
+from starlette.requests import Request
 
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
 from purgatory import DelayedOperation, Purgatory
@@ -25,9 +29,8 @@ from purgatory.web.long_poll import Receive
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.
 BACKLOG = 4096
-# Seconds. A tenth of the default: each poll that completes means an answer to write, which takes twenty times
-# as long as the completion.
-SLICE = 0.0005
+# How often a poll on an event looks for its client.
+LOOK_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -87,7 +90,7 @@ class InPurgatory:
     """An awaited operation for each poll. Made on the running loop."""
 
     def __init__(self) -> None:
-        self.polls = Purgatory("polls", slice_seconds=SLICE)
+        self.polls = Purgatory("polls")
         self.polls.start()
 
     async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
@@ -143,6 +146,26 @@ class OnConditionUntilLeft(OnCondition):
             raise ClientDisconnected("the client has left")
 
 
+class OnEvent:
+    """An event for each topic, and a look every few seconds whether the client has left."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def wait(self, topic: Topic, client: str, offset: int, seconds: float, receive: Receive) -> None:
+        while not topic.has_news(client, offset) and seconds > 0:
+            try:
+                async with asyncio.timeout(min(seconds, LOOK_SECONDS)):
+                    await self._changed[topic.name].wait()
+            except TimeoutError:
+                seconds -= LOOK_SECONDS
+                if await Request({"type": "http"}, receive).is_disconnected():
+                    raise ClientDisconnected("the client has left") from None
+
+    async def notify(self, topic: Topic, to: str | None) -> None:
+        self._changed.pop(topic.name, asyncio.Event()).set()
+
+
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -167,7 +190,7 @@ class OnFuture:
                 future.set_result(None)
 
 
-Way = InPurgatory | OnCondition | OnFuture
+Way = InPurgatory | OnCondition | OnEvent | OnFuture
 """How all requests of a server wait.
 
 `wait` returns when there is news for the client, or the time is over. Raises ClientDisconnected. `notify`
@@ -185,8 +208,13 @@ SECTIONS: dict[str, dict[str, type[Way]]] = {
         "Condition + wait_for + task": OnConditionUntilLeft,
     },
 }
+# Those that FastAPI handles.
+IN_FASTAPI: dict[str, type[Way]] = {
+    "purgatory.web.poll": InPurgatoryUntilLeft,
+    "Event + is_disconnected": OnEvent,
+}
 # By their names on the server's command line.
-WAYS = {way.__name__: way for ways in SECTIONS.values() for way in ways.values()}
+WAYS = {way.__name__: way for ways in (*SECTIONS.values(), IN_FASTAPI) for way in ways.values()}
 
 
 class Application:
@@ -212,28 +240,33 @@ class Application:
         posted, query = scope["method"] == "POST", dict(parse_qsl(scope["query_string"].decode()))
         if place == "figures":
             return self._figures(watch=posted)
-        topic = self._topics.get(name[0])
-        if topic is None:
-            topic = self._topics[name[0]] = Topic(name[0], self._counts)
+        topic = self._topic(name[0])
         if posted:
             to = query.get("to")
             # A client sends all of a record at once.
             topic.append((await receive())["body"].decode(), to)
             await self._way.notify(topic, to)
             return {"next": len(topic.records)}
-        client, offset = query["client"], int(query["offset"])
+        return await self.poll(name[0], query["client"], int(query["offset"]), float(query["wait"]), receive)
+
+    async def poll(self, name: str, client: str, offset: int, wait: float, receive: Receive) -> object | None:
+        topic = self._topic(name)
         self._counts.waiting += 1
         try:
-            await self._way.wait(topic, client, offset, float(query["wait"]), receive)
+            await self._way.wait(topic, client, offset, wait, receive)
         except ClientDisconnected:
             return None
         finally:
             self._counts.waiting -= 1
         return {"next": len(topic.records), "records": topic.news(client, offset)}
 
+    def _topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = Topic(name, self._counts)
+        return topic
+
     def _figures(self, *, watch: bool) -> object:
-        if self._watching is not None:
-            self._watching.cancel()
         figures = {
             "waiting": self._counts.waiting,
             "looks": self._counts.looks,
@@ -241,15 +274,30 @@ class Application:
             "processor_seconds": time.process_time(),
         }
         if watch:
+            if self._watching is not None:
+                self._watching.cancel()
             self._heartbeat = Heartbeat()
             self._watching = asyncio.create_task(self._heartbeat.until(lambda: False, CollectorPauses()))
         return figures
 
 
-async def serve(way: str) -> None:
+def in_fastapi(application: Application) -> FastAPI:
+    """The application, whose polls FastAPI handles."""
+    app = FastAPI()
+
+    @app.get("/topics/{name}")
+    async def poll(request: Request, name: str, client: str, offset: int, wait: float) -> object:
+        return await application.poll(name, client, offset, wait, request.receive)
+
+    app.mount("/", application)
+    return app
+
+
+async def serve(way: str, *framework: str) -> None:
     """Print the address, and serve until killed."""
+    application = Application(WAYS[way]())
     config = uvicorn.Config(
-        Application(WAYS[way]()),
+        in_fastapi(application) if framework else application,
         port=0,
         http="httptools",
         ws="none",

@@ -108,6 +108,7 @@ class Engine:
         given = hashable_keys(keys)
         pending = self.pending
         if not pending.open:
+            pending.latecomers += 1
             raise pending.not_open()
         try:
             if operation._state is not NEW or operation._owner is not None:

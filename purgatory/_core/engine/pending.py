@@ -44,6 +44,7 @@ class PendingOperations(Owner):
         "closing",
         "debugger",
         "key_observer",
+        "latecomers",
         "open",
     )
 
@@ -77,6 +78,8 @@ class PendingOperations(Owner):
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
         self.closing = False
+        # How many operations have been offered since, and before it was open.
+        self.latecomers = 0
 
     def open_on(
         self, loop: asyncio.AbstractEventLoop, actions: ActionQueue, debugger: Debugger | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import final
+from math import inf
+from typing import cast, final
 
 from purgatory._core.engine.action_queue import IDLE, TRYING
 from purgatory._core.engine.engine import Engine
@@ -16,12 +17,25 @@ from purgatory._core.watch_list import Chunk, operations_at
 class Sweep:
     """A check of one key in slices. It tries the operations that were parked when it was made."""
 
-    __slots__ = ("_after", "_chunk", "_engine", "_key", "_newest", "_over", "_started", "_tried", "completed")
+    __slots__ = (
+        "_after",
+        "_chunk",
+        "_engine",
+        "_first",
+        "_key",
+        "_newest",
+        "_over",
+        "_started",
+        "_tried",
+        "completed",
+    )
 
     def __init__(self, engine: Engine, key: Hashable) -> None:
         self._engine = engine
         self._key = key
         self._chunk: Chunk | None = None
+        # The first chunk of the list. It stays as long as there is anything left to try.
+        self._first: Chunk | None = None
         # The number of the operation at which the last slice stopped.
         self._after = 0
         # The number of the operation that was parked last.
@@ -31,8 +45,8 @@ class Sweep:
         self._tried = 0
         self.completed = 0
 
-    def step(self) -> bool:
-        """Run one slice. Returns whether there is more to do."""
+    def step(self, seconds: float) -> bool:
+        """Run a slice of so many seconds. Returns whether there is more to do."""
         engine = self._engine
         actions = engine.actions
         if not self._started:
@@ -43,11 +57,11 @@ class Sweep:
                 self._over = True
                 self.completed = engine.checker.check(self._key)
                 return False
-            self._chunk = place
+            self._chunk = self._first = place
         level = actions.level
         actions.level = max(level, TRYING)
         try:
-            self._try_chunks()
+            self._try_chunks(seconds)
         except BaseException:
             # The engine has asked for another check of the key.
             self._over = True
@@ -64,11 +78,24 @@ class Sweep:
         engine.accounting.slices += 1
         return True
 
-    def _try_chunks(self) -> None:
+    def newcomers(self) -> int:
+        """How many operations watch the key that were parked since the sweep began. O(newcomers)."""
+        first = cast(Chunk, self._first)
+        chunk = first.previous or first
+        count = 0
+        # From the end of the list, where they are.
+        while chunk.operations and chunk.operations[-1]._parked > self._newest:
+            count += len([each for each in chunk.operations if each._parked > self._newest])
+            if chunk is first:
+                break
+            chunk = cast(Chunk, chunk.previous)
+        return count
+
+    def _try_chunks(self, seconds: float) -> None:
         engine = self._engine
         clock = engine.timer.clock
-        until = clock() + engine.slice_seconds
-        while self._chunk is not None and clock() < until:
+        until = clock() + seconds
+        while self._chunk is not None:
             self._after, tried, completed = engine.checker.try_chunk(
                 self._chunk, self._after, self._newest, until, NO_LIMIT
             )
@@ -76,6 +103,8 @@ class Sweep:
             self.completed += completed
             if not self._after:
                 self._chunk = self._chunk.following
+            if clock() >= until:
+                break
 
     def abandon(self) -> None:
         """The task that sweeps is cancelled, or a hook raised: the loop checks the rest in its next turn."""
@@ -111,16 +140,16 @@ class Closing:
 
     def run(self) -> None:
         """Run all slices in one go."""
-        while self.step():
+        while self.step(inf):
             pass
 
-    def step(self) -> bool:
-        """Run one slice. Returns whether there is more to do.
+    def step(self, seconds: float) -> bool:
+        """Run a slice of so many seconds. Returns whether there is more to do.
 
         Raises the first exception that escaped a hook, when everything has ended.
         """
         clock = self._engine.timer.clock
-        until = clock() + self._engine.slice_seconds
+        until = clock() + seconds
         places = self._places
         if places is None:
             places = self._engine.watchers.places()

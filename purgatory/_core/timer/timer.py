@@ -50,12 +50,12 @@ class Timer:
         "_loop",
         "_origin",
         "_reaped",
-        "_slice_seconds",
         "_stopped",
         "_tick",
         "_wheel",
         "_whole_milliseconds",
         "clock",
+        "slice_seconds",
         "slices",
         "wakeups",
     )
@@ -69,7 +69,7 @@ class Timer:
         if not (slice_seconds > 0 and math.isfinite(slice_seconds)):
             raise ValueError(f"slice_seconds must be a positive number of seconds, not {slice_seconds!r}")
         self._tick = float(tick)
-        self._slice_seconds = float(slice_seconds)
+        self.slice_seconds = float(slice_seconds)
         self._wheel = TimingWheel(wheel_size)
         self._loop: asyncio.AbstractEventLoop | None = None
         # Deadlines count from this clock: the loop's time, as exact as it can be read (see `clock_of`).
@@ -197,13 +197,13 @@ class Timer:
             self._disarm()
         return removed
 
-    def run_due(self) -> bool:
-        """Run the tasks that are due, for one slice at most. Returns whether there may be more.
+    def run_due(self, seconds: float | None = None) -> bool:
+        """Run the tasks that are due, for `seconds` or one slice. Returns whether there may be more.
 
         It reads the clock after every task, because a task is a user's code and may take long. An Exception
         or a CancelledError of a task goes to the loop's exception handler, and the next task runs.
         """
-        until = self.clock() + self._slice_seconds
+        until = self.clock() + (self.slice_seconds if seconds is None else seconds)
         tick = self._tick_at(self._running_loop().time())
         # The wheel keeps its `now` until this slice is done, whatever the tasks add to it.
         self._fresh_until = inf
