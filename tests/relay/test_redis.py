@@ -228,7 +228,11 @@ async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
     connection.answers.put_nowait(end)
     with pytest.raises(type(end)):
         await engine.publish([Message("00", "a"), Message("01", "b")])
+    # So the next messages go over a new connection.
     assert not connection.is_connected
+    connection.answers.put_nowait(1)
+    await engine.publish([Message("00", "c")])
+    assert connection.is_connected
 
 
 async def test_closing_ends_the_connection_for_publishing(
