@@ -15,22 +15,16 @@ async def reap(timer: Timer) -> None:
     """
     timer.attach_reaper()
     pace = Pace(timer.clock, timer.slice_seconds)
-    ended = newcomers = 0
     try:
         while not timer.stopped:
             timer.wake()
-            scheduled = len(timer)
             if timer.run_due(pace.seconds):
                 timer.slices += 1
-                left = len(timer)
-                ended += scheduled - left
+                # Newcomers may be others than those who were woken, so they do not make the slices longer.
                 await pace.pause()
-                newcomers += len(timer) - left
-                pace.heed(ended, newcomers)
             elif not timer.stopped:
                 await timer.sleep()
                 pace = Pace(timer.clock, timer.slice_seconds)
-                ended = newcomers = 0
     finally:
         timer.detach_reaper()
 
