@@ -71,6 +71,7 @@ async def test_small_requests_do_not_wait_for_memory() -> None:
         for part in (heartbeat(2)[:3], heartbeat(2)[3:10], heartbeat(2)[10:]):
             await small.send(part)
         assert await small.correlation_id() == 2
+        assert current_time() == 0, "the large one has not stalled long enough to lose its memory"
 
 
 async def test_the_wait_for_memory_does_not_count_for_the_read_timeout(
