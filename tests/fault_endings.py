@@ -140,7 +140,7 @@ def a_slice_of_a_sweep(scene: Scene) -> Act:
     for number in range(20):
         scene.park("a", waiters=number % 2).opened = number % 3 > 0
     sweep = Sweep(scene.purgatory._engine, scene.key("a"))
-    return sweep.step
+    return functools.partial(sweep.step, 1.0)
 
 
 def closing_at_once(scene: Scene) -> Act:
