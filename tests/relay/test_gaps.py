@@ -50,6 +50,8 @@ async def test_a_signal_that_is_lost_with_the_connection_is_made_up_for_at_once(
     pair.broker.cut()
     assert await seconds_until(waiting) == 0
     assert "the connection is lost, next attempt in" in caplog.text
+    await asyncio.sleep(1)
+    assert pair.waiter.relay.statistics().arrived == 0
 
 
 async def test_a_signal_that_comes_while_nobody_listens_is_made_up_for_at_the_confirmation(
@@ -186,12 +188,18 @@ async def test_a_subscription_on_a_dead_connection_does_not_wait_for_ever(pair: 
     assert await seconds_until(operation) <= HEARTBEAT + 1
 
 
-async def test_a_subscription_that_the_server_refuses_ends_the_connection(pair: Pair) -> None:
+async def test_a_subscription_that_the_server_refuses_ends_the_connection(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    # That one ends for another reason.
+    pair.broker.cut()
+    await asyncio.sleep(1)
     subscribe = pair.waiter.engine.subscribe
     pair.waiter.engine.subscribe = refused  # type: ignore[method-assign]
     operation = pair.waiter.park("tea")
     await asyncio.sleep(10)
-    assert pair.waiter.relay.statistics().gaps == 1
+    assert pair.waiter.relay.statistics().gaps == 2
+    assert "OSError('no permission')" in caplog.text
     pair.waiter.engine.subscribe = subscribe  # type: ignore[method-assign]
     await asyncio.sleep(6)
     pair.writer.write("tea")

@@ -326,12 +326,17 @@ class Partition:
         ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
         their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
         """
-        return self.log.delete_old_segments(
+        start = self.log.retained_from(
             self.high_watermark,
             wall_time,
             retention_ms=self._config.retention_ms,
             retention_bytes=self._config.retention_bytes,
         )
+        if start == self.log.log_start_offset:
+            return False
+        self._changing(self)
+        self.log.delete_segments_below(start)
+        return True
 
     def _is_under_min_isr(self) -> bool:
         return len(self.state.in_sync) < min(self._config.min_insync_replicas, len(self.state.replicas))

@@ -226,14 +226,13 @@ class PartitionLog:
             for segment in dropped:
                 segment.remove_file()
 
-    def delete_old_segments(
+    def retained_from(
         self, up_to: int, now: int, *, retention_ms: int = -1, retention_bytes: int = -1
-    ) -> bool:
-        """Delete whole segments below ``up_to`` that are too old or too much; return whether there were any.
+    ) -> int:
+        """Return where the log would start without the segments below ``up_to`` that are too old or too much.
 
         A segment is too old when its last timestamp is more than ``retention_ms`` before ``now``. The oldest
         segments are too much while the rest has ``retention_bytes`` or more. A retention of -1 is unlimited.
-        When nothing is left, a new segment begins.
         """
         excess = self.size_in_bytes - retention_bytes if retention_bytes >= 0 else -1
         start = self.log_start_offset
@@ -244,12 +243,13 @@ class PartitionLog:
                 break
             excess -= size
             start = segment.next_offset
-        if start == self.log_start_offset:
-            return False
+        return start
+
+    def delete_segments_below(self, start: int) -> None:
+        """Delete the segments below ``start``, where one begins. When nothing is left, a new one begins."""
         if start == self.log_end_offset:
             self._roll()
         self.increment_log_start_offset(start)
-        return True
 
     def _append(self, batch: RecordBatch) -> None:
         active = self._segments[-1]

@@ -1,6 +1,7 @@
 """The sessions of a broker: who has one, and for how long."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from examples.broker.replication.fetch_session import FetchSession
 from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSessions
 from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import Cluster
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 
@@ -110,6 +111,12 @@ async def delete_records(cluster: Cluster) -> None:
     await cluster.broker.delete_records(0, {ONE: 5})
 
 
+async def delete_old_segments(cluster: Cluster) -> None:
+    """The batches of these tests are from 1970, so any retention deletes what is committed."""
+    cluster.broker.apply(image_of(cluster.states, replace(CONFIG, retention_ms=60_000)), [ONE])
+    cluster.broker.delete_old_segments()
+
+
 async def lead_in_a_new_epoch(cluster: Cluster) -> None:
     cluster.lead_by(ONE, 0)
 
@@ -128,6 +135,7 @@ async def host_no_longer(cluster: Cluster) -> None:
         append,
         move_the_high_watermark,
         delete_records,
+        delete_old_segments,
         lead_in_a_new_epoch,
         lead_no_longer,
         host_no_longer,

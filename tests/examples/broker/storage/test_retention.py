@@ -24,8 +24,11 @@ def log_of(*ages: int) -> PartitionLog:
 
 def retain(log: PartitionLog, *, ms: int = -1, size: int = -1, up_to: int = 1 << 40) -> tuple[bool, int]:
     """Return whether something was deleted, and where the log starts then."""
-    deleted = log.delete_old_segments(up_to, NOW, retention_ms=ms, retention_bytes=size)
-    return deleted, log.log_start_offset
+    before = log.log_start_offset
+    start = log.retained_from(up_to, NOW, retention_ms=ms, retention_bytes=size)
+    if start > before:
+        log.delete_segments_below(start)
+    return start > before, log.log_start_offset
 
 
 def test_without_limits_nothing_is_deleted() -> None:
