@@ -9,8 +9,7 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.delete_records import DeleteRecordsResponse as PartitionResults
-from examples.broker.replication.delete_records import PartitionDeleted
+from examples.broker.replication.delete_records import Deleted, PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
@@ -20,7 +19,7 @@ async def delete_records(
 ) -> DeleteRecordsResponse:
     """Delete the records below the given offsets, and answer when no live replica has them any more."""
     offsets: dict[TopicPartition, int] = {}
-    refused: PartitionResults = {}
+    refused: Deleted = {}
     for topic in request.topics:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)

@@ -17,9 +17,7 @@ from kio.static.primitive import Records, i32, i64
 from examples.broker.errors import ApiError
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.fetch import FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch import FetchRequest as PartitionFetches
-from examples.broker.replication.fetch import FetchResponse as PartitionResults
+from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
 from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -67,7 +65,7 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     return _response(WireErrorCode.none, session.session_id, fetched, aborted)
 
 
-def _session(sessions: FetchSessions, request: FetchRequest, wanted: PartitionFetches) -> FetchSession | None:
+def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) -> FetchSession | None:
     """Return the reader's session, updated by its request; None without a session."""
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
         sessions.close(request.replica_id, request.session_id)
@@ -89,7 +87,7 @@ def _session(sessions: FetchSessions, request: FetchRequest, wanted: PartitionFe
 def _response(
     error: WireErrorCode,
     session_id: int,
-    fetched: PartitionResults,
+    fetched: Fetched,
     aborted: tuple[AbortedTransaction, ...] | None,
 ) -> FetchResponse:
     return FetchResponse(

@@ -13,8 +13,7 @@ from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.errors import ProtocolError
-from examples.broker.replication.produce import NO_ACKS, PartitionProduced, ProduceParams
-from examples.broker.replication.produce import ProduceResponse as PartitionResults
+from examples.broker.replication.produce import NO_ACKS, PartitionProduced, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.timestamps import NO_TIMESTAMP
@@ -37,7 +36,7 @@ async def produce(
     coordinators do not append through this handler, so that clients cannot write to internal topics.
     """
     batches: dict[TopicPartition, RecordBatch] = {}
-    refused: PartitionResults = {}
+    refused: Produced = {}
     for topic in request.topic_data:
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)

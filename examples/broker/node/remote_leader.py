@@ -15,11 +15,10 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetched
-from examples.broker.replication.fetch import FetchRequest as PartitionFetches
+from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.replication.fetch_session import FetchSessionHandler
-from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -40,7 +39,7 @@ class RemoteLeader:
     def __repr__(self) -> str:
         return f"<RemoteLeader of follower {self._replica_id} over {self._connection!r}>"
 
-    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched:
         """Fetch as a follower, in a fetch session. Raises ConnectionError when the session is lost, too.
 
         A partition whose records were damaged on the way has the error CORRUPT_MESSAGE.
@@ -95,7 +94,7 @@ class RemoteLeader:
         return answer.offset
 
 
-def _topics(request: PartitionFetches) -> Iterator[FetchTopic]:
+def _topics(request: Fetches) -> Iterator[FetchTopic]:
     for topic, entries in by_topic(request.items()).items():
         yield FetchTopic(
             topic=TopicName(topic),

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from examples.broker.metadata import BrokerRegistration
 from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.follower import Follower
+from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
@@ -87,7 +87,7 @@ class ReplicaFetchers:
         client_id = f"broker-{self._broker_id}-fetcher-{leader.broker_id}"
         connection = await PeerConnection.open(leader.peer_host or leader.host, leader.port, client_id)
         try:
-            follower = Follower(
+            follower = ReplicaFetcher(
                 RemoteLeader(connection, self._broker_id),
                 self._replicas.partitions,
                 topic_partitions,

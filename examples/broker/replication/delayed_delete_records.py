@@ -1,13 +1,13 @@
 """The delayed operation of a deletion, which waits for all live replicas."""
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.delete_records import DeleteRecordsResponse, PartitionDeleted
+from examples.broker.replication.delete_records import Deleted, PartitionDeleted
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation
 
 
-class DelayedDeleteRecords(DelayedOperation[DeleteRecordsResponse]):
+class DelayedDeleteRecords(DelayedOperation[Deleted]):
     """Completes once no live replica has the deleted records any more (kafka.server.DelayedDeleteRecords).
 
     A follower learns the leader's new log start offset from a fetch response, and reports its own in its next
@@ -22,7 +22,7 @@ class DelayedDeleteRecords(DelayedOperation[DeleteRecordsResponse]):
         timeout: float,
         partitions: HostedPartitions,
         pending: dict[TopicPartition, int],
-        answered: DeleteRecordsResponse,
+        answered: Deleted,
     ) -> None:
         super().__init__(timeout)
         self._partitions = partitions
@@ -35,7 +35,7 @@ class DelayedDeleteRecords(DelayedOperation[DeleteRecordsResponse]):
         }
         return not self._pending and self.force_complete()
 
-    def on_complete(self) -> DeleteRecordsResponse:
+    def on_complete(self) -> Deleted:
         timed_out = PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT)
         return self._answered | dict.fromkeys(self._pending, timed_out)
 

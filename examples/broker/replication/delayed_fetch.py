@@ -1,12 +1,12 @@
 """The delayed operation of a fetch, which waits for enough bytes."""
 
 from examples.broker.errors import ApiError
-from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse
+from examples.broker.replication.fetch import Fetched, Fetches, FetchParams
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from purgatory import DelayedOperation
 
 
-class DelayedFetch(DelayedOperation[FetchResponse]):
+class DelayedFetch(DelayedOperation[Fetched]):
     """Completes once ``min_bytes`` can be read, or at the timeout (kafka.server.DelayedFetch).
 
     It counts the bytes of each partition from the fetch offset to the offset where the reader must stop, up
@@ -19,7 +19,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
 
     __slots__ = ("_params", "_partitions", "_request")
 
-    def __init__(self, params: FetchParams, request: FetchRequest, partitions: HostedPartitions) -> None:
+    def __init__(self, params: FetchParams, request: Fetches, partitions: HostedPartitions) -> None:
         super().__init__(params.max_wait)
         self._params = params
         self._request = request
@@ -45,5 +45,5 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
                 accumulated += min(end.position_diff(start), wanted.max_bytes)
         return accumulated >= self._params.min_bytes and self.force_complete()
 
-    def on_complete(self) -> FetchResponse:
+    def on_complete(self) -> Fetched:
         return self._partitions.read(self._params, self._request)

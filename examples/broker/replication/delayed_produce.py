@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import PartitionProduced, ProduceResponse
+from examples.broker.replication.produce import PartitionProduced, Produced
 from examples.broker.storage.timestamps import NO_TIMESTAMP
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation
@@ -28,7 +28,7 @@ class PendingAcks:
         return PartitionProduced(error, self.base_offset, self.log_start_offset, self.log_append_time)
 
 
-class DelayedProduce(DelayedOperation[ProduceResponse]):
+class DelayedProduce(DelayedOperation[Produced]):
     """Completes once the high watermark has reached the end of every batch (kafka.server.DelayedProduce).
 
     ``answered`` has the partitions with an answer, such as an error of the append. Every other partition is
@@ -43,7 +43,7 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
         timeout: float,
         partitions: HostedPartitions,
         pending: Iterable[PendingAcks],
-        answered: ProduceResponse,
+        answered: Produced,
     ) -> None:
         super().__init__(timeout)
         self._partitions = partitions
@@ -54,7 +54,7 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
         self._pending = [acks for acks in self._pending if not self._try_answer(acks)]
         return not self._pending and self.force_complete()
 
-    def on_complete(self) -> ProduceResponse:
+    def on_complete(self) -> Produced:
         return self._answered | {
             acks.topic_partition: acks.answer(ErrorCode.REQUEST_TIMED_OUT) for acks in self._pending
         }

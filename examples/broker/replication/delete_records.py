@@ -11,7 +11,7 @@ from examples.broker.topic_partition import TopicPartition
 HIGH_WATERMARK: Final = -1
 
 # The offset below which to delete, by partition.
-DeleteRecordsRequest = Mapping[TopicPartition, int]
+Deletions = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class PartitionDeleted:
     low_watermark: int = -1
 
 
-DeleteRecordsResponse = dict[TopicPartition, PartitionDeleted]
+Deleted = dict[TopicPartition, PartitionDeleted]

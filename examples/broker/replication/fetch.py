@@ -47,7 +47,7 @@ class PartitionFetch:
     log_start_offset: int = -1
 
 
-FetchRequest = Mapping[TopicPartition, PartitionFetch]
+Fetches = Mapping[TopicPartition, PartitionFetch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +78,4 @@ class PartitionFetched:
         return self.info.fetch_offset_metadata
 
 
-FetchResponse = dict[TopicPartition, PartitionFetched]
+Fetched = dict[TopicPartition, PartitionFetched]

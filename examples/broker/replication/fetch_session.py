@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchRequest, FetchResponse
+from examples.broker.replication.fetch import Fetched, Fetches
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
@@ -33,7 +33,7 @@ class FetchSession:
     read of any other partition would return nothing. ``unread`` is in the order in which to read.
     """
 
-    def __init__(self, session_id: int, replica_id: int, partitions: FetchRequest, now: float) -> None:
+    def __init__(self, session_id: int, replica_id: int, partitions: Fetches, now: float) -> None:
         self.session_id = session_id
         self.replica_id = replica_id
         self.epoch = FIRST_EPOCH
@@ -59,7 +59,7 @@ class FetchSession:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"{self!r} is past the request of epoch {epoch}"
             )
 
-    def update(self, epoch: int, changed: FetchRequest, forgotten: Collection[TopicPartition]) -> None:
+    def update(self, epoch: int, changed: Fetches, forgotten: Collection[TopicPartition]) -> None:
         """Apply the next request. Raises ApiError INVALID_FETCH_SESSION_EPOCH when its epoch is not next."""
         expected = epoch_after(self.epoch)
         if epoch != expected:
@@ -74,14 +74,14 @@ class FetchSession:
         self.partitions.update(changed)
         self.unread.update(changed)
 
-    def incremental_response(self, response: FetchResponse) -> FetchResponse:
+    def incremental_response(self, response: Fetched) -> Fetched:
         """Return the partitions with records, with an error, or with watermarks that moved.
 
         A partition with records moves to the end of the session's order (KIP-74). The first partition of a
         fetch always gets one batch; without the move, a busy first partition would keep a large batch of
         another one from ever being sent.
         """
-        incremental: FetchResponse = {}
+        incremental: Fetched = {}
         for topic_partition, fetched in response.items():
             watermarks = (fetched.high_watermark, fetched.log_start_offset)
             has_news = fetched.batches or fetched.is_error_or_divergence
@@ -122,7 +122,7 @@ class FetchSessionHandler:
         self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH
 
-    def next_request(self, wanted: FollowerRequest) -> tuple[FetchRequest, list[TopicPartition]]:
+    def next_request(self, wanted: FollowerRequest) -> tuple[Fetches, list[TopicPartition]]:
         """Return the partitions of ``wanted`` that changed, and those that the leader has to forget."""
         changed, forgotten = wanted.take_changes()
         return (dict(wanted), []) if self.epoch == FIRST_EPOCH else (changed, forgotten)

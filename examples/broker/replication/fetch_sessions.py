@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchRequest
+from examples.broker.replication.fetch import Fetches
 from examples.broker.replication.fetch_session import FetchSession
 from examples.broker.replication.partition import Partition
 from examples.broker.topic_partition import TopicPartition
@@ -32,7 +32,7 @@ class FetchSessions:
     def __repr__(self) -> str:
         return f"<FetchSessions: {len(self._by_id)}, {len(self._of_follower)} of them of followers>"
 
-    def open(self, replica_id: int, partitions: FetchRequest, now: float) -> FetchSession | None:
+    def open(self, replica_id: int, partitions: Fetches, now: float) -> FetchSession | None:
         """Return a new session; None without a place for it. A follower's replaces its previous one."""
         session = FetchSession(self._new_id(), replica_id, partitions, now)
         if replica_id in self._of_follower:
@@ -53,7 +53,7 @@ class FetchSessions:
         replica_id: int,
         session_id: int,
         epoch: int,
-        changed: FetchRequest,
+        changed: Fetches,
         forgotten: Collection[TopicPartition],
         now: float,
     ) -> FetchSession:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from examples.broker.replication.fetch import FetchRequest, PartitionFetch
+from examples.broker.replication.fetch import Fetches, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -13,7 +13,7 @@ class FollowerRequest(dict[TopicPartition, PartitionFetch]):
     without sessions takes it for the whole request, which it is.
     """
 
-    def __init__(self, wanted: FetchRequest | None = None) -> None:
+    def __init__(self, wanted: Fetches | None = None) -> None:
         super().__init__(wanted or {})
         # In the order of the changes.
         self._changed: dict[TopicPartition, None] = dict.fromkeys(self)
@@ -31,7 +31,7 @@ class FollowerRequest(dict[TopicPartition, PartitionFetch]):
         """Let the leader read a partition after all others."""
         self[topic_partition] = self.pop(topic_partition)
 
-    def take_changes(self) -> tuple[FetchRequest, list[TopicPartition]]:
+    def take_changes(self) -> tuple[Fetches, list[TopicPartition]]:
         """Return the partitions that changed since the last call, and those that were left out."""
         taken: Iterable[TopicPartition] = self._changed
         self._changed = {}

@@ -7,9 +7,9 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
 from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
 from examples.broker.replication.fetch import (
+    Fetched,
+    Fetches,
     FetchParams,
-    FetchRequest,
-    FetchResponse,
     PartitionFetch,
     PartitionFetched,
 )
@@ -113,12 +113,12 @@ class HostedPartitions:
         """
         return self.leader(topic_partition).low_watermark
 
-    def read(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
+    def read(self, params: FetchParams, request: Fetches) -> Fetched:
         """Read the partitions in the order of the request.
 
         An error is the answer of its own partition alone.
         """
-        response: FetchResponse = {}
+        response: Fetched = {}
         bytes_left, min_one_batch = params.max_bytes, True
         for topic_partition, wanted in request.items():
             fetched = self._read_partition(params, topic_partition, wanted, bytes_left, min_one_batch)

@@ -22,7 +22,7 @@ class ProduceParams:
     timeout: float = 30.0
 
 
-ProduceRequest = Mapping[TopicPartition, RecordBatch]
+Batches = Mapping[TopicPartition, RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ class PartitionProduced:
     log_append_time: int = NO_TIMESTAMP
 
 
-ProduceResponse = dict[TopicPartition, PartitionProduced]
+Produced = dict[TopicPartition, PartitionProduced]

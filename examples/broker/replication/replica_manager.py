@@ -12,30 +12,30 @@ from examples.broker.replication.delayed_delete_records import DelayedDeleteReco
 from examples.broker.replication.delayed_fetch import DelayedFetch
 from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
 from examples.broker.replication.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
+    Deleted,
+    Deletions,
     PartitionDeleted,
 )
 from examples.broker.replication.fetch import (
     CONSUMER,
+    Fetched,
+    Fetches,
     FetchParams,
-    FetchRequest,
-    FetchResponse,
     PartitionFetched,
 )
 from examples.broker.replication.fetch_session import FetchSession
-from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import (
     ALL_ACKS,
     LEADER_ACK,
     NO_ACKS,
+    Batches,
     PartitionProduced,
+    Produced,
     ProduceParams,
-    ProduceRequest,
-    ProduceResponse,
 )
+from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
 from examples.broker.storage.timestamps import NO_TIMESTAMP, TimestampAndOffset, wall_time_ms
@@ -120,7 +120,7 @@ class ReplicaManager:
             else:
                 self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
-    async def append(self, params: ProduceParams, request: ProduceRequest) -> ProduceResponse:
+    async def append(self, params: ProduceParams, request: Batches) -> Produced:
         """Append one batch to each partition, and return once the required acknowledgements are there.
 
         With acks=all that is when the high watermark has reached the end of every batch, or at the timeout.
@@ -130,7 +130,7 @@ class ReplicaManager:
         if params.required_acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
             return {entry: PartitionProduced(ErrorCode.INVALID_REQUIRED_ACKS) for entry in request}
         acks_all = params.required_acks == ALL_ACKS
-        refused: ProduceResponse = {}
+        refused: Produced = {}
         appended: list[PendingAcks] = []
         moved: list[TopicPartition] = []
         now = _now()
@@ -166,14 +166,14 @@ class ReplicaManager:
         self._check_appended(appended, moved)
         return await delayed
 
-    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: Fetches) -> Fetched:
         """Read the partitions of the request, and wait up to ``max_wait`` seconds for ``min_bytes``.
 
         A follower's fetch also reports how far that follower is, which may move the high watermark.
         """
         return await self._fetch(params, request, list(request))
 
-    async def fetch_in_session(self, params: FetchParams, session: FetchSession) -> FetchResponse:
+    async def fetch_in_session(self, params: FetchParams, session: FetchSession) -> Fetched:
         """As ``fetch``, for all partitions of the session; return those with something new.
 
         It costs as much as there is new. Raises ApiError INVALID_FETCH_SESSION_EPOCH when the session's next
@@ -190,9 +190,7 @@ class ReplicaManager:
                     session.set_aside(self.partitions.leader(topic_partition))
         return incremental
 
-    async def _fetch(
-        self, params: FetchParams, request: FetchRequest, keys: Collection[Hashable]
-    ) -> FetchResponse:
+    async def _fetch(self, params: FetchParams, request: Fetches, keys: Collection[Hashable]) -> Fetched:
         """Return the answer to the request, and watch the ``keys`` while it waits."""
         response = self.partitions.read(params, request)
         if params.from_follower:
@@ -211,12 +209,12 @@ class ReplicaManager:
         except PurgatoryError:
             return response
 
-    async def delete_records(self, timeout: float, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    async def delete_records(self, timeout: float, request: Deletions) -> Deleted:
         """Delete the records below an offset, or all committed ones.
 
         Waits up to ``timeout`` seconds until no live replica has them.
         """
-        refused: DeleteRecordsResponse = {}
+        refused: Deleted = {}
         deleted: dict[TopicPartition, int] = {}
         for topic_partition, before_offset in request.items():
             try:
@@ -278,9 +276,7 @@ class ReplicaManager:
                     partition.maybe_increment_high_watermark(now)
                     self._check_all([partition.topic_partition])
 
-    def _update_follower_fetch_state(
-        self, replica_id: int, request: FetchRequest, response: FetchResponse
-    ) -> None:
+    def _update_follower_fetch_state(self, replica_id: int, request: Fetches, response: Fetched) -> None:
         now = _now()
         high: list[TopicPartition] = []
         low: list[TopicPartition] = []

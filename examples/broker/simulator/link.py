@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import anyio
 
-from examples.broker.replication.fetch import FetchParams, FetchResponse
-from examples.broker.replication.follower import Leader, LogOffsets
+from examples.broker.replication.fetch import Fetched, FetchParams
 from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.replica_fetcher import Leader, LogOffsets
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -22,7 +22,7 @@ class Link:
     def __repr__(self) -> str:
         return f"<Link to {self._leader!r}>"
 
-    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched:
         await anyio.sleep(self._delay())
         return await self._leader.fetch(params, request)
 

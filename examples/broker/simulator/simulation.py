@@ -11,9 +11,9 @@ import anyio
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.follower import Follower, Leader
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import ProduceParams
+from examples.broker.replication.replica_fetcher import Leader, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
@@ -61,12 +61,12 @@ class Simulation:
         self._partitions = {
             topic_partition: broker.partitions.leader(topic_partition) for topic_partition in keys
         }
-        self._followers: list[Follower] = []
+        self._followers: list[ReplicaFetcher] = []
         for replica_id in range(LEADER_ID + 1, LEADER_ID + workload.replicas):
             replicas = HostedPartitions(replica_id)
             replicas.apply(image, keys, now=0)
             reached = broker if leader is None else leader(replica_id)
-            self._followers.append(Follower(reached, replicas, keys))
+            self._followers.append(ReplicaFetcher(reached, replicas, keys))
         self._producers = [
             Producer(
                 index,

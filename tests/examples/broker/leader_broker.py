@@ -7,9 +7,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams, ProduceResponse
+from examples.broker.replication.produce import ALL_ACKS, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
@@ -74,7 +74,7 @@ class Cluster:
 
     async def produce(
         self, *topic_partitions: TopicPartition, acks: int = ALL_ACKS, within: float = 30
-    ) -> ProduceResponse:
+    ) -> Produced:
         batch = RecordBatch(BATCH_RECORDS, b"x" * BATCH_BYTES)
         return await self.broker.append(ProduceParams(acks, within), dict.fromkeys(topic_partitions, batch))
 
@@ -85,7 +85,7 @@ class Cluster:
         min_bytes: int = 1,
         max_wait: float = 30,
         most: int = 10_000,
-    ) -> FetchResponse:
+    ) -> Fetched:
         params = FetchParams(min_bytes=min_bytes, max_wait=max_wait)
         return await self.broker.fetch(
             params, {entry: PartitionFetch(at, most) for entry, at in offsets.items()}
@@ -98,7 +98,7 @@ class Cluster:
         *,
         max_wait: float = 0,
         most: int = 10_000,
-    ) -> FetchResponse:
+    ) -> Fetched:
         params = FetchParams(replica_id=replica_id, max_wait=max_wait)
         return await self.broker.fetch(
             params, {entry: PartitionFetch(at, most) for entry, at in offsets.items()}

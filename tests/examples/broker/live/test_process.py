@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from examples.broker.errors import ErrorCode
 from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.live_cluster import PATIENCE, until
@@ -136,7 +136,7 @@ def produced(producer: Producer, value: str, *, partition: int) -> list[object]:
     return answers
 
 
-async def long_poll(host: str, port: int, partition: int) -> FetchResponse:
+async def long_poll(host: str, port: int, partition: int) -> Fetched:
     connection = await PeerConnection.open(host, port, "long poll")
     try:
         leader = RemoteLeader(connection, FetchParams().replica_id)
@@ -155,7 +155,7 @@ def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else
     consumer.subscribe([TOPIC])
     until(lambda: consumer.poll(0.05) or len(consumer.assignment()) == 3)
     with start_blocking_portal() as portal:
-        polls: list[Future[FetchResponse]] = [
+        polls: list[Future[Fetched]] = [
             portal.start_task_soon(long_poll, host, port, index)
             for index, (host, port) in enumerate(addresses)
         ]

@@ -14,9 +14,9 @@ from examples.broker.errors import ApiError
 from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.apis import FETCH
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
-from examples.broker.replication.follower import Follower, LogOffsets
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.replica_fetcher import LogOffsets, ReplicaFetcher
 from examples.broker.storage.wire_batch import WireRecordBatch
 from tests.examples.broker.handlers.loopback_connection import Loopback
 from tests.examples.broker.handlers.record_requests import EVENTS, at, fetch, produce, produced
@@ -30,7 +30,9 @@ async def test_a_follower_over_the_protocol_replicates_diverges_and_returns(clus
     hosted.apply(cluster.image, [topic_partition], now=0)
     partition = hosted.get(topic_partition)
     assert partition is not None
-    follower = Follower(RemoteLeader(Loopback(cluster.broker), 1), hosted, [topic_partition], max_wait=0.1)
+    follower = ReplicaFetcher(
+        RemoteLeader(Loopback(cluster.broker), 1), hosted, [topic_partition], max_wait=0.1
+    )
     appended = await cluster.start(produced(cluster, produce((0, wire_batch(b"one", b"two")), acks=-1)))
     for _ in range(2):
         await follower.fetch_once()
@@ -55,7 +57,7 @@ async def test_a_follower_asks_for_its_partitions_topic_by_topic(cluster: Cluste
     hosted = HostedPartitions(1)
     hosted.apply(cluster.image, [one, two], now=0)
     await produced(cluster, produce((0, wire_batch(b"one")), (1, wire_batch(b"two"))))
-    await Follower(RemoteLeader(Loopback(cluster.broker), 1), hosted, [two, one]).fetch_once()
+    await ReplicaFetcher(RemoteLeader(Loopback(cluster.broker), 1), hosted, [two, one]).fetch_once()
     for topic_partition in (one, two):
         partition = hosted.get(topic_partition)
         assert partition is not None
@@ -86,12 +88,12 @@ async def test_records_damaged_on_the_way_are_not_appended(cluster: Cluster) -> 
     await produced(cluster, produce((0, wire_batch(b"one"))))
     hosted = HostedPartitions(1)
     hosted.apply(cluster.image, [topic_partition], now=0)
-    await Follower(RemoteLeader(Damaging(cluster.broker), 1), hosted, [topic_partition]).fetch_once()
+    await ReplicaFetcher(RemoteLeader(Damaging(cluster.broker), 1), hosted, [topic_partition]).fetch_once()
     partition = hosted.get(topic_partition)
     assert partition is not None
     assert partition.log.log_end_offset == 0
     await asyncio.sleep(1)
-    await Follower(RemoteLeader(Loopback(cluster.broker), 1), hosted, [topic_partition]).fetch_once()
+    await ReplicaFetcher(RemoteLeader(Loopback(cluster.broker), 1), hosted, [topic_partition]).fetch_once()
     assert partition.log.log_end_offset == 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.delete_records import HIGH_WATERMARK, DeleteRecordsResponse, PartitionDeleted
+from examples.broker.replication.delete_records import HIGH_WATERMARK, Deleted, PartitionDeleted
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -131,7 +131,7 @@ async def test_a_deletion_no_longer_waits_for_a_follower_that_dies(
 async def test_a_deletion_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events)
-    deletion: asyncio.Task[DeleteRecordsResponse]
+    deletion: asyncio.Task[Deleted]
     deletion = await cluster.start(cluster.broker.delete_records(30, {events: 10}))
     deletion.cancel()
     with pytest.raises(asyncio.CancelledError):

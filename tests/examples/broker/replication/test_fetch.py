@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
@@ -14,11 +14,11 @@ from tests.examples.broker.leader_broker import BATCH_BYTES, Cluster
 UNKNOWN = TopicPartition("unknown", 0)
 
 
-def offsets(response: FetchResponse) -> list[list[int]]:
+def offsets(response: Fetched) -> list[list[int]]:
     return [[batch.base_offset for batch in fetched.batches] for fetched in response.values()]
 
 
-def errors(response: FetchResponse) -> list[ErrorCode]:
+def errors(response: Fetched) -> list[ErrorCode]:
     return [fetched.error for fetched in response.values()]
 
 

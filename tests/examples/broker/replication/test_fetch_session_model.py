@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.fetch import CONSUMER, FetchParams, FetchResponse, PartitionFetch
+from examples.broker.replication.fetch import CONSUMER, Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.fetch_session import FetchSession, epoch_after
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, ProduceParams
@@ -207,7 +207,7 @@ class SessionModel(RuleBasedStateMachine):
 
     async def fetch_in_session(
         self, params: FetchParams, wanted: dict[TopicPartition, PartitionFetch]
-    ) -> FetchResponse:
+    ) -> Fetched:
         reader = params.replica_id
         sent, self.sent[reader] = self.sent[reader], wanted
         forgotten = [entry for entry in sent if entry not in wanted]

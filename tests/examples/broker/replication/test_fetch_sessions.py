@@ -15,6 +15,7 @@ from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
+A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1)
 
 
 def opened(sessions: FetchSessions, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
@@ -112,8 +113,7 @@ async def delete_records(cluster: Cluster) -> None:
 
 
 async def delete_old_segments(cluster: Cluster) -> None:
-    """The batches of these tests are from 1970, so any retention deletes what is committed."""
-    cluster.broker.apply(image_of(cluster.states, replace(CONFIG, retention_ms=60_000)), [ONE])
+    cluster.broker.apply(image_of(cluster.states, replace(A_BATCH_A_SEGMENT, retention_bytes=0)), [ONE])
     cluster.broker.delete_old_segments()
 
 
@@ -145,6 +145,7 @@ async def test_each_change_of_a_partition_that_was_set_aside_is_told(
     cluster: Cluster, change: Callable[[Cluster], Coroutine[Any, Any, None]]
 ) -> None:
     cluster.create(0, 1)
+    cluster.broker.apply(image_of(cluster.states, A_BATCH_A_SEGMENT), [ONE])
     for _ in range(2):
         await cluster.produce(ONE, acks=LEADER_ACK)
     await cluster.follow(2, {ONE: 10})

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, ProduceResponse
+from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, Produced
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
@@ -13,7 +13,7 @@ from tests.examples.broker.leader_broker import Cluster
 UNKNOWN = TopicPartition("unknown", 0)
 
 
-def errors(response: ProduceResponse) -> list[ErrorCode]:
+def errors(response: Produced) -> list[ErrorCode]:
     return [produced.error for produced in response.values()]
 
 

@@ -12,9 +12,9 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicImage
 from examples.broker.replication.delete_records import PartitionDeleted
 from examples.broker.replication.fetch import FetchParams, PartitionFetch
-from examples.broker.replication.follower import LogOffsets
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
+from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import EpochEndOffset

@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.fetch import FetchParams, FetchRequest, FetchResponse
-from examples.broker.replication.follower import Follower, LogOffsets
+from examples.broker.replication.fetch import Fetched, Fetches, FetchParams
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams
+from examples.broker.replication.replica_fetcher import LogOffsets, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.disk import Disk
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
@@ -128,9 +128,9 @@ class Fetch:
     follower: Broker
     leader: Broker
     params: FetchParams
-    request: FetchRequest
-    answer: "asyncio.Future[FetchResponse]"
-    response: FetchResponse | None = None
+    request: Fetches
+    answer: "asyncio.Future[Fetched]"
+    response: Fetched | None = None
 
 
 @dataclass
@@ -141,8 +141,8 @@ class Network:
     follower: Broker
     leader: Broker
 
-    async def fetch(self, params: FetchParams, request: FetchRequest) -> FetchResponse:
-        answer: asyncio.Future[FetchResponse] = asyncio.get_running_loop().create_future()
+    async def fetch(self, params: FetchParams, request: Fetches) -> Fetched:
+        answer: asyncio.Future[Fetched] = asyncio.get_running_loop().create_future()
         fetch = Fetch(self.follower, self.leader, params, request, answer)
         self.machine.fetches.append(fetch)
         return await answer
@@ -234,7 +234,7 @@ class ReplicationMachine(RuleBasedStateMachine):
         leader = broker.partition.state.leader
         if leader not in (NO_LEADER, broker.broker_id):
             network = Network(self, broker, self.brokers[leader])
-            follower = Follower(network, broker.hosted, [EVENTS], max_wait=0)
+            follower = ReplicaFetcher(network, broker.hosted, [EVENTS], max_wait=0)
             self.start_task(follower.fetch_once())
 
     async def deliver(self, fetch: Fetch) -> None:

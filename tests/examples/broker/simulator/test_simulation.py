@@ -9,9 +9,9 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.follower import Follower
 from examples.broker.replication.partition import LogAppendInfo, Partition
 from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
+from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
@@ -92,15 +92,15 @@ async def test_a_consumer_that_waits_for_more_bytes_is_drained(
 async def test_a_broker_that_does_not_keep_up_shows_as_a_growing_backlog(
     virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch_once = Follower.fetch_once
+    fetch_once = ReplicaFetcher.fetch_once
 
-    async def fetch_slowly(follower: Follower) -> None:
+    async def fetch_slowly(follower: ReplicaFetcher) -> None:
         await virtual_time.create_task(fetch_once(follower))
         waited = virtual_time.create_future()
         virtual_time.call_later(0.2, waited.set_result, None)
         await waited
 
-    monkeypatch.setattr(Follower, "fetch_once", fetch_slowly)
+    monkeypatch.setattr(ReplicaFetcher, "fetch_once", fetch_slowly)
     report = await simulate(replace(SMALL, duration=5), virtual_time)
     assert report.failure is None
     assert not report.keeps_up

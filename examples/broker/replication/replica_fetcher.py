@@ -8,7 +8,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch, PartitionFetched
+from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
@@ -30,14 +30,14 @@ class LogOffsets(NamedTuple):
 class Leader(Protocol):
     """The requests of a follower to its leader, which is in this process or across the network."""
 
-    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse: ...
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched: ...
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
         """Return the offsets of the leader's log. Raises ApiError when it does not lead in that epoch."""
         raise NotImplementedError
 
 
-class Follower:
+class ReplicaFetcher:
     """Replicates the partitions of one leader (Kafka's ReplicaFetcherThread, as a task).
 
     Each fetch starts at the follower's log end offsets, and so acknowledges the records before them to the
@@ -67,7 +67,7 @@ class Follower:
 
     def __repr__(self) -> str:
         followed = len(self._topic_partitions)
-        return f"<Follower {self._params.replica_id} of {followed} partitions of {self._leader!r}>"
+        return f"<ReplicaFetcher {self._params.replica_id} of {followed} partitions of {self._leader!r}>"
 
     async def run(self) -> None:
         """Fetch until cancelled. Raises what ``Leader.fetch`` raises when the leader cannot be reached."""

@@ -6,11 +6,11 @@ import pytest
 
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.node.remote_leader import RemoteLeader
-from examples.broker.replication.fetch import FetchParams, FetchResponse, PartitionFetch
-from examples.broker.replication.follower import BACKOFF, Follower, LogOffsets
+from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.replica_fetcher import BACKOFF, LogOffsets, ReplicaFetcher
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
@@ -22,7 +22,7 @@ from tests.examples.broker.leader_broker import Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
 
-class Replica(Follower):
+class Replica(ReplicaFetcher):
     """Return a follower with its own partitions."""
 
     def __init__(
@@ -76,7 +76,7 @@ async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
     hosted = HostedPartitions(1)
     hosted.apply(image, [busy, large], now=0)
     leader = RemoteLeader(Loopback(cluster.broker), 1) if in_session else cluster.broker
-    follower = Follower(leader, hosted, [busy, large], max_wait=0)
+    follower = ReplicaFetcher(leader, hosted, [busy, large], max_wait=0)
     await cluster.broker.append(
         ProduceParams(LEADER_ACK), {large: WireRecordBatch.parse(wire_batch(b"x" * (limit + 1)))}
     )
@@ -210,7 +210,7 @@ class SlowLeader:
         self.broker = cluster.broker
         self.may_answer = asyncio.Event()
 
-    async def fetch(self, params: FetchParams, request: FollowerRequest) -> FetchResponse:
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched:
         response = await self.broker.fetch(params, request)
         await self.may_answer.wait()
         return response
@@ -224,7 +224,7 @@ async def test_a_response_after_a_leader_change_is_ignored(cluster: Cluster) -> 
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica, leader = Replica(cluster, events), SlowLeader(cluster)
-    late = Follower(leader, replica.hosted, [events], max_wait=0)
+    late = ReplicaFetcher(leader, replica.hosted, [events], max_wait=0)
     fetch = await cluster.start(late.fetch_once())
     cluster.lead_by(events, 1)
     replica.learn(cluster, events)
@@ -237,7 +237,7 @@ async def test_a_response_after_a_change_of_the_log_is_ignored(cluster: Cluster)
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica, leader = Replica(cluster, events), SlowLeader(cluster)
-    fetch = await cluster.start(Follower(leader, replica.hosted, [events], max_wait=0).fetch_once())
+    fetch = await cluster.start(ReplicaFetcher(leader, replica.hosted, [events], max_wait=0).fetch_once())
     await replica.fetch_once()
     leader.may_answer.set()
     await fetch
