@@ -7,6 +7,7 @@ import gc
 import inspect
 import logging
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -54,6 +55,10 @@ settings.register_profile("fast", deadline=None, max_examples=25)
 settings.register_profile("check", deadline=None, max_examples=100)
 settings.register_profile("long", deadline=None, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+# A shell has what it starts in the background ignore this signal, and so would every process of a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
