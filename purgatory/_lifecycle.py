@@ -80,7 +80,7 @@ class Lifecycle:
         try:
             engine.shut()
             with CancelScope(shield=True):
-                pace = Pace(engine.timer.clock, engine.slice_seconds)
+                pace = Pace(engine.slice_seconds)
                 pending = engine.accounting.pending
                 while closing.step(pace.seconds):
                     await pace.pause()

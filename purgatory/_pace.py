@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final, final
+
+from purgatory._core.timer import clock_of
 
 # A timer that came due during a slice runs in the first turn, behind the task that pauses. It wakes its own
 # task, which runs in the second turn. With fewer turns a task that sleeps for a millisecond waits for two or
@@ -49,8 +50,8 @@ class Pace:
         "seconds",
     )
 
-    def __init__(self, clock: Callable[[], float], slice_seconds: float) -> None:
-        self._clock = clock
+    def __init__(self, slice_seconds: float) -> None:
+        self._clock = clock = clock_of(asyncio.get_running_loop())
         self._slice_seconds = slice_seconds
         # How long the next slice may last, without what it wakes.
         self.seconds = slice_seconds / FIRST

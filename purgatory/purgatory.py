@@ -128,7 +128,7 @@ class Purgatory(SynchronousPurgatory):
         """
         engine = self._engine
         sweep = Sweep(engine, key)
-        pace = Pace(engine.timer.clock, engine.slice_seconds)
+        pace = Pace(engine.slice_seconds)
         try:
             while sweep.step(pace.seconds):
                 await pace.pause()

@@ -14,7 +14,7 @@ async def reap(timer: Timer) -> None:
     The timer has to be started. Raises RuntimeError when another reaper drives it.
     """
     timer.attach_reaper()
-    pace = Pace(timer.clock, timer.slice_seconds)
+    pace = Pace(timer.slice_seconds)
     try:
         while not timer.stopped:
             timer.wake()
@@ -24,7 +24,7 @@ async def reap(timer: Timer) -> None:
                 await pace.pause()
             elif not timer.stopped:
                 await timer.sleep()
-                pace = Pace(timer.clock, timer.slice_seconds)
+                pace = Pace(timer.slice_seconds)
     finally:
         timer.detach_reaper()
 
