@@ -116,7 +116,7 @@ class Cluster:
 
     async def kill(self, broker_id: int) -> None:
         """End a broker as SIGKILL does: its connections break, and only its logs remain."""
-        self._running(broker_id)
+        self._running(broker_id).server.stop_accepting()
         self._scopes[broker_id].cancel()
         await self._ended[broker_id].wait()
 

@@ -1,8 +1,10 @@
 """The server of a broker: it accepts connections, serves them and closes them."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
+from socket import socket
 from typing import Final
 
 from anyio import (
@@ -56,6 +58,8 @@ class Server:
         self._accepting = CancelScope()
         self._serving = CancelScope()
         self._stopped: Event | None = None
+        # While it accepts, the sockets on which connections come.
+        self._sockets: list[socket] = []
         self._is_cut_off = False
 
     def __repr__(self) -> str:
@@ -79,6 +83,9 @@ class Server:
                 async with create_task_group() as connections:
                     with self._accepting:
                         async with listeners:
+                            self._sockets = [
+                                each.extra(SocketAttribute.raw_socket) for each in listeners.listeners
+                            ]
                             self._port = listeners.extra(SocketAttribute.local_port)
                             task_status.started(self._port)
                             await self._accept(listeners, connections)
@@ -98,9 +105,20 @@ class Server:
     def reconnect(self) -> None:
         self._is_cut_off = False
 
+    def stop_accepting(self) -> None:
+        """Accept no more connections.
+
+        When asyncio's sock_accept is cancelled in the moment in which a connection comes, it logs an error
+        and loses the connection's socket. So the loop stops to look for connections first.
+        """
+        for each in self._sockets:
+            asyncio.get_running_loop().remove_reader(each)
+        self._sockets.clear()
+        self._accepting.cancel()
+
     async def stop(self, grace: float) -> None:
         """Accept no more connections, answer pending requests for up to ``grace`` seconds, and close."""
-        self._accepting.cancel()
+        self.stop_accepting()
         for connection in self._connections:
             connection.finish()
         if self._stopped is not None:

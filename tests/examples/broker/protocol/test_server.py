@@ -57,6 +57,17 @@ async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogC
     assert record.getMessage() == "refused a connection: max_connections is 1"
 
 
+async def test_a_client_that_connects_in_the_moment_of_the_stop_leaves_no_error_in_the_loop() -> None:
+    async with serving(answer_at_once) as port, port.client() as first:
+        await first.send(heartbeat(1))
+        assert await first.correlation_id() == 1
+        with socket.create_connection(("127.0.0.1", port.number)):
+            # It runs when the loop has seen the connection, and before the loop accepts it.
+            asyncio.get_running_loop().call_soon(port.server.stop_accepting)
+            await asyncio.sleep(0)
+            await port.server.stop(PATIENCE)
+
+
 async def test_stop_answers_requests_in_progress_and_closes_idle_connections() -> None:
     poll = LongPoll()
     async with serving(poll) as port, port.client() as busy, port.client() as idle:
