@@ -52,7 +52,7 @@ pytest_plugins = ["purgatory.pytest_plugin", "pytester", "tests.browser"]
 # `make test`, `make check` and `make test-long` choose a profile. A test that needs more examples than others
 # multiplies `settings().max_examples`. The time of one example depends on the machine: no deadline.
 settings.register_profile("fast", deadline=None, max_examples=25)
-settings.register_profile("check", deadline=None, max_examples=100)
+settings.register_profile("check", deadline=None, max_examples=60)
 settings.register_profile("long", deadline=None, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
@@ -100,6 +100,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return unit not in limited, -slow[unit], -tests[unit], unit
 
         items.sort(key=place)
+
+
+@pytest.fixture(scope="module")
+def little_to_collect() -> None:
+    """The garbage collector looks at nothing that was there before the tests of this module."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_finish() -> None:

@@ -15,6 +15,8 @@ from tests.keys import Key
 from tests.operations import Gate
 from tests.purgatories import nothing_is_left
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 COMPLETED, EXPIRED, CANCELLED = OperationState.COMPLETED, OperationState.EXPIRED, OperationState.CANCELLED
 
 

@@ -147,6 +147,7 @@ def test_a_build_whose_compiler_fails_is_an_error_where_the_compiled_core_is_req
         build_wheel(source_archive, tmp_path, CC="false", PURGATORY_REQUIRE_COMPILED="1")
 
 
+@pytest.mark.long
 def test_a_build_whose_compiler_fails_gives_the_interpreted_core(
     source_archive: Path, pure_wheel: Path, tmp_path: Path
 ) -> None:

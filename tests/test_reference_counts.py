@@ -27,6 +27,8 @@ from purgatory._core.timer import wheel as wheel_module
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 # Of each kind of end, so that all of them together are 100,000 operations.
 OPERATIONS = 20_000
 

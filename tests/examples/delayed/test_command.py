@@ -67,7 +67,7 @@ def demonstrate(tmp_path: Path, *options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_time
 def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
     printed = demonstrate(tmp_path, "--design", "requeue")

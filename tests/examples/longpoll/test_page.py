@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 from tests.examples.longpoll.conftest import StartService
 from tests.examples.longpoll.process import ServiceProcess
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.slow, pytest.mark.real_time]
 
 TIMEOUT = 30_000
 """Milliseconds until a hang fails its test. No test depends on how soon something happens."""

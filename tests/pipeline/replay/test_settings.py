@@ -62,6 +62,7 @@ def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
         assert late == work.lateness
 
 
+@pytest.mark.long
 def test_the_measures_do_not_depend_on_the_partition_into_intervals(spark: SparkSession) -> None:
     histories = {wheel: random_waits(seed, most=150) for wheel, seed in SEEDS.items()}
     waits = spark.createDataFrame(
