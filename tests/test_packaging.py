@@ -104,6 +104,7 @@ def test_the_source_archive_holds_what_the_build_needs(source_archive: Path) -> 
     assert not {name for name in names if name.endswith((".so", ".c")) or name.startswith("tests/")}
 
 
+@pytest.mark.long
 def test_an_installed_wheel_makes_a_round_trip_with_the_compiled_core(
     source_archive: Path, tmp_path: Path
 ) -> None:

@@ -139,9 +139,8 @@ class Closing:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Run all slices in one go."""
-        while self.step(inf):
-            pass
+        """Run all that is left, in one go."""
+        self.step(inf)
 
     def step(self, seconds: float) -> bool:
         """Run a slice of so many seconds. Returns whether there is more to do.

@@ -585,6 +585,7 @@ def test_a_process_that_replaces_another_one_is_shown_without_a_word(browser: Br
         expect(page.locator("#processes-part")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_the_page_tells_a_browser_without_a_free_connection_from_a_blocked_event_loop(
     browser: Browser, host: Host
 ) -> None:
@@ -681,8 +682,15 @@ def test_an_error_in_the_page_is_not_reported_as_a_lost_connection(browser: Brow
     assert faults
 
 
-@pytest.mark.parametrize("width", [380, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1440),
+        ("dark", 380),
+        pytest.param("dark", 1440, marks=pytest.mark.long),
+        pytest.param("light", 380, marks=pytest.mark.long),
+    ],
+)
 def test_the_page_fits_the_screen_and_is_accessible(
     open_page: Callable[..., Page], width: int, scheme: str
 ) -> None:
