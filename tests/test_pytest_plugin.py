@@ -283,9 +283,7 @@ def test_an_unmarked_test_in_strict_mode_is_told_of_the_marker_and_of_auto_mode(
     "without",
     [
         pytest.param("", id="disabled"),
-        pytest.param(
-            "import sys\nsys.modules['pytest_asyncio'] = None\n", id="missing", marks=pytest.mark.long
-        ),
+        pytest.param("import sys\nsys.modules['pytest_asyncio'] = None\n", id="missing"),
     ],
 )
 def test_without_pytest_asyncio_one_line_says_what_to_install(
