@@ -79,7 +79,9 @@ class Pace:
         if self._turn_began is None:
             woken = paused
         share = max(self._slice_seconds, min(paused - woken, LONGEST * self._slice_seconds))
-        self.seconds = max(share * taken / (taken + woken), SHORTEST * self._slice_seconds)
+        # A slice below the clock's resolution takes no time.
+        own = taken / (taken + woken) if taken else 0.0
+        self.seconds = max(share * own, SHORTEST * self._slice_seconds)
         self._working = woken > taken
         self._marked = TURNS
         self._began = self._turn_began = clock()

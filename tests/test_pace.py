@@ -160,3 +160,13 @@ async def test_however_long_others_hold_the_loop_a_slice_has_an_end() -> None:
         await crowd.end("sweeping")
         # Four seconds of work, in slices of one second, though each pause takes six.
         assert await others >= 4 * TURNS
+
+
+@pytest.mark.parametrize("how", ["expiring", "sweeping", "closing"])
+async def test_a_slice_that_takes_no_time_at_all_is_followed_by_others(how: str) -> None:
+    async with Purgatory(slice_seconds=1e-300) as purgatory:
+        crowd = Crowd(purgatory, 3, ending=0, answering=0)
+        await a_few_turns()
+        virtual_loop().jump(1)
+        await crowd.end(how)
+        assert len(crowd.answered) == 3
