@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from purgatory import Purgatory
 from purgatory.journal import JournalWriter
@@ -119,6 +121,26 @@ async def test_times_are_utc_on_every_loop(directory: Path, rows: Rows) -> None:
     room = timedelta(microseconds=100)
     assert before - room < rows(OPERATIONS)[0]["started"] < after + room
     assert before - room < rows(CHECKS)[0]["checked"] < after + room
+
+
+async def test_times_are_right_when_the_thread_is_stopped_between_the_readings_of_the_clocks(
+    directory: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stops = iter([0.01, 0.01])
+    wall_clock = time.time
+
+    def interrupted() -> float:
+        now = wall_clock()
+        block_the_loop(next(stops, 0.0))
+        return now
+
+    monkeypatch.setattr(time, "time", interrupted)
+    async with JournalWriter(directory) as journal, Purgatory(observers=[journal]) as held:
+        before = datetime.now(UTC)
+        complete(held)
+    room = timedelta(milliseconds=5)
+    assert before - room < rows(OPERATIONS)[0]["started"]
+    assert next(stops, None) is None
 
 
 async def test_one_writer_serves_several_purgatories_and_several_writers_one_directory(
