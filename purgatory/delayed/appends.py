@@ -10,7 +10,7 @@ from typing import Final, Self
 from purgatory.delayed.disk import Disk, File
 
 # Files that are open and synced at a time. A process may often open 1,024 in all.
-_OPEN: Final = 64
+_OPEN: Final = 128
 
 
 class Appends:

@@ -38,10 +38,10 @@ def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) 
 
 def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
     with Appends(disk) as appends:
-        for _ in range(100):
+        for _ in range(200):
             appends.append(FIRST, b"x")
-            assert disk.opened < 64
-    assert disk.after_power_cut(NOTHING).content(FIRST).data == b"before" + 100 * b"x"
+            assert disk.opened < 128
+    assert disk.after_power_cut(NOTHING).content(FIRST).data == b"before" + 200 * b"x"
 
 
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
