@@ -14,8 +14,9 @@ from purgatory._core.timer import clock_of
 TURNS: Final = 3
 
 # The first slice is that much shorter than the others. An answer to a client takes about twenty times as long
-# as the end of the operation that it waited for, and the first slice does not know yet what it wakes.
-FIRST: Final = 16
+# as the end of the operation that it waited for, and the first slice does not know yet what it wakes. When
+# those whom it wakes ask again at once, the loop serves them before a slice can know that.
+FIRST: Final = 64
 
 # Others wait behind those who ask again when one in so many of those who were woken has done so.
 OVERTAKEN: Final = 8
