@@ -27,8 +27,13 @@ _BATCH: Final = 1 << 17
 _NEVER: Final = 2**31 - 1
 # Seconds that closing a client may take. What was sent is acknowledged before.
 _CLOSING: Final = 5.0
-# Seconds between two looks at the metadata of the cluster.
+# Seconds between two looks at the metadata of the cluster for new topics.
 _METADATA: Final = 0.02
+# Milliseconds until a consumer asks again which broker leads each partition. aiokafka 0.14 does not ask when
+# a broker says that it no longer leads a partition where the consumer has no position yet: it asks the same
+# broker again where the partition begins (`Fetcher._update_fetch_positions` in consumer/fetcher.py), and
+# reads nothing until then. By default, that takes five minutes.
+_LEADERS: Final = 5_000
 
 
 @asynccontextmanager
@@ -60,15 +65,12 @@ async def consuming(
 
     The group takes the partitions of a member that it does not hear of for `session_timeout` seconds.
     """
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
+    consumer = _consumer(
+        bootstrap,
         group_id=group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
         session_timeout_ms=round(session_timeout * 1000),
         heartbeat_interval_ms=round(session_timeout * 1000 / 5),
         max_poll_interval_ms=_NEVER,
-        isolation_level="read_committed",
     )
     if topics:
         consumer.subscribe(topics, listener=listener)
@@ -82,12 +84,7 @@ async def consuming(
 @asynccontextmanager
 async def reading(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer without a group, which has no partitions yet."""
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
-    )
+    consumer = _consumer(bootstrap)
     try:
         await consumer.start()
         yield consumer
@@ -147,6 +144,17 @@ async def create_topics(
             await anyio.sleep(_METADATA)
     finally:
         await _close(admin.close)
+
+
+def _consumer(bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        metadata_max_age_ms=_LEADERS,
+        **settings,
+    )
 
 
 async def _close(close: Callable[[], Awaitable[None]]) -> None:
