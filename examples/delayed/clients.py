@@ -20,6 +20,8 @@ from aiokafka import (  # type: ignore[import-untyped]  # has no types
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # has no types
 from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]  # has no types
 
+from examples.delayed.connections import close_broken_connections
+
 # The broker sets the limit for the size of a record.
 _LARGEST: Final = 1 << 27
 _BATCH: Final = 1 << 17
@@ -46,6 +48,7 @@ async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
         max_request_size=_LARGEST,
         max_batch_size=_BATCH,
     )
+    close_broken_connections(producer.client)
     try:
         await producer.start()
         yield producer
@@ -118,6 +121,7 @@ async def create_topics(
     Returns the partitions of each, also of those that were there. Raises KafkaError.
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    close_broken_connections(admin._client)
     try:
         await admin.start()
         present = set(await admin.list_topics())
@@ -147,7 +151,7 @@ async def create_topics(
 
 
 def _consumer(bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
+    consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
@@ -155,6 +159,8 @@ def _consumer(bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
         metadata_max_age_ms=_LEADERS,
         **settings,
     )
+    close_broken_connections(consumer._client)
+    return consumer
 
 
 async def _close(close: Callable[[], Awaitable[None]]) -> None:
