@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        return _fail(f"{' and '.join(missing)} not installed; {_INSTALL}")
+        return _fail(f"{' and '.join(missing)} must be installed: {_INSTALL}")
     # Imported here, after the check that they are installed.
     from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
