@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -138,10 +139,11 @@ def interleave(
 
 def sizes(text: str) -> tuple[int, ...]:
     """Numbers separated by commas. With fewer than ten there is nothing that could grow."""
-    numbers = tuple(map(int, text.split(",")))
-    if min(numbers) < 10:
-        raise argparse.ArgumentTypeError(f"must be from 10 on, not {text}")
-    return numbers
+    with suppress(ValueError):
+        numbers = tuple(map(int, text.split(",")))
+        if min(numbers) >= 10:
+            return numbers
+    raise argparse.ArgumentTypeError(f"must be whole numbers, 10 or more, separated by commas, not {text!r}")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -155,16 +157,42 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("suites", nargs="*", metavar="SUITE", help="what to measure (default: waits)")
-    add("--only", nargs="+", default=[], metavar="BENCHMARK", help="these benchmarks of the suites")
-    add("--full", action="store_true", help="all sizes and cases, several times as long")
-    add("--repetitions", type=int, metavar="N", help=f"not {QUICK_REPETITIONS} (full: {REPETITIONS})")
-    add("--sizes", type=sizes, default=(), metavar="N,...", help="so many waits, not the usual ones")
-    add("--seconds", type=float, default=1.0, metavar="S", help="how long requests come or timeouts expire")
-    add("--loop", choices=LOOPS, default="asyncio", help="default: %(default)s")
+    add("--only", nargs="+", default=[], metavar="BENCHMARK", help="only these benchmarks of the suites")
+    add("--full", action="store_true", help="measure all sizes and cases, which takes several times as long")
+    add(
+        "--repetitions",
+        type=int,
+        metavar="N",
+        help=f"how often each case is measured (default: {QUICK_REPETITIONS}, with --full {REPETITIONS})",
+    )
+    add(
+        "--sizes",
+        type=sizes,
+        default=(),
+        metavar="N,...",
+        help="numbers of waits, in place of the usual ones",
+    )
+    add(
+        "--seconds",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="how long requests come or timeouts expire (default: %(default)g)",
+    )
+    add("--loop", choices=LOOPS, default="asyncio", help="the event loop (default: %(default)s)")
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
-    add("--memory", default="4g", metavar="SIZE", help="pipeline: Spark's heap, DuckDB's limit")
-    add("--directory", metavar="DIR", help="pipeline: for its files, up to 40 GB")
-    add("--instructions", action="store_true", help="count those of waits and heartbeats, by valgrind")
+    add(
+        "--memory",
+        default="4g",
+        metavar="SIZE",
+        help="for the pipeline: the heap of Spark, and the limit of DuckDB (default: %(default)s)",
+    )
+    add("--directory", metavar="DIR", help="for the pipeline: where its files go, up to 40 GB")
+    add(
+        "--instructions",
+        action="store_true",
+        help="count the processor's instructions of waits and heartbeats in place of time; needs valgrind",
+    )
     options = parser.parse_args(arguments)
     usual = INSTRUCTIONS if options.instructions else ["waits"]
     options.suites = list(dict.fromkeys(options.suites or usual))
@@ -176,7 +204,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if options.repetitions is None:
         options.repetitions = REPETITIONS if options.full else QUICK_REPETITIONS
     if options.repetitions < 1:
-        parser.error("--repetitions must be from 1 on")
+        parser.error("--repetitions must be 1 or more")
     if not 0.1 <= options.seconds <= 600:
         parser.error("--seconds must be from 0.1 to 600")
     for suite in options.suites:

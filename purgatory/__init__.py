@@ -1,4 +1,4 @@
-"""Waiting, done right, in asyncio: operations that wait for a condition on a key, or for their timeout."""
+"""Wait in asyncio until a condition on a key holds, or until a timeout, whichever comes first."""
 
 import os as _os
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import platform
 import sys
@@ -20,6 +21,13 @@ def loops() -> list[str]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        prog="python -m purgatory",
+        description="Print the versions of purgatory and anyio, whether the core is compiled or interpreted "
+        "and where it is, the interpreter, and the event loops that are installed.",
+        epilog="other commands: python -m purgatory.delayed (lists delayed messages), purgatory-pipeline "
+        "(reads journals; needs the extra `spark`)",
+    ).parse_args()
     print(f"purgatory {__version__}, anyio {version('anyio')}")
     print(f"core: {'compiled' if COMPILED else 'interpreted'}, {operation.__file__}")
     print(f"interpreter: {platform.python_implementation()} {platform.python_version()}, {sys.executable}")

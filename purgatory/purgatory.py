@@ -44,9 +44,9 @@ class Purgatory(SynchronousPurgatory):
 
     Bulk work (expiring, `sweep`, closing) holds the loop for `slice_seconds` at a time, together with the
     tasks that it wakes. Where other work holds the loop for longer between two slices, the next slice takes
-    as long as that did. So bulk work gets half of a busy loop. Where those whom a sweep or closing has woken
-    wait again before the others are woken, as the clients of long polls do, the others come first: then it
-    pauses only after 200 times `slice_seconds`, and what it wakes does not count. (The page on the
+    as long as that did. So bulk work gets half of a busy loop. The clients that a sweep or closing has woken
+    may ask again before all others are woken, as those of long polls do. Then the others come first: the work
+    pauses only after 200 times `slice_seconds`, and the tasks that it wakes do not count. (The page on the
     architecture says why.)
 
     Parking and completing cost O(keys of the operation), however many operations are pending.

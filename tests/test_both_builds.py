@@ -267,6 +267,14 @@ def test_the_command_says_the_version_the_build_the_interpreter_and_the_loops() 
     assert last == f"event loops: {', '.join(loops())}"
 
 
+def test_the_command_says_with_help_what_it_prints_and_takes_no_other_argument() -> None:
+    command = [sys.executable, "-m", "purgatory"]
+    printed = subprocess.run([*command, "--help"], text=True, capture_output=True, check=True).stdout
+    assert "whether the core is compiled" in printed
+    refused = subprocess.run([*command, "status"], text=True, capture_output=True, check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
 def test_the_loops_are_those_that_are_installed() -> None:
     with mock.patch("purgatory.__main__.version", return_value="0.22"):
         assert loops() == ["asyncio", "uvloop 0.22"]

@@ -161,7 +161,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     topics = parser.add_argument_group("defaults of new topics")
     whole(topics.add_argument, "--partitions", 3, "number of partitions")
-    whole(topics.add_argument, "--replication-factor", 3, "replicas of each partition, at most one a broker")
+    whole(
+        topics.add_argument,
+        "--replication-factor",
+        3,
+        "replicas of each partition, at most one on each broker",
+    )
     whole(topics.add_argument, "--min-insync-replicas", 1, "in-sync replicas that acks=all needs")
     times = parser.add_argument_group("times in seconds, with Kafka's names and defaults")
     number(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
+from aiokafka.errors import KafkaConnectionError, KafkaError  # type: ignore[import-untyped]  # has no types
 from rich.console import Console
 
 from examples.arguments import number, whole
@@ -86,7 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _demo(options)
         run(partial(_serve, _settings(parser, options), options))
     except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
-        print(_first(errors), file=sys.stderr)
+        error = _first(errors)
+        fix = (
+            "; start the brokers, or give the right --bootstrap"
+            if isinstance(error, KafkaConnectionError)
+            else ""
+        )
+        print(f"{error}{fix}", file=sys.stderr)
         status = FAILED
     return status
 
@@ -192,7 +198,12 @@ def _levels(text: str) -> tuple[int, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m examples.delayed", description=_DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.delayed",
+        description=_DESCRIPTION,
+        epilog="%(prog)s COMMAND --help has examples of each command. "
+        "docs/delay-service.md says which design to take.",
+    )
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     serving = commands.add_parser(
         "serve",
@@ -201,12 +212,22 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    serving.add_argument("--design", choices=list(DESIGNS), required=True, help="the design")
+    serving.add_argument(
+        "--design",
+        choices=list(DESIGNS),
+        required=True,
+        help="how records wait: they are written again and again (requeue), or are in a topic for each delay "
+        "(levels), or in files (wheel)",
+    )
     serving.add_argument(
         "--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas"
     )
-    serving.add_argument("--directory", type=Path, metavar="DIR", help="the files of the wheel")
-    serving.add_argument("--instance", default="1", metavar="NAME", help="its name in messages (default: 1)")
+    serving.add_argument(
+        "--directory", type=Path, metavar="DIR", help="where --design wheel keeps its files, and needed there"
+    )
+    serving.add_argument(
+        "--instance", default="1", metavar="NAME", help="name of this instance in messages (default: 1)"
+    )
     serving.add_argument(
         "--topic", default="delayed", help='the topic that producers send to (default: "delayed")'
     )
@@ -215,7 +236,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_levels,
         default=LEVELS,
         metavar="X,...",
-        help="the levels, in seconds (default: 5 s to 2 h)",
+        help="for --design levels: the delays of the topics, in seconds (default: "
+        + ",".join(f"{level / 1000:g}" for level in LEVELS)
+        + ")",
     )
     number(
         serving.add_argument,
@@ -225,7 +248,12 @@ def _parser() -> argparse.ArgumentParser:
         least=2,
     )
     whole(serving.add_argument, "--partitions", 3, "partitions of topics that do not exist yet")
-    whole(serving.add_argument, "--replication-factor", 3, "their replicas, at most one a broker")
+    whole(
+        serving.add_argument,
+        "--replication-factor",
+        3,
+        "replicas of each of these partitions, at most one on each broker",
+    )
     serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
     serving.add_argument("--verbose", action="store_true", help="log what the group assigns")
     demo = commands.add_parser(

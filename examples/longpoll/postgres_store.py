@@ -205,4 +205,4 @@ async def _available() -> AsyncIterator[None]:
     try:
         yield
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise StoreUnavailable(f"PostgreSQL: {error!r}") from error
+        raise StoreUnavailable(f"PostgreSQL: {str(error) or repr(error)}") from error

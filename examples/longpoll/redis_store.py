@@ -163,4 +163,5 @@ async def _available() -> AsyncIterator[None]:
     try:
         yield
     except (OSError, RedisError) as error:
-        raise StoreUnavailable(f"Redis: {error!r}") from error
+        # The repr of redis-py's errors lacks their text.
+        raise StoreUnavailable(f"Redis: {str(error) or repr(error)}") from error

@@ -19,10 +19,10 @@ from purgatory.delayed.inspection import Inspection, dead_letters, inspect
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 
-_DESCRIPTION: Final = (
-    "List the delayed messages of a directory that are still to come, by the hour in which they are due. "
-    "It changes nothing and takes no lock, so a process may have the directory open meanwhile."
-)
+_DESCRIPTION: Final = """\
+List the delayed messages of a directory that are still to come, by the hour in which
+they are due. It changes nothing and takes no lock, so a process may have the directory
+open meanwhile."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s messages

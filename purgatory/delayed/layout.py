@@ -42,7 +42,10 @@ def read_format(disk: Disk, store: Path) -> Format | None:
         return None
     fields = json.loads(_checked(path, content))
     if fields["version"] != VERSION:
-        raise ValueError(f"{store} has format {fields['version']}; this release reads {VERSION}")
+        raise ValueError(
+            f"{store} has format {fields['version']}; this release reads {VERSION}: "
+            "open it with the release that wrote it"
+        )
     return Format(fields["slot_ms"], fields["salt"])
 
 

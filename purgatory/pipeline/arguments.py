@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -53,12 +54,12 @@ def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
     """An argument type: a whole number within these bounds."""
 
     def parse(text: str) -> int:
-        value = int(text.replace("_", ""))
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(_must_be(least, most, text))
-        return value
+        with suppress(ValueError):
+            value = int(text)
+            if least <= value <= most:
+                return value
+        raise argparse.ArgumentTypeError(_must_be("whole number", least, most, text))
 
-    parse.__name__ = "whole number"
     return parse
 
 
@@ -66,15 +67,16 @@ def number(least: float, most: float = inf) -> Callable[[str], float]:
     """An argument type: a finite number within these bounds."""
 
     def parse(text: str) -> float:
-        value = float(text)
-        # False for NaN.
-        if not (least <= value <= most and value < inf):
-            raise argparse.ArgumentTypeError(_must_be(least, most, text))
-        return value
+        with suppress(ValueError):
+            value = float(text)
+            # False for NaN.
+            if least <= value <= most and value < inf:
+                return value
+        raise argparse.ArgumentTypeError(_must_be("number", least, most, text))
 
-    parse.__name__ = "number"
     return parse
 
 
-def _must_be(least: float, most: float, text: str) -> str:
-    return f"must be at least {least:g}{'' if most == inf else f' and at most {most:g}'}, not {text}"
+def _must_be(what: str, least: float, most: float, text: str) -> str:
+    bounds = f"{least:,} or more" if most == inf else f"from {least:,} to {most:,}"
+    return f"must be a {what}, {bounds}, not {text!r}"

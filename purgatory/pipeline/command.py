@@ -25,6 +25,7 @@ _EXAMPLES: Final = """\
   %(prog)s COMMAND --help
       has examples of each command"""
 _NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
+_INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        return _fail(f"{' and '.join(missing)} not installed; install purgatory's extra `spark`")
+        return _fail(f"{' and '.join(missing)} must be installed: {_INSTALL}")
     # Imported here, after the check that they are installed.
     from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
@@ -127,8 +128,8 @@ def _message(message: str) -> str:
     """The part of an error message of Spark before its first stack trace."""
     if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", message):
         return (
-            f"{missing[1]} is not installed on the executors; install purgatory's extra `spark` on each "
-            "worker, and set PYSPARK_PYTHON to the Python that has it"
+            f"{missing[1]} is not installed on the executors; {_INSTALL} on each worker, and set "
+            "PYSPARK_PYTHON to the Python that has it"
         )
     return message.partition("\n\tat ")[0].strip()
 

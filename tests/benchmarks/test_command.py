@@ -20,9 +20,9 @@ from benchmarks.harness.worker import in_fresh_process
     [
         (["sleep"], "there is no suite 'sleep', but waits, timers"),
         (["timers", "--only", "memory"], "the suites have no benchmark 'memory', but timers, sessions, idle"),
-        (["--repetitions", "0"], "--repetitions must be from 1 on"),
-        (["--sizes", "100,9"], "must be from 10 on, not 100,9"),
-        (["--sizes", "some"], "invalid sizes value: 'some'"),
+        (["--repetitions", "0"], "--repetitions must be 1 or more"),
+        (["--sizes", "100,9"], "must be whole numbers, 10 or more, separated by commas, not '100,9'"),
+        (["--sizes", "some"], "must be whole numbers, 10 or more, separated by commas, not 'some'"),
         (["report"], "the following arguments are required: FILE"),
         (["--seconds", "nan"], "--seconds must be from 0.1 to 600"),
         (["--loop", "trio"], "invalid choice: 'trio'"),

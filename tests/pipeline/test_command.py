@@ -82,6 +82,23 @@ def test_invalid_arguments_are_a_usage_error(arguments: list[str]) -> None:
     assert ended.value.code == USAGE_ERROR
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--keys", "0"], "argument --keys: must be a whole number, 1 or more, not '0'"),
+        (["--keys", "many"], "argument --keys: must be a whole number, 1 or more, not 'many'"),
+        (["--hot", "1.5"], "argument --hot: must be a number, from 0 to 1, not '1.5'"),
+        (["--zipf", "nan"], "argument --zipf: must be a number, 0 or more, not 'nan'"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_with_the_bounds(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["generate", "x", *arguments])
+    assert error in capsys.readouterr().err
+
+
 def test_the_session_has_the_settings_of_the_arguments(
     sessions: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +123,8 @@ def test_the_session_has_the_settings_of_the_arguments(
                 "thrown from the Python worker:\n  File x\nModuleNotFoundError: No module named 'b'"
             ),
             FAILED,
-            "purgatory-pipeline: b is not installed on the executors; install purgatory's extra "
-            "`spark` on each worker, and set PYSPARK_PYTHON to the Python that has it\n",
+            "purgatory-pipeline: b is not installed on the executors; pip install "
+            "'asyncio-purgatory[spark]' on each worker, and set PYSPARK_PYTHON to the Python that has it\n",
         ),
         (Py4JNetworkError("Answer from Java side is empty"), FAILED, JAVA_ENDED),
         (ConnectionRefusedError(111, "Connection refused"), FAILED, JAVA_ENDED),
@@ -188,4 +205,4 @@ def test_without_spark_it_names_the_extra_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["generate", "x"]) == FAILED
-    assert "install purgatory's extra `spark`" in capsys.readouterr().err
+    assert "pip install 'asyncio-purgatory[spark]'" in capsys.readouterr().err

@@ -66,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             options.journal.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            parser.error(f"--journal {options.journal}: {error.strerror}")
+            parser.error(
+                f"--journal {options.journal}: {error.strerror}; choose a directory that can be made"
+            )
     # Standard output has the report. With --json it must have nothing else.
     progress = Console(stderr=options.json)
     show = None if options.no_display else show_live if progress.is_terminal else print_lines

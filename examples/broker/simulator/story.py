@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m examples.broker.simulator.story",
         description="Record five minutes of produces and fetches, in virtual time. A replica slows down.",
+        epilog="example: %(prog)s build/report/journal (`make report` does this, and makes a page of it)",
     )
     parser.add_argument("journal", type=Path, metavar="DIR", help="the directory of the journal")
     directory: Path = parser.parse_args(arguments).journal

@@ -44,12 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         (
             "zipf",
             number(0),
-            "the k-th key is used in proportion to k to the power of -N",
+            "the k-th key is used in proportion to k to the power of -N; 0 makes all keys equally likely",
         ),
         ("hot", share, "the share of operations that watch the first key in any case"),
-        ("withdrawn", share, "the share that is cancelled before its timeout, unless completed by then"),
+        (
+            "withdrawn",
+            share,
+            "the share of operations that are cancelled, if they have not completed by then",
+        ),
         ("malformed", share, "the share of rows with a defect"),
-        ("duration", number(1e-6), "the seconds from the first start to the last"),
+        ("duration", number(1e-6), "the seconds from the start of the first operation to that of the last"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -63,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_instant,
         default=default.start,
         metavar="TIME",
-        help="the start of the first operation, in UTC unless it has an offset (+02:00)",
+        help="the start of the first operation, in UTC unless it has an offset such as +02:00 "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--kind",

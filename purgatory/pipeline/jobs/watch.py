@@ -14,7 +14,7 @@ from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.stream import check_journal, watched
 
 NAME: Final = "watch"
-SUMMARY: Final = "Follow a journal: print a line for each window and kind, and a warning when more expire."
+SUMMARY: Final = "Follow a journal: print each window, and warn when unusually many or few operations expire."
 EXAMPLES: Final = """\
   %(prog)s build/journal
       until Ctrl-C
@@ -36,7 +36,9 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "journal", metavar="JOURNAL", help="the directory of the journal, or a pattern for several"
+        "journal",
+        metavar="JOURNAL",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
     )
     for name, default, what in (
         ("window", "10s", "the length of a window"),
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "how much later than others an operation may be read: the time a writer takes to write a "
             "segment, which is its max_seconds, 10 by default, and some seconds",
         ),
-        ("since", "10min", "begin with segments of this age, to have a baseline for warnings"),
+        ("since", "10min", "begin with segments that are at most so old, to have a baseline for warnings"),
     ):
         parser.add_argument(
             f"--{name}",

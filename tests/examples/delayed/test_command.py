@@ -50,7 +50,9 @@ def test_the_help_has_examples(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_without_a_broker_it_ends_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SERVE, "requeue"]) == 1
-    assert "Unable to bootstrap from [('127.0.0.1', 1" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "Unable to bootstrap from [('127.0.0.1', 1" in printed
+    assert "start the brokers, or give the right --bootstrap" in printed
 
 
 def demonstrate(tmp_path: Path, *options: str) -> str:
