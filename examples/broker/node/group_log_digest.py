@@ -39,7 +39,7 @@ class GroupLogDigest:
 
     def read_on(self, partition: Partition) -> Iterator[None]:
         """Read what was committed since, one record at each step."""
-        for batch in self._batches(partition.local.high_watermark_metadata):
+        for batch in self._batches(self.next_offset, partition.local.high_watermark_metadata):
             for key, value in _records(batch):
                 if value is None:
                     self._latest.pop(key, None)
@@ -49,14 +49,16 @@ class GroupLogDigest:
             self.next_offset = batch.next_offset
 
     def all_records(self) -> Iterator[Record]:
-        """Return the latest record of each key, and all records after them to the end of the log."""
-        rest = self._batches(self._log.log_end_offset_metadata)
+        """Return the latest record of each key, and all records after them to the end of the log.
+
+        Both are as of the first step: the digest may read on between two steps.
+        """
+        rest = self._batches(self.next_offset, self._log.log_end_offset_metadata)
         yield from list(self._latest.items())
         for batch in rest:
             yield from _records(batch)
 
-    def _batches(self, end: LogOffsetMetadata) -> Iterator[RecordBatch]:
-        offset = self.next_offset
+    def _batches(self, offset: int, end: LogOffsetMetadata) -> Iterator[RecordBatch]:
         # Between two steps, a follower may begin its log anew.
         while offset < min(end.message_offset, self._log.log_end_offset) and self.is_of(self._log):
             for batch in self._log.read(offset, _READ_AHEAD, end).batches:

@@ -95,6 +95,17 @@ async def test_a_digest_ends_when_its_log_begins_anew(cluster: Cluster) -> None:
     assert list(log.read(0)) == [(b"d", b"1")]
 
 
+async def test_what_the_digest_reads_during_a_load_is_loaded(cluster: Cluster) -> None:
+    log = log_of(cluster.broker)
+    await log.append(0, [(b"a", b"1"), (b"b", b"1")])
+    digest(log)
+    await log.append(0, [(b"a", b"2")])
+    loaded = log.read(0)
+    first = next(loaded)
+    assert digest(log) == 1
+    assert [first, *loaded] == [(b"a", b"1"), (b"b", b"1"), (b"a", b"2")]
+
+
 async def test_a_partition_without_a_replica_here_has_no_digest(cluster: Cluster) -> None:
     log = log_of(cluster.broker)
     await log.append(0, [(b"a", b"1")])
