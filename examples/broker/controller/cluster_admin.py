@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final, Self, TypeVar
 
 from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
@@ -189,7 +190,9 @@ class ClusterAdmin:
         if name != OFFSETS_TOPIC:
             return NewTopic(name)
         replicas = min(self.defaults.offsets_topic_replication_factor, len(self.controller.image.brokers))
-        return NewTopic(name, self.defaults.offsets_topic_num_partitions, replicas)
+        # A latest record may be as old as the group.
+        config = replace(self.defaults.topic_config, retention_ms=-1, retention_bytes=-1)
+        return NewTopic(name, self.defaults.offsets_topic_num_partitions, replicas, config=config)
 
     async def _wait(self, delayed: DelayedTopics, topics: Sequence[TopicImage]) -> Iterable[str]:
         """Return the names of the topics that are still pending at the timeout."""

@@ -1,6 +1,7 @@
 """The group coordinator's log: the partitions of ``__consumer_offsets``."""
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,6 +19,7 @@ from examples.broker.errors import ErrorCode
 from examples.broker.group.group_loader import SLICE
 from examples.broker.group.group_log import Record
 from examples.broker.node.group_log_digest import GroupLogDigest
+from examples.broker.replication.partition import Partition
 from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.log import PartitionLog
@@ -28,6 +30,8 @@ from examples.broker.topic_partition import TopicPartition
 COMMIT_TIMEOUT: Final = 5.0
 # Seconds. At a takeover, the new coordinator reads one by one what was committed since the last digest.
 DIGEST_INTERVAL: Final = 1.0
+# Bytes. A smaller log is not trimmed.
+SMALLEST_TRIMMED: Final = 8 << 20
 _NO_PRODUCER: Final = -1
 
 
@@ -36,24 +40,30 @@ class ReplicatedGroupLog:
 
     An append is a ``DelayedProduce``: a commit succeeds once all in-sync replicas have it, so that another
     broker can take over the group (kafka.coordinator.group.GroupMetadataManager). ``run`` keeps a digest of
-    each replica, led or followed, for that moment.
+    each replica, led or followed, for that moment, and trims the logs that are led.
     """
 
-    def __init__(self, replicas: ReplicaManager, partitions: int) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, partitions: int, *, smallest_trimmed: int = SMALLEST_TRIMMED
+    ) -> None:
         self._replicas = replicas
         self._digests: dict[int, GroupLogDigest] = {}
         self._partitions = range(partitions)
+        self._smallest_trimmed = smallest_trimmed
+        # How many times each partition is being read.
+        self._readers: Counter[int] = Counter()
 
     def __repr__(self) -> str:
         return f"<ReplicatedGroupLog with digests of {len(self._digests)} partitions>"
 
     async def run(self) -> None:
-        """Bring the digests up to date every ``DIGEST_INTERVAL`` seconds, in slices."""
+        """Bring the digests up to date every ``DIGEST_INTERVAL`` seconds, in slices, and trim the logs."""
         while True:
             await anyio.sleep(DIGEST_INTERVAL)
             steps = self.digest()
             while sum(1 for _ in islice(steps, SLICE)) == SLICE:
                 await checkpoint()
+            await self.trim()
 
     def digest(self) -> Iterator[None]:
         """Bring the digests up to date, one record at each step."""
@@ -63,6 +73,23 @@ class ReplicatedGroupLog:
                 self._digests.pop(index, None)
             else:
                 yield from self._digest_of(index, partition.log).read_on(partition)
+
+    async def trim(self) -> None:
+        """Trim the logs that this broker leads, where later records have replaced half of the bytes.
+
+        The records in use are written again at the end, and those before are deleted. Followers delete them,
+        too, with their next fetch. Kafka's log cleaner deletes single records instead, which would leave gaps
+        between the offsets. When leadership is lost or a write fails, nothing is deleted.
+        """
+        for index, digest in list(self._digests.items()):
+            partition = self._replicas.partitions.get(TopicPartition(OFFSETS_TOPIC, index))
+            if (
+                partition is not None
+                and partition.is_leader
+                and digest.is_of(partition.log)
+                and partition.log.size_in_bytes >= max(self._smallest_trimmed, 2 * digest.size_in_bytes)
+            ):
+                await self._trim(index, partition, digest)
 
     async def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
         topic_partition = TopicPartition(OFFSETS_TOPIC, partition)
@@ -77,7 +104,27 @@ class ReplicatedGroupLog:
         Those that the digest of the replica has replaced are left out.
         """
         log = self._replicas.partitions.leader(TopicPartition(OFFSETS_TOPIC, partition)).log
-        return self._digest_of(partition, log).all_records()
+        self._readers[partition] += 1
+        try:
+            yield from self._digest_of(partition, log).all_records()
+        finally:
+            self._readers[partition] -= 1
+
+    async def _trim(self, index: int, partition: Partition, digest: GroupLogDigest) -> None:
+        topic_partition = TopicPartition(OFFSETS_TOPIC, index)
+        leader_epoch, start = partition.leader_epoch, digest.next_offset
+        end = start
+        for records, replaced_below in digest.records_in_use():
+            end = replaced_below
+            if records and await self.append(index, records) is not ErrorCode.NONE:
+                return
+            # What is appended in one leader epoch may be truncated in the next one.
+            hosted = self._replicas.partitions.get(topic_partition)
+            if hosted is not partition or partition.leader_epoch != leader_epoch:
+                return
+        # What has replaced a record has to be committed as well, and a load reads on where it has begun.
+        if end <= partition.high_watermark and not self._readers[index]:
+            await self._replicas.delete_records(0.0, {topic_partition: start})
 
     def _digest_of(self, index: int, log: PartitionLog) -> GroupLogDigest:
         digest = self._digests.get(index)

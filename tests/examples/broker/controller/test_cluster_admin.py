@@ -9,7 +9,7 @@ from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDe
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import PartitionState, TopicImage
+from examples.broker.metadata import PartitionState, TopicConfig, TopicImage
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster, registration
@@ -226,6 +226,13 @@ async def test_the_offsets_topic_is_created_on_first_use_with_at_most_one_replic
         assert topic.name == OFFSETS_TOPIC
         assert [len(state.replicas) for state in topic.partitions] == [replicas] * 5
         assert await cluster.admins[brokers - 1].ensure_offsets_topic() is topic
+
+
+async def test_the_offsets_topic_has_no_retention(virtual_time: VirtualTimeLoop) -> None:
+    defaults = ClusterDefaults(topic_config=TopicConfig(retention_ms=1, retention_bytes=1, segment_bytes=7))
+    async with ControlledCluster.running(1, defaults) as cluster:
+        topic = await cluster.admins[0].ensure_offsets_topic()
+        assert topic.config == TopicConfig(segment_bytes=7)
 
 
 async def test_without_live_brokers_the_offsets_topic_is_not_created(virtual_time: VirtualTimeLoop) -> None:
