@@ -1,4 +1,8 @@
-"""The error codes of a broker's responses, with the names and numbers of Kafka's ``Errors``."""
+"""The error codes of a broker's responses, with the names and numbers of Kafka's ``Errors``.
+
+kio has them, too, for its messages. Only what speaks the protocol knows kio, so the handlers convert a code
+by its number.
+"""
 
 from enum import IntEnum
 from typing import Final

@@ -1,14 +1,13 @@
 """AlterConfigs and IncrementalAlterConfigs: change the configuration of topics."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from kio.schema.alter_configs.v2 import AlterConfigsRequest, AlterConfigsResponse
 from kio.schema.alter_configs.v2.request import AlterConfigsResource as ReplacingResource
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as ReplacedResource
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.incremental_alter_configs.v1 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -23,6 +22,7 @@ from examples.broker.controller.topic_settings import parse_topic_config, topic_
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.handlers.internal_topics import check_not_internal
+from examples.broker.handlers.outcome import error_code, error_message
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicConfig
 from examples.broker.protocol.codec import RequestContext
@@ -48,6 +48,8 @@ class _Resource(Protocol):
 
 
 ResourceT = TypeVar("ResourceT", bound=_Resource)
+# The two APIs have classes of their own with the same fields.
+AnswerT = TypeVar("AnswerT", ReplacedResource, ChangedResource)
 
 
 async def alter_configs(
@@ -63,18 +65,8 @@ async def alter_configs(
         values = {entry.name: entry.value for entry in resource.configs}
         return parse_topic_config(values, admin.defaults.topic_config)
 
-    return AlterConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        responses=tuple(
-            ReplacedResource(
-                error_code=_code(error),
-                error_message=_message(error),
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in _altered(admin, request.resources, request.validate_only, replaced)
-        ),
-    )
+    altered = _altered(admin, request.resources, request.validate_only, replaced)
+    return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=_answers(ReplacedResource, altered))
 
 
 async def incremental_alter_configs(
@@ -93,17 +85,9 @@ async def incremental_alter_configs(
         }
         return parse_topic_config(values, known)
 
+    altered = _altered(admin, request.resources, request.validate_only, changed)
     return IncrementalAlterConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        responses=tuple(
-            ChangedResource(
-                error_code=_code(error),
-                error_message=_message(error),
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in _altered(admin, request.resources, request.validate_only, changed)
-        ),
+        throttle_time=NO_THROTTLE, responses=_answers(ChangedResource, altered)
     )
 
 
@@ -130,6 +114,20 @@ def _altered(
             yield resource, error
         else:
             yield resource, None
+
+
+def _answers(
+    answer: type[AnswerT], altered: Iterable[tuple[_Resource, ApiError | None]]
+) -> tuple[AnswerT, ...]:
+    return tuple(
+        answer(
+            error_code=error_code(error),
+            error_message=error_message(error),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error in altered
+    )
 
 
 def _check(resource: _Resource) -> None:
@@ -176,11 +174,3 @@ def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | N
 
 def _elements(text: str) -> list[str]:
     return [element.strip() for element in text.split(",") if element.strip()]
-
-
-def _code(error: ApiError | None) -> WireErrorCode:
-    return WireErrorCode.none if error is None else WireErrorCode(error.code)
-
-
-def _message(error: ApiError | None) -> str | None:
-    return None if error is None else str(error)

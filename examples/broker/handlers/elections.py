@@ -9,6 +9,7 @@ from kio.static.primitive import i32
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.election import ElectionType
 from examples.broker.errors import ApiError
+from examples.broker.handlers.outcome import error_code, error_message
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.codec import RequestContext
@@ -46,11 +47,10 @@ async def elect_leaders(
 
 
 def _partition_result(index: int, result: PartitionState | ApiError) -> PartitionResult:
-    error = result if isinstance(result, ApiError) else None
     return PartitionResult(
         partition_id=i32(index),
-        error_code=WireErrorCode.none if error is None else WireErrorCode(error.code),
-        error_message=None if error is None else str(error),
+        error_code=error_code(result),
+        error_message=error_message(result),
     )
 
 

@@ -1,9 +1,14 @@
 """OffsetCommit, OffsetDelete and OffsetFetch: the committed offsets of groups."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
+from kio.schema.offset_commit.v9.request import OffsetCommitRequestTopic
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from kio.schema.offset_delete.v0 import OffsetDeleteRequest, OffsetDeleteResponse
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequestTopic
 from kio.schema.offset_delete.v0.response import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
@@ -23,6 +28,9 @@ from examples.broker.group.requests import CommitRequest, MemberIdentity
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
+
+# The two APIs have classes of their own with the same fields.
+AnswerT = TypeVar("AnswerT", OffsetCommitResponsePartition, OffsetDeleteResponsePartition)
 
 
 async def offset_commit(
@@ -57,15 +65,7 @@ async def offset_commit(
         topics=tuple(
             OffsetCommitResponseTopic(
                 name=topic.name,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=WireErrorCode(
-                            errors[TopicPartition(topic.name, partition.partition_index)]
-                        ),
-                    )
-                    for partition in topic.partitions
-                ),
+                partitions=_answers(OffsetCommitResponsePartition, topic, errors),
             )
             for topic in request.topics
         ),
@@ -95,15 +95,7 @@ async def offset_delete(
         topics=tuple(
             OffsetDeleteResponseTopic(
                 name=topic.name,
-                partitions=tuple(
-                    OffsetDeleteResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=WireErrorCode(
-                            errors[TopicPartition(topic.name, partition.partition_index)]
-                        ),
-                    )
-                    for partition in topic.partitions
-                ),
+                partitions=_answers(OffsetDeleteResponsePartition, topic, errors),
             )
             for topic in request.topics
         ),
@@ -116,6 +108,18 @@ async def offset_fetch(
     """Return the committed offsets of groups. Without transactions, all of them are stable."""
     return OffsetFetchResponse(
         throttle_time=NO_THROTTLE, groups=tuple(_fetched(coordinator, group) for group in request.groups)
+    )
+
+
+def _answers(
+    answer: type[AnswerT],
+    topic: OffsetCommitRequestTopic | OffsetDeleteRequestTopic,
+    errors: Mapping[TopicPartition, ErrorCode],
+) -> tuple[AnswerT, ...]:
+    indexes = [partition.partition_index for partition in topic.partitions]
+    return tuple(
+        answer(partition_index=index, error_code=WireErrorCode(errors[TopicPartition(topic.name, index)]))
+        for index in indexes
     )
 
 

@@ -1,7 +1,5 @@
 """CreatePartitions and ListPartitionReassignments: the partitions of topics that exist."""
 
-from collections import Counter
-
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
@@ -14,10 +12,9 @@ from kio.schema.types import TopicName
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.internal_topics import check_not_internal
+from examples.broker.handlers.accepted_topics import accepted_topics
+from examples.broker.handlers.outcome import error_code, error_message
 from examples.broker.handlers.throttle import NO_THROTTLE
-from examples.broker.metadata import TopicImage
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -25,18 +22,7 @@ async def create_partitions(
     admin: ClusterAdmin, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     """Add partitions to topics, or only validate; answer when this broker knows them."""
-    results: dict[str, TopicImage | ApiError] = {}
-    accepted: list[NewPartitions] = []
-    times = Counter(topic.name for topic in request.topics)
-    for topic in request.topics:
-        try:
-            if times[topic.name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
-            # A group's partition depends on the number of partitions.
-            check_not_internal(topic.name)
-            accepted.append(_new_partitions(topic))
-        except ApiError as error:
-            results[topic.name] = error
+    accepted, results = accepted_topics(request.topics, _new_partitions)
     if request.validate_only:
         results |= admin.plan_partitions(accepted)
     else:
@@ -46,8 +32,8 @@ async def create_partitions(
         results=tuple(
             CreatePartitionsTopicResult(
                 name=TopicName(name),
-                error_code=WireErrorCode(result.code) if isinstance(result, ApiError) else WireErrorCode.none,
-                error_message=str(result) if isinstance(result, ApiError) else None,
+                error_code=error_code(result),
+                error_message=error_message(result),
             )
             for name, result in results.items()
         ),

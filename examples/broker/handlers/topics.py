@@ -1,13 +1,12 @@
 """CreateTopics and DeleteTopics: create and delete topics through this broker."""
 
-from collections import Counter
+from functools import partial
 
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.request import CreatableTopic
 from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult
 from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.delete_topics.v5.response import DeletableTopicResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
@@ -16,8 +15,9 @@ from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
 from examples.broker.controller.topic_settings import FIXED, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.configs import config_source
-from examples.broker.handlers.internal_topics import check_not_internal
+from examples.broker.handlers.outcome import error_code, error_message
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicImage
 from examples.broker.protocol.codec import RequestContext
@@ -27,16 +27,7 @@ async def create_topics(
     admin: ClusterAdmin, context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
     """Create the topics, or only validate them; answer when this broker knows them."""
-    results: dict[str, TopicImage | ApiError] = {}
-    accepted: list[NewTopic] = []
-    times = Counter(topic.name for topic in request.topics)
-    for topic in request.topics:
-        try:
-            if times[topic.name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
-            accepted.append(_new_topic(topic, admin.defaults))
-        except ApiError as error:
-            results[topic.name] = error
+    accepted, results = accepted_topics(request.topics, partial(_new_topic, admin.defaults))
     if request.validate_only:
         results |= admin.plan_topics(accepted)
     else:
@@ -62,21 +53,19 @@ async def delete_topics(
         responses=tuple(
             DeletableTopicResult(
                 name=TopicName(name),
-                error_code=WireErrorCode(result.code) if isinstance(result, ApiError) else WireErrorCode.none,
-                error_message=str(result) if isinstance(result, ApiError) else None,
+                error_code=error_code(result),
+                error_message=error_message(result),
             )
             for name, result in results.items()
         ),
     )
 
 
-def _new_topic(topic: CreatableTopic, defaults: ClusterDefaults) -> NewTopic:
+def _new_topic(defaults: ClusterDefaults, topic: CreatableTopic) -> NewTopic:
     """Return the topic that the client wants.
 
-    Raises ApiError INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG.
+    Raises ApiError INVALID_REQUEST, INVALID_REPLICA_ASSIGNMENT or INVALID_CONFIG.
     """
-    # A group's partition depends on the number of partitions, so clients must not create the offsets topic.
-    check_not_internal(topic.name)
     assigned = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if assigned and not topic.num_partitions == topic.replication_factor == BY_DEFAULT:
         raise ApiError(
@@ -102,8 +91,8 @@ def _created(topic: TopicImage, defaults: ClusterDefaults, *, validate_only: boo
     return CreatableTopicResult(
         name=TopicName(topic.name),
         topic_id=None if validate_only else topic.topic_id,
-        error_code=WireErrorCode.none,
-        error_message=None,
+        error_code=error_code(topic),
+        error_message=error_message(topic),
         num_partitions=i32(len(topic.partitions)),
         replication_factor=i16(len(topic.partitions[0].replicas)),
         configs=tuple(
@@ -123,7 +112,7 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=TopicName(name),
         topic_id=None,
-        error_code=WireErrorCode(error.code),
-        error_message=str(error),
+        error_code=error_code(error),
+        error_message=error_message(error),
         configs=(),
     )
