@@ -51,8 +51,9 @@ NOT_APPLICABLE: Final = {
     "0135": "it needs authentication",
 }
 
-# 0107 deletes a topic and creates it again with fewer partitions. All records come. Then its consumer does
-# not end: threads for brokers wait for references to them, as in librdkafka#4131. The cause is not known.
+# 0107 deletes a topic and creates it again with fewer partitions, in the scenario without auto-creation. All
+# records come. Then its consumer does not end: it commits for the partitions that are gone, and threads for
+# brokers wait for references to them, as in librdkafka#4131. The cause is not known.
 OPEN: Final = ("0107",)
 
 # The parts of the suite's test of administration. Its other parts are about access control lists, and alter
