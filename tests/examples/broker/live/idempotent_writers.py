@@ -5,7 +5,7 @@ import logging
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -17,9 +17,10 @@ with warnings.catch_warnings():
     # On import it reads its schemas by a function that is deprecated in Python 3.11.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaProducer  # type: ignore[import-untyped]  # it has no types
+    from kafka.errors import KafkaTimeoutError  # type: ignore[import-untyped]  # it has no types
 
-# Seconds after which a client gives up a record; far longer than any fault lasts.
-DELIVERY_TIMEOUT = 20.0
+# Seconds after which a client gives up a record; far longer than any fault lasts, on a busy machine, too.
+DELIVERY_TIMEOUT = 60.0
 # Short times, so that a client soon notices a failed or a new leader.
 RETRY_BACKOFF_MS = 20
 METADATA_MAX_AGE_MS = 200
@@ -43,6 +44,9 @@ class Writer(ABC):
         self.sent = 0
         self.acknowledged: dict[int, dict[int, int | None]] = {}
         self.failed: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {len(self)} of {self.sent} records acknowledged>"
 
     def __len__(self) -> int:
         """The number of acknowledged records."""
@@ -142,7 +146,7 @@ class KafkaPythonWriter(Writer):
     def running(cls, bootstrap_servers: str, topic: str) -> Iterator[Self]:
         with (
             _sockets_left_open(),
-            closing(
+            _closing(
                 KafkaProducer(
                     bootstrap_servers=bootstrap_servers.split(","),
                     enable_idempotence=True,
@@ -160,7 +164,10 @@ class KafkaPythonWriter(Writer):
             yield cls(producer, topic)
 
     def flush(self) -> None:
-        self._producer.flush(1.5 * DELIVERY_TIMEOUT)
+        try:
+            self._producer.flush(1.5 * DELIVERY_TIMEOUT)
+        except KafkaTimeoutError as error:
+            self.failed.append(repr(error))
 
     def _send(self, partition_: int, number: int) -> None:
         sent = self._producer.send(self.topic, b"%d" % number, partition=partition_)
@@ -215,6 +222,15 @@ class AiokafkaWriter(Writer):
             self._fail(partition, number, error)
         else:
             self._acknowledge(partition, number, sent.result().offset)
+
+
+@contextmanager
+def _closing(producer: Any) -> Iterator[Any]:
+    """Close a producer of kafka-python, which would wait for its records without end."""
+    try:
+        yield producer
+    finally:
+        producer.close(DELIVERY_TIMEOUT)
 
 
 @contextmanager

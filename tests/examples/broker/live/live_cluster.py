@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from examples.broker.cluster import Cluster
 from examples.broker.node.node import Node
+from examples.broker.replication.partition import Partition
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.testing import ThreadedCluster
 from examples.broker.topic_partition import TopicPartition
 from purgatory import PurgatoryStatistics
@@ -37,6 +39,23 @@ class LiveCluster(ThreadedCluster):
         assert state is not None, f"there is no partition {topic}-{partition}"
         return state.leader
 
+    def stored_logs(self, topic: str, partition: int) -> dict[int, list[RecordBatch]]:
+        """Return the batches of each replica, by broker."""
+        return self.look(
+            lambda cluster: {
+                broker_id: list(replica.log.batches())
+                for broker_id, replica in _replicas(cluster, TopicPartition(topic, partition)).items()
+            }
+        )
+
+    def until_replicated(self, topic: str, partitions: int) -> None:
+        """Wait until all replicas have the same end, and know that all of it is committed."""
+        self.until(
+            lambda cluster: all(
+                _is_replicated(cluster, TopicPartition(topic, index)) for index in range(partitions)
+            )
+        )
+
     def node(self, broker_id: int) -> Node:
         return self._cluster.nodes[broker_id]
 
@@ -46,6 +65,19 @@ class LiveCluster(ThreadedCluster):
         Raises AssertionError with the pending operations when there is none in time.
         """
         return until(lambda: self.look(condition), within=within, explain=self.pending)
+
+
+def _replicas(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, Partition]:
+    found = {
+        broker_id: node.replicas.partitions.get(topic_partition) for broker_id, node in cluster.nodes.items()
+    }
+    return {broker_id: replica for broker_id, replica in found.items() if replica is not None}
+
+
+def _is_replicated(cluster: Cluster, topic_partition: TopicPartition) -> bool:
+    replicas = _replicas(cluster, topic_partition).values()
+    ends = {replica.log.log_end_offset for replica in replicas}
+    return len(ends) == 1 and {replica.high_watermark for replica in replicas} == ends
 
 
 def until(condition: Callable[[], T], *, within: float = PATIENCE, explain: Callable[[], object] = str) -> T:

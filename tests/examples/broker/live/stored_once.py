@@ -52,6 +52,16 @@ def find_faults(
     yield from _find_broken_sequences(batches, begins_new_epochs)
 
 
+def find_differences(logs: Mapping[int, Sequence[RecordBatch]], leader: int) -> Iterator[str]:
+    """Return the differences between the replicas' logs and the leader's."""
+    for broker_id, log in logs.items():
+        if log != logs[leader]:
+            yield (
+                f"broker {broker_id} stores {len(log)} batches, of which "
+                f"{len(set(log) - set(logs[leader]))} are not the leader's {len(logs[leader])}"
+            )
+
+
 def _find_broken_sequences(batches: Sequence[RecordBatch], begins_new_epochs: bool) -> Iterator[str]:
     """Return the batches that do not continue their epoch, and the epochs that may not begin there."""
     epoch: Epoch | None = None

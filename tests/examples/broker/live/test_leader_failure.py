@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 from random import Random
 from threading import Event
 
@@ -21,8 +20,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from examples.broker.cluster import Cluster
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.idempotent_writers import (
     AiokafkaWriter,
@@ -32,7 +29,7 @@ from tests.examples.broker.live.idempotent_writers import (
 )
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 from tests.examples.broker.live.refusals import Refusals
-from tests.examples.broker.live.stored_once import find_faults
+from tests.examples.broker.live.stored_once import find_differences, find_faults
 
 pytestmark = pytest.mark.real_time
 
@@ -136,10 +133,10 @@ def test_acknowledged_records_are_stored_once_in_order_on_all_replicas(
         harm.result()
         writer.flush()
     stored = read_all(fast_cluster.bootstrap_servers, round_)
-    until_all_is_replicated(fast_cluster, round_)
+    fast_cluster.until_replicated(round_.topic, round_.partitions)
     faults = [*writer.failed, *refusals.unfounded]
     for partition, numbers in stored.items():
-        logs = fast_cluster.look(partial(stored_logs, TopicPartition(round_.topic, partition)))
+        logs = fast_cluster.stored_logs(round_.topic, partition)
         leader = fast_cluster.leader_of(round_.topic, partition)
         found = find_faults(
             numbers,
@@ -254,35 +251,3 @@ def read_all(bootstrap_servers: str, round_: Round) -> dict[int, dict[int, int]]
     finally:
         consumer.close()
     return found
-
-
-def find_differences(logs: dict[int, list[RecordBatch]], leader: int) -> Iterator[str]:
-    """Return the differences between the replicas' logs and the leader's."""
-    for broker_id, log in logs.items():
-        if log != logs[leader]:
-            yield (
-                f"broker {broker_id} stores {len(log)} batches, of which "
-                f"{len(set(log) - set(logs[leader]))} are not the leader's {len(logs[leader])}"
-            )
-
-
-def until_all_is_replicated(cluster: LiveCluster, round_: Round) -> None:
-    cluster.until(
-        lambda c: all(is_replicated(c, TopicPartition(round_.topic, i)) for i in range(round_.partitions))
-    )
-
-
-def is_replicated(cluster: Cluster, topic_partition: TopicPartition) -> bool:
-    replicas = [node.replicas.partitions.get(topic_partition) for node in cluster.nodes.values()]
-    ends = {replica.log.log_end_offset for replica in replicas if replica is not None}
-    marks = {replica.high_watermark for replica in replicas if replica is not None}
-    return len(ends) == 1 and marks == ends
-
-
-def stored_logs(topic_partition: TopicPartition, cluster: Cluster) -> dict[int, list[RecordBatch]]:
-    """Return the batches of each replica, by broker."""
-    return {
-        broker_id: list(replica.log.batches())
-        for broker_id, node in cluster.nodes.items()
-        if (replica := node.replicas.partitions.get(topic_partition)) is not None
-    }

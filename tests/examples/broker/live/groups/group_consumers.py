@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no types
 from aiokafka import ConsumerRebalanceListener as AiokafkaListener
@@ -34,7 +34,10 @@ REBALANCE_TIMEOUT_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """The settings of a member. ``session_timeout`` is in seconds, ``name`` is the client id."""
+    """The settings of a member. ``session_timeout`` is in seconds, ``name`` is the client id.
+
+    ``poll_ms`` is the longest wait of a fetch and, except for kafka-python, of a poll.
+    """
 
     client: str
     bootstrap_servers: str
@@ -44,6 +47,7 @@ class MemberSettings:
     session_timeout: float
     instance_id: str | None = None
     cooperative: bool = False
+    poll_ms: int = POLL_MS
 
     @property
     def session_timeout_ms(self) -> int:
@@ -58,11 +62,17 @@ class Listener(Protocol):
     def revoked(self, partitions: frozenset[int]) -> None: ...
 
 
+class ReadRecord(NamedTuple):
+    partition: int
+    offset: int
+    value: bytes
+
+
 class GroupConsumer(Protocol):
     """A subscribed consumer, which takes part in the group only while it is polled."""
 
-    def poll(self) -> list[tuple[int, int]]:
-        """Return the partition and offset of the next records; an empty list after a short wait."""
+    def poll(self) -> list[ReadRecord]:
+        """Return the next records; an empty list after a short wait."""
         ...
 
     def commit(self) -> None:
@@ -74,6 +84,7 @@ class GroupConsumer(Protocol):
 
 class ConfluentConsumer:
     def __init__(self, settings: MemberSettings, listener: Listener) -> None:
+        self._poll_ms = settings.poll_ms
         config: dict[str, str | int | float | bool | None] = {
             "bootstrap.servers": settings.bootstrap_servers,
             "client.id": settings.name,
@@ -84,7 +95,7 @@ class ConfluentConsumer:
             "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": POLL_MS,
+            "fetch.wait.max.ms": settings.poll_ms,
             "reconnect.backoff.max.ms": BACKOFF_MS,
             "reconnect.backoff.ms": BACKOFF_MS,
             "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
@@ -104,8 +115,8 @@ class ConfluentConsumer:
             on_lost=revoked,
         )
 
-    def poll(self) -> list[tuple[int, int]]:
-        return [_position(message) for message in self._consumer.consume(100, POLL_MS / 1000)]
+    def poll(self) -> list[ReadRecord]:
+        return [_record(message) for message in self._consumer.consume(100, self._poll_ms / 1000)]
 
     def commit(self) -> None:
         self._consumer.commit(asynchronous=False)
@@ -118,6 +129,7 @@ class AiokafkaConsumer:
     """Its event loop runs only within the calls, which follow each other at once."""
 
     def __init__(self, settings: MemberSettings, listener: Listener) -> None:
+        self._poll_ms = settings.poll_ms
         self._runner = asyncio.Runner()
         self._consumer = self._runner.run(self._start(settings, listener))
 
@@ -132,7 +144,7 @@ class AiokafkaConsumer:
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            fetch_max_wait_ms=POLL_MS,
+            fetch_max_wait_ms=settings.poll_ms,
             retry_backoff_ms=BACKOFF_MS,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
@@ -140,8 +152,8 @@ class AiokafkaConsumer:
         await consumer.start()
         return consumer
 
-    def poll(self) -> list[tuple[int, int]]:
-        return _positions(self._runner.run(self._consumer.getmany(timeout_ms=POLL_MS)))
+    def poll(self) -> list[ReadRecord]:
+        return _records(self._runner.run(self._consumer.getmany(timeout_ms=self._poll_ms)))
 
     def commit(self) -> None:
         self._runner.run(self._consumer.commit())
@@ -166,7 +178,7 @@ class KafkaPythonConsumer:
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            fetch_max_wait_ms=POLL_MS,
+            fetch_max_wait_ms=settings.poll_ms,
             retry_backoff_ms=BACKOFF_MS,
             reconnect_backoff_ms=BACKOFF_MS,
             reconnect_backoff_max_ms=BACKOFF_MS,
@@ -174,8 +186,8 @@ class KafkaPythonConsumer:
         )
         self._consumer.subscribe([settings.topic], listener=_kafka_python_listener(listener))
 
-    def poll(self) -> list[tuple[int, int]]:
-        return _positions(self._consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS))
+    def poll(self) -> list[ReadRecord]:
+        return _records(self._consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS))
 
     def commit(self) -> None:
         self._consumer.commit()
@@ -217,11 +229,15 @@ def _indexes(partitions: Iterable[Any]) -> frozenset[int]:
     return frozenset(partition.partition for partition in partitions)
 
 
-def _position(message: Any) -> tuple[int, int]:
+def _record(message: Any) -> ReadRecord:
     if message.error() is not None:
         raise KafkaException(message.error())
-    return message.partition(), message.offset()
+    return ReadRecord(message.partition(), message.offset(), message.value())
 
 
-def _positions(polled: Mapping[Any, Iterable[Any]]) -> list[tuple[int, int]]:
-    return [(record.partition, record.offset) for records in polled.values() for record in records]
+def _records(polled: Mapping[Any, Iterable[Any]]) -> list[ReadRecord]:
+    return [
+        ReadRecord(record.partition, record.offset, record.value)
+        for records in polled.values()
+        for record in records
+    ]

@@ -180,8 +180,8 @@ def _consume(settings: MemberSettings, connection: Connection) -> None:
     try:
         consumer = CONSUMERS[settings.client](settings, _Teller(connection))
         while True:
-            for partition, offset in consumer.poll():
-                connection.send(Read(partition, offset))
+            for record in consumer.poll():
+                connection.send(Read(record.partition, record.offset))
             if not connection.poll():
                 continue
             match connection.recv():
