@@ -44,8 +44,10 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
     headers["ETag"] = tag
     headers.setdefault("Cache-Control", "no-cache")
     if following:
-        query = dict(parse_qsl(request.url.query, keep_blank_values=True)) | following
-        headers["Link"] = f'<?{urlencode(query)}>; rel="next"'
+        # A name may be there several times.
+        named = parse_qsl(request.url.query, keep_blank_values=True)
+        kept = [(name, value) for name, value in named if name not in following]
+        headers["Link"] = f'<?{urlencode([*kept, *following.items()])}>; rel="next"'
     if not client_has(request, tag):
         return response
     unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)

@@ -56,9 +56,15 @@ def test_an_answer_has_its_tag_and_the_link_of_the_next_request() -> None:
     assert response.headers["ETag"] == '"7"'
     assert response.headers["Cache-Control"] == "no-cache"
     link = response.headers["Link"]
-    assert link == '<?wait=30&offset=7&name=a%26b&empty=>; rel="next"'
+    assert link == '<?wait=30&name=a%26b&empty=&offset=7>; rel="next"'
     following = urljoin("https://outside/api/topics/t?offset=6", link[1 : link.index(">")])
-    assert following == "https://outside/api/topics/t?wait=30&offset=7&name=a%26b&empty="
+    assert following == "https://outside/api/topics/t?wait=30&name=a%26b&empty=&offset=7"
+
+
+def test_the_link_keeps_each_value_of_a_parameter_that_is_there_several_times() -> None:
+    request = request_with(query="follow=a&offset=6&follow=b&offset=5")
+    response = resumable(request, Response(), '"7"', offset=7)
+    assert response.headers["Link"] == '<?follow=a&follow=b&offset=7>; rel="next"'
 
 
 def test_a_client_that_has_the_answer_gets_an_empty_304_with_the_same_headers() -> None:
