@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
+from fastapi import BackgroundTasks, FastAPI
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -359,3 +359,36 @@ async def test_an_http_exception_of_read_is_the_response_and_later_the_end(log: 
     assert (client.status, client.body.count(b"data")) == (200, 2)
     await answered(again, fastapi_app(stream))
     assert again.status == 410
+
+
+def app_with_background_task(stream: Callable[[], EventStream], ended: list[str]) -> ASGIApp:
+    app = FastAPI()
+
+    async def note_end() -> None:
+        ended.append("the task has run")
+
+    @app.get("/")
+    async def follow(tasks: BackgroundTasks) -> EventStream:
+        tasks.add_task(note_end)
+        return stream()
+
+    return app
+
+
+async def test_background_tasks_run_after_the_end_of_the_stream(log: Log) -> None:
+    client, ended = StreamClient(), list[str]()
+    task = client.request(app_with_background_task(log.stream, ended))
+    await parked(log.purgatory, client)
+    assert ended == []
+    client.send(DISCONNECT)
+    await task
+    assert ended == ["the task has run"]
+
+
+async def test_background_tasks_run_also_when_there_is_nothing_to_come(purgatory: Purgatory) -> None:
+    def stream() -> EventStream:
+        return EventStream(purgatory, lambda last: None, ["log"], events)
+
+    client, ended = StreamClient(), list[str]()
+    await answered(client, app_with_background_task(stream, ended))
+    assert (client.status, ended) == (204, ["the task has run"])
