@@ -23,7 +23,7 @@ def client_has(request: Request, tag: str) -> bool:
     Ask before the wait: a client that has all there is waits for more, whatever position it names.
     """
     named = ",".join(request.headers.getlist("if-none-match"))
-    return named.strip() == "*" or tag in OPAQUE_TAG.findall(named)
+    return named == "*" or tag in OPAQUE_TAG.findall(named)
 
 
 def resumable(request: Request, response: Response, tag: str, **following: object) -> Response:

@@ -46,6 +46,7 @@ async def test_each_record_is_an_event_as_soon_as_it_is_there(log: Log) -> None:
     log.append("b")
     await parked(log.purgatory, client)
     assert client.body == b"id: 1\ndata: a\n\nid: 2\ndata: b\n\n"
+    assert not client.complete
     await log.purgatory.aclose()
     await task
 
@@ -64,10 +65,17 @@ async def test_proxies_and_caches_are_told_to_pass_the_events_on(log: Log) -> No
     await task
 
 
+async def test_headers_of_the_caller_are_added_and_replace_the_usual_ones(purgatory: Purgatory) -> None:
+    headers = {"Cache-Control": "no-cache", "Vary": "Cookie"}
+    stream = EventStream(purgatory, Log(purgatory).read, ["log"], events, headers)
+    assert (stream.headers["Cache-Control"], stream.headers["Vary"]) == ("no-cache", "Cookie")
+    assert stream.headers["X-Accel-Buffering"] == "no"
+
+
 async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Log) -> None:
     for record in "abc":
         log.append(record)
-    client = StreamClient((b"accept", b"*/*"), (b"last-event-id", b"2"))
+    client = StreamClient((b"last-modified", b"0"), (b"last-event-id", b"2"))
     task = client.request(log.stream())
     await parked(log.purgatory, client)
     assert client.body == b"id: 3\ndata: c\n\n"
@@ -75,11 +83,14 @@ async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Lo
     await task
 
 
-async def test_the_last_id_is_utf_8(purgatory: Purgatory) -> None:
+@pytest.mark.parametrize(
+    ("sent", "read"), [("\u00e9\u20ac".encode(), "\u00e9\u20ac"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}")]
+)
+async def test_the_last_id_is_utf_8(purgatory: Purgatory, sent: bytes, read: str) -> None:
     named: list[str | None] = []
-    client = StreamClient((b"last-event-id", "\u00e9\u20ac".encode()))
+    client = StreamClient((b"last-event-id", sent))
     await answered(client, EventStream(purgatory, named.append, ["key"], events))
-    assert named == ["\u00e9\u20ac"]
+    assert named == [read]
 
 
 async def test_a_heartbeat_is_sent_whenever_the_timeout_is_over(virtual_time: VirtualTimeLoop) -> None:
