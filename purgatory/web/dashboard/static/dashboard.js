@@ -28,10 +28,10 @@ let version = null;
 let paused = false;
 
 function show(snapshot) {
-  previous = latest ?? snapshot;
+  const { statistics, tabs, name, process } = snapshot;
+  previous = latest?.process.instance === process.instance ? latest : snapshot;
   latest = snapshot;
   shownAt = performance.now();
-  const { statistics, tabs, name, process } = snapshot;
   write("name", name);
   write("process", `on ${process.host}, process ${process.pid}`);
   document.title = `${number.format(statistics.pending)} pending · ${name}`;
