@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection
 
 import anyio
@@ -27,7 +28,8 @@ class SharedTopics:
         self._store = store
         self._relay = relay
         self._limits = limits
-        self._id = ""
+        # That of no log. The store tells its own with the first records that are read.
+        self._id = secrets.token_hex(4)
         # Where the store begins a new log, as far as this process knows.
         self._start = 0
         self._logs: dict[str, TopicLog] = {}

@@ -47,6 +47,9 @@ class EventStream(Response):
     Before the first event, an HTTPException of `read` is the response, and so is a 503 with Retry-After when
     the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by other code. The
     client then asks again. Other exceptions of `read`, of `events` and of the operation's hooks break it off.
+
+    Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended, but not when it was
+    broken off.
     """
 
     media_type = "text/event-stream"
@@ -60,6 +63,7 @@ class EventStream(Response):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status_code = HTTPStatus.OK
+        # FastAPI sets it.
         self.background = None
         self.init_headers({**HEADERS, **(headers or {})})
         self._purgatory = purgatory
@@ -71,7 +75,8 @@ class EventStream(Response):
         last = last_event_id(scope)
         operation = self._offer(last)
         if operation is None:
-            await Response(status_code=HTTPStatus.NO_CONTENT)(scope, receive, send)
+            nothing = Response(status_code=HTTPStatus.NO_CONTENT, background=self.background)
+            await nothing(scope, receive, send)
             return
         if operation.state is OperationState.FAILED:
             # Raise it while the response can still be an error.
@@ -85,6 +90,8 @@ class EventStream(Response):
             operation.cancel()
         if failure is not None:
             raise failure
+        if self.background is not None:
+            await self.background()
 
     async def _send_until_disconnected(
         self, operation: DelayedOperation[Any], last: str | None, receive: Receive, send: Send

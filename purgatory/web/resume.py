@@ -23,7 +23,7 @@ def client_has(request: Request, tag: str) -> bool:
     Ask before the wait: a client that has all there is waits for more, whatever position it names.
     """
     named = ",".join(request.headers.getlist("if-none-match"))
-    return named.strip() == "*" or tag in OPAQUE_TAG.findall(named)
+    return named == "*" or tag in OPAQUE_TAG.findall(named)
 
 
 def resumable(request: Request, response: Response, tag: str, **following: object) -> Response:
@@ -44,8 +44,10 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
     headers["ETag"] = tag
     headers.setdefault("Cache-Control", "no-cache")
     if following:
-        query = dict(parse_qsl(request.url.query, keep_blank_values=True)) | following
-        headers["Link"] = f'<?{urlencode(query)}>; rel="next"'
+        # A name may be there several times.
+        named = parse_qsl(request.url.query, keep_blank_values=True)
+        kept = [(name, value) for name, value in named if name not in following]
+        headers["Link"] = f'<?{urlencode([*kept, *following.items()])}>; rel="next"'
     if not client_has(request, tag):
         return response
     unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)

@@ -48,8 +48,8 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
     handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def close() -> None:
-        if not closing:
-            closing.extend(loop.create_task(purgatory.aclose()) for purgatory in purgatories)
+        # After a second signal once more, which is harmless.
+        closing.extend(loop.create_task(purgatory.aclose()) for purgatory in purgatories)
 
     def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(close)

@@ -32,12 +32,12 @@ async def lifespan(app):
         yield
 
 async def poll(request):
-    return PlainTextResponse(await long_poll(request, request.app.state.purgatory, Nothing(60), ["key"]))
+    return PlainTextResponse(await long_poll(request, request.app.state.purgatory, Nothing(3600), ["key"]))
 
 async def stream(request):
     purgatory = request.app.state.purgatory
     events = lambda name: [ServerSentEvent("1", name)]
-    return EventStream(purgatory, lambda last: Nothing(60), ["key"], events)
+    return EventStream(purgatory, lambda last: Nothing(3600), ["key"], events)
 
 async def release(request):
     return PlainTextResponse(str(sum(op.force_complete() for op in request.app.state.purgatory.operations())))

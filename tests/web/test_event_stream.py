@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
+from fastapi import BackgroundTasks, FastAPI
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -46,6 +46,7 @@ async def test_each_record_is_an_event_as_soon_as_it_is_there(log: Log) -> None:
     log.append("b")
     await parked(log.purgatory, client)
     assert client.body == b"id: 1\ndata: a\n\nid: 2\ndata: b\n\n"
+    assert not client.complete
     await log.purgatory.aclose()
     await task
 
@@ -64,10 +65,17 @@ async def test_proxies_and_caches_are_told_to_pass_the_events_on(log: Log) -> No
     await task
 
 
+async def test_headers_of_the_caller_are_added_and_replace_the_usual_ones(purgatory: Purgatory) -> None:
+    headers = {"Cache-Control": "no-cache", "Vary": "Cookie"}
+    stream = EventStream(purgatory, Log(purgatory).read, ["log"], events, headers)
+    assert (stream.headers["Cache-Control"], stream.headers["Vary"]) == ("no-cache", "Cookie")
+    assert stream.headers["X-Accel-Buffering"] == "no"
+
+
 async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Log) -> None:
     for record in "abc":
         log.append(record)
-    client = StreamClient((b"accept", b"*/*"), (b"last-event-id", b"2"))
+    client = StreamClient((b"last-modified", b"0"), (b"last-event-id", b"2"))
     task = client.request(log.stream())
     await parked(log.purgatory, client)
     assert client.body == b"id: 3\ndata: c\n\n"
@@ -75,11 +83,14 @@ async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Lo
     await task
 
 
-async def test_the_last_id_is_utf_8(purgatory: Purgatory) -> None:
+@pytest.mark.parametrize(
+    ("sent", "read"), [("\u00e9\u20ac".encode(), "\u00e9\u20ac"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}")]
+)
+async def test_the_last_id_is_utf_8(purgatory: Purgatory, sent: bytes, read: str) -> None:
     named: list[str | None] = []
-    client = StreamClient((b"last-event-id", "\u00e9\u20ac".encode()))
+    client = StreamClient((b"last-event-id", sent))
     await answered(client, EventStream(purgatory, named.append, ["key"], events))
-    assert named == ["\u00e9\u20ac"]
+    assert named == [read]
 
 
 async def test_a_heartbeat_is_sent_whenever_the_timeout_is_over(virtual_time: VirtualTimeLoop) -> None:
@@ -359,3 +370,36 @@ async def test_an_http_exception_of_read_is_the_response_and_later_the_end(log: 
     assert (client.status, client.body.count(b"data")) == (200, 2)
     await answered(again, fastapi_app(stream))
     assert again.status == 410
+
+
+def app_with_background_task(stream: Callable[[], EventStream], ended: list[str]) -> ASGIApp:
+    app = FastAPI()
+
+    async def note_end() -> None:
+        ended.append("the task has run")
+
+    @app.get("/")
+    async def follow(tasks: BackgroundTasks) -> EventStream:
+        tasks.add_task(note_end)
+        return stream()
+
+    return app
+
+
+async def test_background_tasks_run_after_the_end_of_the_stream(log: Log) -> None:
+    client, ended = StreamClient(), list[str]()
+    task = client.request(app_with_background_task(log.stream, ended))
+    await parked(log.purgatory, client)
+    assert ended == []
+    client.send(DISCONNECT)
+    await task
+    assert ended == ["the task has run"]
+
+
+async def test_background_tasks_run_also_when_there_is_nothing_to_come(purgatory: Purgatory) -> None:
+    def stream() -> EventStream:
+        return EventStream(purgatory, lambda last: None, ["log"], events)
+
+    client, ended = StreamClient(), list[str]()
+    await answered(client, app_with_background_task(stream, ended))
+    assert (client.status, ended) == (204, ["the task has run"])

@@ -191,6 +191,18 @@ async def test_a_failure_that_is_read_after_the_block_is_not_reported(purgatory:
     assert handled == []
 
 
+async def test_a_failure_in_the_turn_in_which_the_block_is_left_is_read_after_it(
+    purgatory: Purgatory,
+) -> None:
+    handled = handled_exceptions()
+    gate = purgatory.try_complete_else_watch(Gate(completing=raising(ArithmeticError("broken"))), ["key"])
+    with Interruption(gate):
+        gate.force_complete()
+    with pytest.raises(ArithmeticError, match="broken"):
+        gate.result()
+    assert handled == []
+
+
 @pytest.mark.parametrize("first", ["ended", "cancelled"])
 async def test_a_failure_is_reported_when_the_task_is_cancelled_in_the_same_turn(
     purgatory: Purgatory, first: str

@@ -38,6 +38,8 @@ def request_with(*if_none_match: str, query: str = "") -> Request:
         pytest.param(["7"], False, id="no quotes"),
         pytest.param(['"17"'], False, id="a tag that ends alike"),
         pytest.param(['"a,"7",b"'], False, id="no list of tags"),
+        pytest.param(['"", "7"'], True, id="after an empty tag"),
+        pytest.param(['"\u00e9", "7"'], True, id="after a tag that is not ASCII"),
     ],
 )
 def test_a_client_names_the_answers_that_it_has(if_none_match: list[str], has: bool) -> None:
@@ -56,13 +58,21 @@ def test_an_answer_has_its_tag_and_the_link_of_the_next_request() -> None:
     assert response.headers["ETag"] == '"7"'
     assert response.headers["Cache-Control"] == "no-cache"
     link = response.headers["Link"]
-    assert link == '<?wait=30&offset=7&name=a%26b&empty=>; rel="next"'
+    assert link == '<?wait=30&name=a%26b&empty=&offset=7>; rel="next"'
     following = urljoin("https://outside/api/topics/t?offset=6", link[1 : link.index(">")])
-    assert following == "https://outside/api/topics/t?wait=30&offset=7&name=a%26b&empty="
+    assert following == "https://outside/api/topics/t?wait=30&name=a%26b&empty=&offset=7"
+
+
+def test_the_link_keeps_each_value_of_a_parameter_that_is_there_several_times() -> None:
+    request = request_with(query="follow=a&offset=6&follow=b&offset=5")
+    response = resumable(request, Response(), '"7"', offset=7)
+    assert response.headers["Link"] == '<?follow=a&follow=b&offset=7>; rel="next"'
 
 
 def test_a_client_that_has_the_answer_gets_an_empty_304_with_the_same_headers() -> None:
-    unchanged = JSONResponse(["x"], headers={"Vary": "Cookie", "Cache-Control": "private"})
+    unchanged = JSONResponse(
+        ["x"], headers={"Vary": "Cookie", "Cache-Control": "private", "Content-Encoding": "br"}
+    )
     response = resumable(request_with('"7"', query="offset=7"), unchanged, '"7"', offset=7)
     assert (response.status_code, response.body) == (304, b"")
     assert dict(response.headers) == {

@@ -55,7 +55,7 @@ def test_clients_that_leave_withdraw_their_operations_and_a_stop_answers_those_t
         assert b"id: 1\ndata: nothing\n\n" in stream
         # The last chunk, which says that the stream is complete.
         assert stream.endswith(b"\r\n0\r\n\r\n")
-        # Long before the minute of the timeouts.
+        # Long before the hour of the timeouts.
         assert server.process.wait(20) in (0, -signal.SIGTERM)
         assert "Traceback" not in server.log.read_text()
 

@@ -42,7 +42,19 @@ async def test_a_signal_expires_what_is_pending(handled: list[int], number: int)
         assert handled == [number]
 
 
-async def test_a_second_signal_reaches_only_the_server(handled: list[int]) -> None:
+@pytest.mark.real_time
+async def test_a_signal_wakes_a_loop_that_has_nothing_to_do(handled: list[int], purgatory: Purgatory) -> None:
+    async with close_on_signal(purgatory):
+        gate = purgatory.try_complete_else_watch(Gate(), ["key"])
+        # By then, the loop sleeps.
+        sender = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM])
+        sender.start()
+        await gate
+        sender.join()
+    assert gate.expired
+
+
+async def test_a_second_signal_reaches_the_server_too(handled: list[int]) -> None:
     async with Purgatory() as purgatory, close_on_signal(purgatory):
         gate = purgatory.try_complete_else_watch(Gate(), ["key"])
         os.kill(os.getpid(), signal.SIGTERM)

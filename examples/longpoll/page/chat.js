@@ -100,7 +100,7 @@ addEventListener("pagehide", () => {
 // A page that returns from the browser's back/forward cache has left, and follows nothing.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-/** On a narrow screen the lists are closed at first, so that the messages have the room. */
+/** The lists are open on a wide screen. On a narrow one they are closed at first, so that the messages have the room. */
 function fold() {
   for (const list of document.querySelectorAll("details")) list.open = !NARROW.matches;
 }

@@ -12,7 +12,7 @@ from examples.longpoll.service import Service
 
 
 async def status(service: Service, method: str = "GET", **headers: str) -> int:
-    transport = httpx.ASGITransport(application(service, ["chat.example.org"]))
+    transport = httpx.ASGITransport(application(service, ["Chat.example.org"]))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
         return (
             await client.request(method, "/presence/ada" if method != "GET" else "/", headers=headers)

@@ -160,6 +160,8 @@ async def test_a_head_that_is_too_long_closes_the_connection(
     client.send(before + head)
     assert await client.status() == 431
     assert await client.until_lost() < 0.1
+    # Once only.
+    assert await client.status() != 431
 
 
 @pytest.mark.parametrize(
@@ -251,6 +253,15 @@ async def test_an_answer_that_its_client_does_not_read_in_time_is_dropped(server
     assert client.transport.get_write_buffer_size() > TOPIC_BYTES - 20_000
     assert await client.until_lost() == pytest.approx(2, abs=0.01)
     assert server.service.connections.statistics().pending == 0
+
+
+async def test_a_client_that_does_not_read_gets_no_more_time_by_another_request(server: MemoryServer) -> None:
+    await fill_topic(server.service)
+    client = server.connect()
+    client.get("/topics/t")
+    await asyncio.sleep(1.5)
+    client.send("GET /half")
+    assert await client.until_lost() == pytest.approx(2, abs=0.01)
 
 
 async def test_an_answer_of_a_few_kilobytes_is_waited_for_as_long_as_a_large_one(

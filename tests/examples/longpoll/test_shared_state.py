@@ -139,6 +139,22 @@ async def test_who_comes_and_goes_in_one_process_is_seen_in_the_other(
     assert virtual_time.time() < 1
 
 
+async def test_the_first_poll_of_a_process_gets_the_records_with_the_other_news(
+    workers: tuple[Worker, Worker],
+) -> None:
+    first, second = workers
+    await append(first, "t", 0)
+    # Who is online is news already.
+    pages = (await second.client.get("/news?follow=t&follow=empty&online=&wait=60")).json()["pages"]
+    assert [page["records"] for page in pages] == [[0], []]
+    # What it answers, it accepts.
+    places = "&".join(f"follow={page['topic']}:{page['log']}:{page['next']}" for page in pages)
+    poll = second.poll(f"/news?{places}&wait=60")
+    await second.until_pending()
+    await append(first, "empty", 1)
+    assert [page["records"] for page in (await poll).json()["pages"]] == [[], [1]]
+
+
 async def test_one_poll_hears_of_everything_that_happens_in_another_process(
     workers: tuple[Worker, Worker], virtual_time: VirtualTimeLoop
 ) -> None:

@@ -274,7 +274,7 @@ def test_a_screen_reader_reads_the_name_of_a_purgatory_apart_from_its_figure(
 ) -> None:
     page = open_page()
     pending = host.on_loop(host.first.statistics).pending
-    expect(page.get_by_role("link", name=f"first, {pending} pending", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=f"first {pending} pending", exact=True)).to_be_visible()
 
 
 def test_a_single_purgatory_has_no_tab(browser: Browser, host: Host) -> None:
@@ -543,7 +543,7 @@ def test_when_several_processes_answer_the_page_names_them_and_shows_one_of_them
             route.fulfill(
                 json=shown
                 | {"version": str(asked), "process": {"instance": f"i-{pid}", "host": "blue", "pid": pid}}
-                | {"statistics": shown["statistics"] | {"pending": 1000 * pid}}
+                | {"statistics": shown["statistics"] | {"pending": 1000 * pid, "refused": 10 * pid}}
             )
 
         context.route("**/data*", give)
@@ -572,6 +572,8 @@ def test_when_several_processes_answer_the_page_names_them_and_shows_one_of_them
                 if _ > 1:
                     expect(page.locator("#pending")).to_have_text(f"{pid},000")
                     expect(page.locator("#process")).to_have_text(f"on blue, process {pid}")
+                    # The other process had refused another number.
+                    expect(page.locator("#more-refused")).not_to_contain_text("in the last")
 
 
 def test_a_process_that_replaces_another_one_is_shown_without_a_word(browser: Browser, host: Host) -> None:

@@ -28,10 +28,11 @@ let version = null;
 let paused = false;
 
 function show(snapshot) {
-  previous = latest ?? snapshot;
+  const { statistics, tabs, name, process } = snapshot;
+  previous = latest?.process.instance === process.instance ? latest : snapshot;
   latest = snapshot;
   shownAt = performance.now();
-  const { statistics, tabs, name, process } = snapshot;
+  document.body.classList.remove("waiting");
   write("name", name);
   write("process", `on ${process.host}, process ${process.pid}`);
   document.title = `${number.format(statistics.pending)} pending · ${name}`;
@@ -51,9 +52,10 @@ function showTabs(tabs, shown) {
   const needed = tabs.length > 1 || shown === null;
   byId("tabs").hidden = !needed;
   fill(byId("tabs"), !needed ? [] : tabs.map(({ name, pending }) => {
-    const count = pending === undefined ? [] : [element("span", { className: "count" }, number.format(pending))];
+    const count = pending === undefined ? [] : [
+      " ", element("span", { className: "count" }, number.format(pending)), " ", element("span", { className: "unseen" }, "pending"),
+    ];
     const link = element("a", { href: `?purgatory=${encodeURIComponent(name)}`, data: { key: name } }, name, ...count);
-    if (count.length) link.setAttribute("aria-label", `${name}, ${number.format(pending)} pending`);
     if (name === shown) link.setAttribute("aria-current", "page");
     return link;
   }));

@@ -8,14 +8,14 @@ const NEARLY_FULL = 0.8;
 const WINDOW = 60;
 
 const sum = (counts) => counts.reduce((total, count) => total + count, 0);
-// Moments of the last minute, with what had been refused by then.
+// Moments of the last minute, with what the process had refused by then.
 let refusals = [];
 
 function mark(id, className) {
   byId(`card-${id}`).className = `card ${className}`;
 }
 
-export function showFigures({ statistics, rates, stalls, pending_sample: sample, now, time, since }) {
+export function showFigures({ process, statistics, rates, stalls, pending_sample: sample, now, time, since }) {
   const { pending, max_pending: limit, refused } = statistics;
   for (const [field, value] of Object.entries(statistics)) write(field, value === null ? "none" : number.format(value));
   const start = since === null ? "" : `since ${timeOfDay(time - (now - since), time)}`;
@@ -24,11 +24,12 @@ export function showFigures({ statistics, rates, stalls, pending_sample: sample,
   mark("pending", limit === null || pending < NEARLY_FULL * limit ? "" : pending < limit ? "warning" : "alarm");
   byId("card-pending").style.setProperty("--share", limit === null ? 0 : Math.min(1, pending / limit));
 
-  // A restart of the purgatory begins to count anew.
-  refusals = refusals.filter((each) => each.now > now - WINDOW && each.refused <= refused);
+  // Another process has counts of its own.
+  const { instance } = process;
+  refusals = refusals.filter((each) => each.instance === instance && each.now > now - WINDOW);
   const latest = refusals.length ? refused - refusals[0].refused : 0;
   const seconds = refusals.length ? Math.round(now - refusals[0].now) : 0;
-  refusals.push({ now, refused });
+  refusals.push({ instance, now, refused });
   write("more-refused", latest ? `${number.format(latest)} in the last ${plural(seconds, "second")}` : start);
   mark("refused", latest ? "alarm" : "");
 
