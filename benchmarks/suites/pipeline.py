@@ -283,9 +283,9 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def start() -> None:
-    """Start a session, as the steps do up to a million operations, and run a job in it."""
+    """Start a session, as `compact` and `summarize` do up to a million operations, and run a job in it."""
     with spark_session(f"local[{THREADS}]", short=True) as spark:
-        spark.range(1).count()
+        spark.sparkContext.parallelize(range(THREADS), THREADS).count()
 
 
 def compact(journal: str, clean: str, spill: str, memory: str) -> None:

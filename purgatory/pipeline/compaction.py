@@ -119,16 +119,17 @@ class Compaction:
         identity = self._table.identity
         if not (identity and intake.rows):
             return intake
-        # Usually there are no duplicates. To find them means to sort all rows.
+        # Usually there are no duplicates. To find which rows they are means to sort all rows.
         stored = self._dataset.table(self._table)
-        rows = stored.read_files(self._spark, [file.path for file in intake.rows])
-        known = stored.read(self._spark, {date.fromisoformat(file.date) for file in intake.rows if file.date})
-        if not has_duplicates(rows, known, identity, count=_rows(intake.rows)):
+        written = [stored.path_of(file.path) for file in intake.rows]
+        known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
+        if not has_duplicates(self._spark.sparkContext, self._table, [*known, *written]):
             return intake
+        rows, others = (stored.read_files(self._spark, paths) for paths in (written, known))
         readable = [each.source for each in intake.segments if each.problem is None]
-        drop = self._duplicates(readable, known)
+        drop = self._duplicates(readable, others)
         again = self._checked(self._run(segments, batch, drop), segments)
-        if _rows(again.rows) != new_identities(rows, known, identity).count():
+        if _rows(again.rows) != new_identities(rows, others, identity).count():
             raise self._wrong(again)
         return again
 

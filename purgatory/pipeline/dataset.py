@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from deltalake import DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -14,7 +15,6 @@ from pyspark.sql import functions as F
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import (
-    CHECKS_TABLE,
     GAPS_TABLE,
     OPERATIONS_TABLE,
     QUARANTINE,
@@ -80,10 +80,6 @@ class Dataset:
         """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
         return self.read(spark, OPERATIONS_TABLE)
 
-    def read_checks(self, spark: SparkSession) -> DataFrame:
-        """The checks, with the columns of schemas.COMPACTED_CHECKS."""
-        return self.read(spark, CHECKS_TABLE)
-
     def read_gaps(self, spark: SparkSession) -> DataFrame:
         """The gaps, with the columns of schemas.COMPACTED_GAPS."""
         return self.read(spark, GAPS_TABLE)
@@ -117,8 +113,15 @@ class Dataset:
         already.
         """
         stored = self.derived(table)
-        files = stored.write_in_order(frame, table.order_by) if table.order_by else stored.write(frame)
-        return self._commit(stored, files, run)
+        if table.order_by:
+            stored.check(frame)
+            return self.replace_table(table, frame.toArrow(), run)
+        return self._commit(stored, stored.write(frame), run)
+
+    def replace_table(self, table: DerivedTable, rows: pa.Table, run: int) -> int:
+        """As `replace`, with rows that are in this process, for a table that has an order. Needs no Spark."""
+        stored = self.derived(table)
+        return self._commit(stored, stored.write_in_order(rows, table.order_by), run)
 
     def replace_rows(self, table: DerivedTable, rows: Sequence[Mapping[str, Any]], run: int) -> int:
         """As `replace`, with a few rows, in their order. Needs no Spark."""

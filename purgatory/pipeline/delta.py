@@ -99,19 +99,14 @@ class StoredTable:
 
         Raises TypeError if its columns are not the declared ones, in any order.
         """
-        self._check(frame)
+        self.check(frame)
         folder = self._new_folder()
         writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
         writer.parquet(_address(folder))
         return self._files(folder)
 
-    def write_in_order(self, frame: DataFrame, order_by: Sequence[str]) -> list[DataFile]:
-        """As `write`, to one file in this order, with nulls first.
-
-        The memory of this process holds the rows.
-        """
-        self._check(frame)
-        rows = frame.toArrow()
+    def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
+        """As `write_table`, to one file in this order, with nulls first."""
         # Arrow sorts nulls last, so whether there is a value is sorted first.
         keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
         order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
@@ -176,27 +171,40 @@ class StoredTable:
         self, spark: SparkSession, dates: Collection[date] | None = None, log: DeltaTable | None = None
     ) -> DataFrame:
         """The committed rows, of these dates or of all. Empty if there is no table."""
-        if log is None and self.exists:
-            log = self.log()
-        return self.read_files(spark, [] if log is None else self._committed(log, dates))
+        return self.read_files(spark, self.paths(dates, log))
 
-    def read_files(self, spark: SparkSession, files: Sequence[str]) -> DataFrame:
-        """The rows in files of the table, committed or not, by their paths in its directory."""
-        if not files:
+    def read_files(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        """The rows in files of the table, committed or not."""
+        if not paths:
             # With a limit of 0 Spark knows that the frame is empty before it runs.
             return spark.createDataFrame([], self.schema).limit(0)
         stored = StructType([field for field in self.schema if field.name not in self._partitions])
-        paths = (_address(Path(os.path.abspath(self.path), file)) for file in files)
-        frame = spark.read.schema(stored).parquet(*paths)
+        frame = spark.read.schema(stored).parquet(*map(_address, paths))
         # The date is in the names of directories, and in the log; this is the same date.
         return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
+
+    def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:
+        """The paths of the committed files, of these dates or of all. Empty if there is no table."""
+        if log is None:
+            if not self.exists:
+                return []
+            log = self.log()
+        added = pa.table(log.get_add_actions(flatten=True))
+        paths = [self.path_of(path) for path in added.column("path").to_pylist()]
+        if dates is None:
+            return paths
+        days = added.column(f"partition.{_DATE}").to_pylist()
+        return [path for path, day in zip(paths, days, strict=True) if day in dates]
+
+    def path_of(self, file: str) -> str:
+        """The absolute path of a file of the table, by its path in the directory of the table."""
+        return os.path.join(os.path.abspath(self.path), file)
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
         """All committed rows of a table that has few, and is not partitioned. Needs no Spark."""
         columns = pa.schema(self._columns.to_arrow())
         # `to_pyarrow_table` would import pandas, which takes a second.
-        paths = self._committed(log or self.log())
-        files = (pq.ParquetFile(Path(os.path.abspath(self.path), path)) for path in paths)
+        files = map(pq.ParquetFile, self.paths(log=log))
         return pa.concat_tables([columns.empty_table(), *(file.read().cast(columns) for file in files)])
 
     @property
@@ -211,7 +219,8 @@ class StoredTable:
     def _partitions(self) -> list[str]:
         return [] if self.dated_by is None else [_DATE]
 
-    def _check(self, frame: DataFrame) -> None:
+    def check(self, frame: DataFrame) -> None:
+        """Raise TypeError if the columns of a frame are not the declared ones, in any order."""
         found, declared = _types(frame.schema), _types(self.schema)
         if found != declared:
             raise TypeError(
@@ -244,14 +253,6 @@ class StoredTable:
         name = path.relative_to(os.path.abspath(self.path)).as_posix()
         return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
 
-    def _committed(self, log: DeltaTable, dates: Collection[date] | None = None) -> list[str]:
-        added = pa.table(log.get_add_actions(flatten=True))
-        paths = added.column("path").to_pylist()
-        if dates is not None:
-            days = added.column(f"partition.{_DATE}").to_pylist()
-            paths = [path for path, day in zip(paths, days, strict=True) if day in dates]
-        return list(paths)
-
 
 def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:
     return [(f"{name} is known", pc.is_valid(column)), (name, column)]
@@ -262,6 +263,6 @@ def _types(columns: StructType) -> set[tuple[str, str]]:
     return {(field.name, field.dataType.simpleString()) for field in columns}
 
 
-def _address(path: Path) -> str:
+def _address(path: str | Path) -> str:
     """A path for Spark, which could else take it for one of its default file system."""
     return f"file:{path}"

@@ -14,9 +14,8 @@ from purgatory.pipeline.schemas import TABLES
 _PARTITION_SIZE: Final = 4 << 20
 # Up to this size, to compile a plan, and to plan again after each stage, costs more than it saves.
 _SMALL_SIZE: Final = 8 << 20
-# In these commands Arrow works on the rows, and Java has little to do. Up to this size, what its optimizing
-# compiler takes is more than it saves.
-_BY_ARROW: Final = ("compact", "summarize")
+# In `compact` Java has nothing to do with rows, unless there are duplicates. Up to this size, what its
+# optimizing compiler takes is more than it saves even then.
 _SHORT_SIZE: Final = 64 << 20
 
 _PLAN_ONCE: Final = {
@@ -33,12 +32,10 @@ _AS_USUAL: Final = {
 
 def is_short(options: argparse.Namespace) -> bool:
     """Whether a command with these options has so little for Java to do that its session is short."""
-    if options.job.NAME not in _BY_ARROW:
-        return False
-    size: int = options.dataset.size
-    if "journal" in options:
-        size += sum(each.size for table in TABLES for each in segments(options.journal, table.name))
-    return size <= _SHORT_SIZE
+    if options.job.NAME == "compact":
+        added = sum(each.size for table in TABLES for each in segments(options.journal, table.name))
+        return bool(added + options.dataset.size <= _SHORT_SIZE)
+    return bool(options.job.NAME == "summarize")
 
 
 def fit(spark: SparkSession, size: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
@@ -21,10 +22,10 @@ from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, de
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.exchange import gather
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.sizing import fit
-from purgatory.pipeline.summarize.condensation import condensed
-from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS
 from purgatory.pipeline.text import printable
 
@@ -67,10 +68,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         raise PipelineError(
             f"{dataset.root}: no operations are compacted here; compact a journal that has some"
         )
-    keys = KEYS.of(condensed(operations, KEYS))
-    hottest = hottest_keys(keys, up_to=options.hot_keys).where("by = 'operations'")
-    # Few rows, which are read twice.
-    stratified = with_strata(operations, hottest.select("purgatory", "key").cache())
+    stratified = with_strata(operations, _hot_keys(spark, dataset, options.hot_keys))
     this_run = dataset.new_run(ADVICE_TABLES)
     dataset.replace(CURVES, flattened(survival.curves(survival.ends(stratified))), this_run)
     curves = with_stratum(dataset.read_derived(spark, CURVES))
@@ -88,6 +86,15 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
     for line in (*_spoken(verdicts), "", *_table(readings)):
         print(line)
+
+
+def _hot_keys(spark: SparkSession, dataset: Dataset, up_to: int) -> DataFrame:
+    """The keys with the most operations in each purgatory."""
+    files = {OPERATIONS: dataset.table(OPERATIONS_TABLE).paths()}
+    keys = gather(spark.sparkContext, files, [hottest_keys(up_to=up_to)])["hottest_keys"]
+    hottest = ranked(keys, up_to=up_to).to_pylist()
+    of_operations = [(row["purgatory"], row["key"]) for row in hottest if row["by"] == "operations"]
+    return spark.createDataFrame(of_operations, "purgatory string, key string")
 
 
 def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, int]]]:

@@ -140,9 +140,10 @@ def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
         return {}
     minutes, pending, fan_out = (summary[name] for name in (MINUTES, PENDING, FAN_OUT))
     covered = reduce(DataFrame.union, (each.select("since", "until") for each in (minutes, pending, fan_out)))
-    coverage = Coverage.of(
-        covered.select(F.unix_micros("since").alias("first_us"), F.unix_micros("until").alias("last_us"))
-    )
+    ((since_us, until_us),) = covered.agg(
+        F.min(F.unix_micros("since")), F.max(F.unix_micros("until"))
+    ).collect()
+    coverage = Coverage(since_us or 0, until_us or 0)
     between = (coverage.until_us - 1) // MINUTE_US - coverage.since_us // MINUTE_US
     step = minutes_per_step(1 + between)
     return summary | {

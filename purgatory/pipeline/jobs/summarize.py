@@ -11,14 +11,11 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.sizing import fit
-from purgatory.pipeline.summarize.changes import CHANGES, changes
-from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.exchange import gather
+from purgatory.pipeline.schemas import TABLES
+from purgatory.pipeline.summarize import changes, fan_out, gaps, minutes
 from purgatory.pipeline.summarize.coverage import Coverage
-from purgatory.pipeline.summarize.fan_out import fan_out
-from purgatory.pipeline.summarize.gaps import gap_minutes, mark_gaps
-from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
-from purgatory.pipeline.summarize.minutes import COUNTED, minutes
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.summarize.pending import pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 
@@ -46,28 +43,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    fit(spark, dataset.size)
+    dataset.check_compacted()
     this_run = dataset.new_run(SUMMARY_TABLES)
-    dataset.replace(GAP_MINUTES, gap_minutes(dataset.read_gaps(spark)), this_run)
-    gaps = dataset.read_derived(spark, GAP_MINUTES)
-
-    # All that is cached has few rows.
-    read = condensed(dataset.read_operations(spark), COUNTED, KEYS, CHANGES).cache()
-    of_operations = changes(CHANGES.of(read)).cache()
-    of_checks = fan_out(dataset.read_checks(spark)).cache()
-    coverage = Coverage.of(of_operations, of_checks)
+    files = {table.name: dataset.table(table).paths() for table in TABLES}
+    parts = (
+        changes.CHANGES,
+        minutes.MINUTES,
+        hottest_keys(up_to=options.hottest),
+        fan_out.FAN_OUT,
+        gaps.GAP_MINUTES,
+    )
+    pass_over = gather(spark.sparkContext, files, parts)
+    changed, of_checks, gap_minutes = (pass_over[name] for name in ("changes", "fan_out", "gaps"))
+    coverage = Coverage.of(changed, of_checks)
     by_minute = {
-        MINUTES: minutes(COUNTED.of(read)),
-        PENDING: pending(of_operations, coverage),
-        FAN_OUT: of_checks.drop("first_us", "last_us"),
+        MINUTES: pass_over["minutes"],
+        PENDING: pending(changed, coverage),
+        FAN_OUT: of_checks,
     }
-    frames = {table: mark_gaps(coverage.mark(frame), gaps) for table, frame in by_minute.items()}
-    frames[HOTTEST_KEYS] = hottest_keys(KEYS.of(read), up_to=options.hottest)
-    for table, frame in frames.items():
-        rows = dataset.replace(table, frame, this_run)
-        print(f"{dataset.derived(table).path}: {rows:,} rows")
-    for cached in (read, of_operations, of_checks):
-        cached.unpersist()
+    rows = {GAP_MINUTES: gap_minutes}
+    rows |= {table: gaps.mark_gaps(coverage.mark(own), gap_minutes) for table, own in by_minute.items()}
+    rows[HOTTEST_KEYS] = ranked(pass_over["hottest_keys"], up_to=options.hottest)
+    for table, own in rows.items():
+        dataset.replace_table(table, own, this_run)
+        if table is not GAP_MINUTES:
+            print(f"{dataset.derived(table).path}: {own.num_rows:,} rows")
 
     stored = dataset.derived(GAP_MINUTES)
     print(incompleteness(stored.rows()["minute"].to_pylist(), stored.path))

@@ -136,7 +136,8 @@ def _stepped(by_minute: DataFrame, step: int, coverage: Coverage) -> DataFrame:
 
 def _covered(start_us: Column, step_us: int, coverage: Coverage) -> list[Column]:
     """The part of a step that the journal covers."""
-    return _named(*coverage.part(start_us, start_us + step_us))
+    since_us = F.greatest(start_us, F.lit(coverage.since_us))
+    return _named(since_us, F.least(start_us + step_us, F.lit(coverage.until_us)))
 
 
 def _named(since_us: Column, until_us: Column) -> list[Column]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from purgatory.pipeline.summarize.groups import Integers
 from purgatory.pipeline.transforms.instants import MINUTE_US
 
 
@@ -21,31 +23,30 @@ class Coverage:
     until_us: int
 
     @classmethod
-    def of(cls, *events: DataFrame) -> Coverage:
+    def of(cls, *events: pa.Table) -> Coverage:
         """The time that rows with ``first_us`` and ``last_us`` span. Without rows it has no length."""
-        spans = [frame.agg(F.min("first_us"), F.max("last_us")).first() for frame in events]
-        known = [span for span in spans if span is not None and span[0] is not None]
+        known = [rows for rows in events if rows.num_rows]
         return cls(
-            min((since for since, _ in known), default=0), max((until for _, until in known), default=0)
+            min((pc.min(rows["first_us"]).as_py() for rows in known), default=0),
+            max((pc.max(rows["last_us"]).as_py() for rows in known), default=0),
         )
 
-    def part(self, since_us: Column, until_us: Column) -> tuple[Column, Column]:
-        """The beginning and the end of the covered part of an interval."""
-        return F.greatest(since_us, F.lit(self.since_us)), F.least(until_us, F.lit(self.until_us))
+    def part(self, minute_us: Integers) -> tuple[Integers, Integers]:
+        """The beginning and the end of the covered part of the minutes that begin then."""
+        return np.maximum(minute_us, self.since_us), np.minimum(minute_us + MINUTE_US, self.until_us)
 
-    def of_minute(self, minute_us: Column) -> Column:
-        """For how many microseconds the minute that begins then is covered; at least 1."""
-        since, until = self.part(minute_us, minute_us + MINUTE_US)
-        return F.greatest(until - since, F.lit(1))
+    def of_minute(self, minute_us: Integers) -> Integers:
+        """For how many microseconds the minutes that begin then are covered; at least 1."""
+        since, until = self.part(minute_us)
+        covered: Integers = np.maximum(until - since, 1)
+        return covered
 
-    def mark(self, by_minute: DataFrame) -> DataFrame:
+    def mark(self, by_minute: pa.Table) -> pa.Table:
         """Add the covered part of each ``minute``: ``since``, ``until``, and whether it is ``partial``."""
-        minute_us = F.unix_micros("minute")
-        since, until = self.part(minute_us, minute_us + MINUTE_US)
-        return by_minute.withColumns(
-            {
-                "since": F.timestamp_micros(since),
-                "until": F.timestamp_micros(until),
-                "partial": until - since < MINUTE_US,
-            }
-        )
+        since, until = self.part(by_minute["minute"].cast(pa.int64()).to_numpy())
+        marks = {"since": _instants(since), "until": _instants(until), "partial": until - since < MINUTE_US}
+        return pa.table({**{name: by_minute[name] for name in by_minute.column_names}, **marks})
+
+
+def _instants(microseconds: Integers) -> pa.Array:
+    return pa.array(microseconds).cast(pa.timestamp("us", "UTC"))

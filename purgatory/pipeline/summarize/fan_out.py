@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import Final
 
-from purgatory.pipeline.transforms.instants import minute_of
-from purgatory.pipeline.transforms.quantiles import binned, quantiles
+import numpy as np
+import pyarrow as pa
+
+from purgatory.journal.schema import CHECKS
+from purgatory.pipeline.exchange import Part
+from purgatory.pipeline.summarize.groups import Groups
+from purgatory.pipeline.transforms.instants import MINUTE_US
+from purgatory.pipeline.transforms.quantiles import bins
+
+_GROUP: Final = ("minute_us", "purgatory")
+_QUANTILES: Final = {"tried_p50": 0.5, "tried_p99": 0.99}
 
 
-def fan_out(checks: DataFrame) -> DataFrame:
-    """One row for each minute and purgatory in which a key was checked.
+def _counted(checks: pa.Table) -> pa.Table:
+    """The checks that tried about as many operations."""
+    checked = checks["checked"].cast(pa.int64()).to_numpy()
+    minute = pa.array(checked - checked % MINUTE_US)
+    tried, completed = (checks[name].cast(pa.int64()).to_numpy() for name in ("tried", "completed"))
+    alike = pa.table({"minute_us": minute, "purgatory": checks["purgatory"], "bin": pa.array(bins(tried))})
+    groups = Groups(alike, alike.column_names)
+    measures = {
+        "checks": groups.sum(np.ones_like(tried)),
+        "tried": groups.sum(tried),
+        "completed": groups.sum(completed),
+        "tried_max": groups.highest(tried),
+        "first_us": -groups.highest(-checked),
+        "last_us": groups.highest(checked),
+    }
+    return pa.table({**{name: groups.rows[name] for name in alike.column_names}, **measures})
 
-    Columns: the number of ``checks``; the operations that they ``tried`` and ``completed`` in all; quantiles
-    of the operations that one check tried, with the precision of `binned`; their maximum ``tried_max``; and
-    the instants of the first check, ``first_us``, and the last, ``last_us``.
-    """
-    by_bin = checks.groupBy(
-        minute_of(F.col("checked")).alias("minute"), "purgatory", binned(F.col("tried")).alias("fan_out")
-    ).agg(
-        F.count("*").alias("checks"),
-        F.sum("tried").alias("tried"),
-        F.sum("completed").alias("completed"),
-        F.max("tried").alias("tried_max"),
-        F.min(F.unix_micros("checked")).alias("first_us"),
-        F.max(F.unix_micros("checked")).alias("last_us"),
+
+def _measured(counted: pa.Table) -> pa.Table:
+    groups = Groups(counted, _GROUP)
+    checks, tried, completed, most, first, last, bin = (
+        counted[name].to_numpy()
+        for name in ("checks", "tried", "completed", "tried_max", "first_us", "last_us", "bin")
     )
-    return by_bin.groupBy("minute", "purgatory").agg(
-        F.sum("checks").alias("checks"),
-        F.sum("tried").alias("tried"),
-        F.sum("completed").alias("completed"),
-        *quantiles(F.col("fan_out"), counts=F.col("checks"), named={"tried_p50": 0.5, "tried_p99": 0.99}),
-        F.max("tried_max").alias("tried_max"),
-        F.min("first_us").alias("first_us"),
-        F.max("last_us").alias("last_us"),
+    return pa.table(
+        {
+            "minute": groups.rows["minute_us"].cast(pa.timestamp("us", "UTC")),
+            "purgatory": groups.rows["purgatory"],
+            "checks": groups.sum(checks),
+            "tried": groups.sum(tried),
+            "completed": groups.sum(completed),
+            **groups.quantiles(bin, checks, _QUANTILES),
+            "tried_max": groups.highest(most),
+            "first_us": -groups.highest(-first),
+            "last_us": groups.highest(last),
+        }
     )
+
+
+# One row for each minute and purgatory in which a key was checked: the number of ``checks``; the operations
+# that they ``tried`` and ``completed`` in all; quantiles of the operations that one check tried, with the
+# precision of `bins`; their maximum ``tried_max``; and the instants of the first check, ``first_us``, and the
+# last, ``last_us``.
+FAN_OUT: Final = Part(
+    "fan_out",
+    CHECKS,
+    ("purgatory", "checked", "tried", "completed"),
+    _counted,
+    group=_GROUP,
+    merge=_measured,
+)

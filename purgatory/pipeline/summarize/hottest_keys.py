@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
 
-from purgatory.journal.schema import COMPLETED
-from purgatory.pipeline.summarize.condensation import Part
+from purgatory.journal.schema import COMPLETED, OPERATIONS
+from purgatory.pipeline.exchange import Part
 
 # For each key: its operations, the time that they waited, and their tries that did not complete them.
 MEASURES: Final = ("operations", "waited_us", "wasted_tries")
+_KEY: Final = ("purgatory", "key")
+
+
+def hottest_keys(*, up_to: int) -> Part:
+    """The measures of each key that may be among the `up_to` highest of its purgatory by a measure.
+
+    An operation counts in full for each of its keys.
+    """
+    return Part(
+        "hottest_keys",
+        OPERATIONS,
+        ("purgatory", "keys", "waited_us", "tries", "outcome"),
+        _counted,
+        group=_KEY,
+        merge=partial(_candidates, up_to),
+    )
+
+
+def ranked(keys: pa.Table, *, up_to: int) -> pa.Table:
+    """The keys with the highest values of each measure (``by``) in each purgatory, ranked from 1.
+
+    Ties are ranked by the name of the key. A key with a value of 0 is not ranked.
+    """
+    return pa.concat_tables(_ranked_by(measure, keys, up_to) for measure in MEASURES)
+
+
+def _ranked_by(measure: str, keys: pa.Table, up_to: int) -> pa.Table:
+    order = [("purgatory", "ascending"), (measure, "descending"), ("key", "ascending")]
+    rows = keys.filter(pc.greater(keys[measure], 0)).sort_by(order)
+    purgatory = rows["purgatory"].combine_chunks().dictionary_encode().indices.to_numpy()
+    rank = 1 + np.arange(len(purgatory)) - np.searchsorted(purgatory, purgatory)
+    named = rows.append_column("by", pa.repeat(measure, len(rank))).append_column("rank", pa.array(rank))
+    return named.filter(pa.array(rank <= up_to))
+
+
+def _candidates(up_to: int, counted: pa.Table) -> pa.Table:
+    """Of keys that other workers do not have, those that may be among the highest."""
+    keys = _summed(counted)
+    return ranked(keys, up_to=up_to).group_by([*_KEY, *MEASURES], use_threads=False).aggregate([])
 
 
 def _counted(operations: pa.Table) -> pa.Table:
@@ -26,52 +65,22 @@ def _counted(operations: pa.Table) -> pa.Table:
     completed = pc.equal(operations["outcome"], COMPLETED).cast(pa.int32())
     wasted = pc.subtract(operations["tries"], completed)
     of_operation = pairs["operation"]
-    counted = pa.table(
-        {
-            "purgatory": operations["purgatory"].take(of_operation),
-            "key": pairs["key"],
-            "waited_us": operations["waited_us"].take(of_operation),
-            "wasted_tries": wasted.take(of_operation),
-        }
-    ).group_by(["purgatory", "key"], use_threads=False)
-    return counted.aggregate(
-        [([], "count_all"), ("waited_us", "sum"), ("wasted_tries", "sum")]
-    ).rename_columns(
-        {"count_all": "operations", "waited_us_sum": "waited_us", "wasted_tries_sum": "wasted_tries"}
+    return _summed(
+        pa.table(
+            {
+                "purgatory": operations["purgatory"].take(of_operation),
+                "key": pairs["key"],
+                "operations": pa.repeat(pa.scalar(1, pa.int64()), pairs.num_rows),
+                "waited_us": operations["waited_us"].take(of_operation),
+                "wasted_tries": wasted.take(of_operation),
+            }
+        )
     )
 
 
-KEYS: Final = Part(
-    "keys",
-    ("purgatory", "keys", "waited_us", "tries", "outcome"),
-    pa.schema(
-        [
-            ("purgatory", pa.string()),
-            ("key", pa.string()),
-            ("operations", pa.int64()),
-            ("waited_us", pa.int64()),
-            ("wasted_tries", pa.int64()),
-        ]
-    ),
-    _counted,
-)
-
-
-def hottest_keys(keys: DataFrame, *, up_to: int) -> DataFrame:
-    """The keys with the highest values of each measure (``by``) in each purgatory, ranked from 1.
-
-    Made of the part `KEYS`. An operation counts in full for each of its keys. Ties are ranked by the name of
-    the key. A key with a value of 0 is not ranked.
-    """
-    by_key = keys.groupBy("purgatory", "key").agg(*(F.sum(measure).alias(measure) for measure in MEASURES))
-    measured = by_key.withColumn("by", F.explode(F.array(*(F.lit(measure) for measure in MEASURES))))
-    amount = F.coalesce(*(F.when(F.col("by") == measure, F.col(measure)) for measure in MEASURES))
-    # With the row number instead of the rank, Spark drops most rows before it shuffles.
-    ranking = Window.partitionBy("purgatory", "by").orderBy(F.desc("amount"), "key")
-    return (
-        measured.withColumn("amount", amount)
-        .where("amount > 0")
-        .withColumn("rank", F.row_number().over(ranking))
-        .where(F.col("rank") <= up_to)
-        .select("purgatory", "by", "rank", "key", *MEASURES)
+def _summed(counted: pa.Table) -> pa.Table:
+    """The sum of each measure of each key."""
+    sums = counted.group_by(_KEY, use_threads=False).aggregate([(measure, "sum") for measure in MEASURES])
+    return sums.select([*_KEY, *(f"{measure}_sum" for measure in MEASURES)]).rename_columns(
+        [*_KEY, *MEASURES]
     )

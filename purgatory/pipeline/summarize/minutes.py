@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.summarize.condensation import Part
+from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.exchange import Part
+from purgatory.pipeline.summarize.groups import Groups
 from purgatory.pipeline.transforms.instants import MINUTE_US, ended_us
-from purgatory.pipeline.transforms.quantiles import bins, quantiles
+from purgatory.pipeline.transforms.quantiles import LATENESS, WAITS, bins
 
-_GROUP: Final = ("minute", "purgatory", "kind")
-_WAITS: Final = {"wait_p50_us": 0.5, "wait_p90_us": 0.9, "wait_p99_us": 0.99, "wait_p999_us": 0.999}
+_GROUP: Final = ("minute_us", "purgatory", "kind")
 # Operations that are counted together.
-_ALIKE: Final = ["minute_us", "purgatory", "kind", "outcome", "waited_us", "lateness_us"]
+_ALIKE: Final = [*_GROUP, "outcome", "waited_us", "lateness_us"]
 
 
 def _counted(operations: pa.Table) -> pa.Table:
@@ -37,48 +36,34 @@ def _counted(operations: pa.Table) -> pa.Table:
     )
 
 
-COUNTED: Final = Part(
-    "counted",
+def _measured(counted: pa.Table) -> pa.Table:
+    groups = Groups(counted, _GROUP)
+    count, late = counted["operations"].to_numpy(), counted["lateness_us"]
+    lateness, with_lateness = pc.fill_null(late, 0).to_numpy(), pc.is_valid(late).to_numpy()
+    operations = groups.sum(count)
+    outcomes = {each: pc.equal(counted["outcome"], each).to_numpy() for each in OUTCOMES}
+    return pa.table(
+        {
+            "minute": groups.rows["minute_us"].cast(pa.timestamp("us", "UTC")),
+            "purgatory": groups.rows["purgatory"],
+            "kind": groups.rows["kind"],
+            "operations": operations,
+            **{outcome: groups.sum(count * those) for outcome, those in outcomes.items()},
+            **groups.quantiles(counted["waited_us"].to_numpy(), count, WAITS),
+            **groups.quantiles(lateness, count * with_lateness, LATENESS),
+            "tries_per_operation": groups.sum(counted["tries"].to_numpy()) / np.maximum(operations, 1),
+        }
+    )
+
+
+# One row for each minute, purgatory and kind in which an operation ended: the number of ``operations``; their
+# number by outcome (``completed``, …); quantiles of their waits, whatever the outcome, and of their lateness
+# if they have one, in microseconds, with the precision of `bins`; and ``tries_per_operation``.
+MINUTES: Final = Part(
+    "minutes",
+    OPERATIONS,
     ("purgatory", "kind", "outcome", "started", "waited_us", "lateness_us", "tries"),
-    pa.schema(
-        [
-            ("minute_us", pa.int64()),
-            ("purgatory", pa.string()),
-            ("kind", pa.string()),
-            ("outcome", pa.string()),
-            ("waited_us", pa.int64()),
-            ("lateness_us", pa.int64()),
-            ("operations", pa.int64()),
-            ("tries", pa.int64()),
-        ]
-    ),
     _counted,
+    group=_GROUP,
+    merge=_measured,
 )
-
-
-def minutes(counted: DataFrame) -> DataFrame:
-    """One row for each minute, purgatory and kind in which an operation ended, from the part `COUNTED`.
-
-    Columns: the number of ``operations``; their number by outcome (``completed``, …); quantiles of their
-    waits, whatever the outcome, and of their lateness if they have one, in microseconds, with the precision
-    of `bins`; and ``tries_per_operation``.
-    """
-    by_minute = counted.withColumn("minute", F.timestamp_micros("minute_us")).groupBy(*_GROUP)
-    return by_minute.agg(*measures(F.col("operations")))
-
-
-def measures(count: Column) -> Sequence[Column]:
-    """The aggregates of `minutes`. A row has binned waits, and stands for `count` operations.
-
-    Its ``tries`` are those of all these operations.
-    """
-    return [
-        F.sum(count).alias("operations"),
-        *(
-            F.sum(F.when(F.col("outcome") == outcome, count).otherwise(0)).alias(outcome)
-            for outcome in OUTCOMES
-        ),
-        *quantiles(F.col("waited_us"), counts=count, named=_WAITS),
-        *quantiles(F.col("lateness_us"), counts=count, named={"lateness_p99_us": 0.99}),
-        (F.sum("tries") / F.sum(count)).alias("tries_per_operation"),
-    ]

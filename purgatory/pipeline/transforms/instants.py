@@ -1,4 +1,4 @@
-"""The instant at which an operation ended, and the minute of an instant."""
+"""The instants at which an operation started and ended."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ MINUTE_US: Final = 60_000_000
 def ended() -> Column:
     """The instant at which the operation of a row ended."""
     return F.timestamp_micros(F.unix_micros("started") + F.col("waited_us"))
-
-
-def minute_of(instant: Column) -> Column:
-    """The beginning of the minute of an instant.
-
-    Spark's ``date_trunc`` does the same with a time zone, and an object or two for each row.
-    """
-    microseconds = F.unix_micros(instant)
-    return F.timestamp_micros(microseconds - F.pmod(microseconds, F.lit(MINUTE_US)))
 
 
 def started_us(operations: pa.Table) -> NDArray[np.int64]:

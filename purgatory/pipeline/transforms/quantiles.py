@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+# The quantiles that are taken, by the names of their columns.
+WAITS: Final = {"wait_p50_us": 0.5, "wait_p90_us": 0.9, "wait_p99_us": 0.99, "wait_p999_us": 0.999}
+LATENESS: Final = {"lateness_p99_us": 0.99}
 
 # The number of leading bits that a binned number keeps.
 _BITS: Final = 11
@@ -34,9 +38,9 @@ def bins(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
     return binned
 
 
-def quantiles(amount: Column, *, counts: Column, named: dict[str, float]) -> Sequence[Column]:
-    """One column for each named probability. An amount occurs as often as `counts` says.
+def quantiles(amount: Column, named: Mapping[str, float]) -> Sequence[Column]:
+    """One column for each named probability.
 
     Interpolates between neighbouring amounts. Null if there are no amounts.
     """
-    return [F.percentile(amount, probability, counts).alias(name) for name, probability in named.items()]
+    return [F.percentile(amount, probability).alias(name) for name, probability in named.items()]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from purgatory.pipeline.summarize.minutes import measures
+from purgatory._statistics import OUTCOMES
 from purgatory.pipeline.transforms.instants import ended
-from purgatory.pipeline.transforms.quantiles import binned
+from purgatory.pipeline.transforms.quantiles import LATENESS, WAITS, binned, quantiles
 
 
 def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataFrame:
@@ -16,8 +18,8 @@ def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataF
     ``latest`` is the instant at which the last operation of the window ended. In a stream, a window accepts
     operations until one is read that ended `lateness_ms` after the window; operations after that are dropped.
 
-    Aggregates in one step, where `minutes` takes two, because a stream in update mode allows only one. So a
-    window keeps a count for each distinct combination of binned values: a few thousand.
+    Aggregates in one step, because a stream in update mode allows only one. So a window keeps a count for
+    each distinct combination of binned values: a few thousand.
     """
     timed = operations.select(
         "purgatory",
@@ -29,9 +31,19 @@ def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataF
         ended().alias("ended"),
     ).withWatermark("ended", _interval(lateness_ms))
     counted = timed.groupBy(F.window("ended", _interval(length_ms)), "purgatory", "kind").agg(
-        *measures(F.lit(1)), F.max("ended").alias("latest")
+        *_measures(), F.max("ended").alias("latest")
     )
     return counted.select("window.start", "window.end", *counted.drop("window").columns)
+
+
+def _measures() -> Sequence[Column]:
+    return [
+        F.count("*").alias("operations"),
+        *(F.count_if(F.col("outcome") == outcome).alias(outcome) for outcome in OUTCOMES),
+        *quantiles(F.col("waited_us"), WAITS),
+        *quantiles(F.col("lateness_us"), LATENESS),
+        F.avg("tries").alias("tries_per_operation"),
+    ]
 
 
 def _interval(milliseconds: int) -> str:

@@ -45,6 +45,7 @@ ON_A_CLUSTER: Final = {
     # Both workers get tasks: several files, and several partitions after each shuffle.
     "spark.sql.files.maxRecordsPerFile": str(OPERATIONS),
     "spark.sql.shuffle.partitions": "12",
+    "spark.default.parallelism": "12",
     # The status of a stage tells of each task at once, and not every 100 ms.
     "spark.ui.liveUpdate.period": "0",
     # Spark asks a dead worker for its blocks three times, by default every five seconds.

@@ -102,7 +102,7 @@ def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) 
     assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c " * 50]
     assert [row["date"].isoformat() for row in found] == ["2026-03-01", "2026-03-01", "2026-03-02"]
     assert found[0]["keys"] == ["k"]
-    assert compacted.dataset.read_checks(spark).count() == 2
+    assert compacted.dataset.read(spark, CHECKS_TABLE).count() == 2
     assert compacted.dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
 
 
@@ -197,7 +197,7 @@ def test_a_segment_that_is_gone_when_its_batch_is_read_is_an_error(
     paths[1].unlink()
     with pytest.raises(PipelineError, match=rf"{paths[1]}: it was moved .* none of the 2 segments"):
         Compaction(spark, dataset, CHECKS_TABLE).add(found, 1000)
-    assert dataset.read_checks(spark).isEmpty()
+    assert dataset.read(spark, CHECKS_TABLE).isEmpty()
 
 
 def test_a_segment_that_spark_passes_over_is_an_error(

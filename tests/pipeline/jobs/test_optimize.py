@@ -42,7 +42,7 @@ def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
     assert f"{dataset.derived(GAP_MINUTES).path}: 0 files merged, 0 old files deleted" in lines
     assert (left.exists(), being_written.exists()) == (False, True)
     assert len(checks.log().file_uris()) == 1
-    assert dataset.read_checks(spark).count() == 3
+    assert dataset.read(spark, CHECKS_TABLE).count() == 3
     # `compact` still knows what it has read.
     assert dataset.read_segments(spark).count() == 3
     assert Batches(dataset, CHECKS_TABLE).last == 3

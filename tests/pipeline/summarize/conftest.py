@@ -1,52 +1,39 @@
-"""Frames of a few rows with default values. Times are in seconds after noon of a day."""
+"""Tables of a few rows with default values. Times are in seconds after noon of a day."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import TimestampType
 
-from purgatory.journal.schema import (
-    CHECKS,
-    CHECKS_SCHEMA,
-    COMPLETED,
-    GAPS,
-    GAPS_SCHEMA,
-    OPERATIONS_SCHEMA,
-)
-from tests.pipeline.journals import NOON, ROWS, Row, operation
+from purgatory.journal.schema import CHECKS, COMPLETED, GAPS, OPERATIONS, SCHEMAS
+from tests.pipeline.journals import NOON, ROWS, Row, operation, segment
 
-Table = Callable[..., DataFrame]
+Table = Callable[..., pa.Table]
 
 
-def _table(spark: SparkSession, schema: pa.Schema, defaults: Callable[[], Row]) -> Table:
-    def make(*rows: Row) -> DataFrame:
-        return spark.createDataFrame(
-            [_with_instants(defaults() | row) for row in rows], from_arrow_schema(schema)
-        )
+def _table(name: str, defaults: Callable[[], Row]) -> Table:
+    instants = [field.name for field in SCHEMAS[name] if pa.types.is_timestamp(field.type)]
+
+    def make(*rows: Row) -> pa.Table:
+        return segment(name, [_with_instants(defaults() | row) for row in rows])
 
     def _with_instants(row: Row) -> Row:
-        instants = [field.name for field in schema if pa.types.is_timestamp(field.type)]
         return row | {name: NOON + timedelta(seconds=row[name]) for name in instants}
 
     return make
 
 
 @pytest.fixture(scope="session")
-def operations(spark: SparkSession) -> Table:
+def operations() -> Table:
     """Makes operations that start at noon and complete at their second try, a second later."""
     ids = count()
     return _table(
-        spark,
-        OPERATIONS_SCHEMA,
+        OPERATIONS,
         lambda: operation(
             next(ids),
             started=0,
@@ -60,40 +47,29 @@ def operations(spark: SparkSession) -> Table:
 
 
 @pytest.fixture(scope="session")
-def checks(spark: SparkSession) -> Table:
+def checks() -> Table:
     """Makes checks at noon that try one operation each and complete none."""
-    return _table(
-        spark,
-        CHECKS_SCHEMA,
-        lambda: ROWS[CHECKS] | {"checked": 0, "tried": 1, "completed": 0},
-    )
+    return _table(CHECKS, lambda: ROWS[CHECKS] | {"checked": 0, "tried": 1, "completed": 0})
 
 
 @pytest.fixture(scope="session")
-def gaps(spark: SparkSession) -> Table:
+def gaps() -> Table:
     """Makes gaps of one operation, which last a second from noon."""
-    return _table(
-        spark,
-        GAPS_SCHEMA,
-        lambda: ROWS[GAPS] | {"began": 0, "ended": 1, "lost_operations": 1},
-    )
+    return _table(GAPS, lambda: ROWS[GAPS] | {"began": 0, "ended": 1, "lost_operations": 1})
 
 
 @pytest.fixture(scope="session")
-def collected() -> Callable[[DataFrame], list[Mapping[str, Any]]]:
-    """Collects the rows of a frame in a fixed order, with instants in seconds after noon."""
+def collected() -> Callable[[pa.Table], list[Mapping[str, Any]]]:
+    """The rows of a table in a fixed order, with instants in seconds after noon."""
 
-    def collect(frame: DataFrame) -> list[Mapping[str, Any]]:
-        instants = [field.name for field in frame.schema if field.dataType == TimestampType()]
-        since_noon = (
-            frame.withColumns(
-                {name: F.unix_micros(name) / 1e6 - F.lit(NOON.timestamp()) for name in instants}
-            )
-            if instants
-            else frame
-        )
-        return sorted(
-            (row.asDict() for row in since_noon.collect()), key=lambda row: repr(list(row.values()))
-        )
+    def collect(table: pa.Table) -> list[Mapping[str, Any]]:
+        rows = [
+            {
+                name: (value - NOON).total_seconds() if isinstance(value, datetime) else value
+                for name, value in row.items()
+            }
+            for row in table.to_pylist()
+        ]
+        return sorted(rows, key=lambda row: repr(list(row.values())))
 
     return collect

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from purgatory.pipeline.summarize.condensation import condensed
-from purgatory.pipeline.summarize.hottest_keys import KEYS, hottest_keys
+from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
+from tests.pipeline.parts import result
 
 Ranking = list[tuple[int, str, int]]
 
-# The operations of each purgatory. One job ranks the keys of all, because a job takes Spark a second.
+# The operations of each purgatory.
 CASES: dict[str, list[dict[str, Any]]] = {
     "measures": [
         *[{"keys": ["many"], "waited_us": 1, "tries": 1}] * 3,
@@ -28,14 +28,14 @@ CASES: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def ranked(operations: Any) -> dict[tuple[str, str], Ranking]:
+def ranking(operations: Any) -> dict[tuple[str, str], Ranking]:
     """The two highest keys of each purgatory by each measure: rank, name, amount."""
-    frame = operations(*({"purgatory": name} | row for name, case in CASES.items() for row in case))
-    rows = hottest_keys(KEYS.of(condensed(frame, KEYS)), up_to=2).orderBy("rank").collect()
+    rows = operations(*({"purgatory": name} | row for name, case in CASES.items() for row in case))
+    found = ranked(result(hottest_keys(up_to=2), rows), up_to=2).sort_by("rank").to_pylist()
     return {
         (purgatory, by): [
             (row["rank"], row["key"], row[by])
-            for row in rows
+            for row in found
             if (row["purgatory"], row["by"]) == (purgatory, by)
         ]
         for purgatory in CASES
@@ -43,17 +43,17 @@ def ranked(operations: Any) -> dict[tuple[str, str], Ranking]:
     }
 
 
-def test_keys_are_ranked_by_each_measure_in_their_purgatory(ranked: dict[tuple[str, str], Ranking]) -> None:
-    assert ranked["measures", "operations"] == [(1, "many", 3), (2, "tried", 2)]
-    assert ranked["measures", "waited_us"] == [(1, "long", 100), (2, "tried", 4)]
-    assert ranked["measures", "wasted_tries"] == [(1, "tried", 16)]
+def test_keys_are_ranked_by_each_measure_in_their_purgatory(ranking: dict[tuple[str, str], Ranking]) -> None:
+    assert ranking["measures", "operations"] == [(1, "many", 3), (2, "tried", 2)]
+    assert ranking["measures", "waited_us"] == [(1, "long", 100), (2, "tried", 4)]
+    assert ranking["measures", "wasted_tries"] == [(1, "tried", 16)]
 
 
-def test_a_try_is_wasted_unless_it_completed_the_operation(ranked: dict[tuple[str, str], Ranking]) -> None:
-    assert ranked["tries", "wasted_tries"] == [(1, "b", 4), (2, "a", 3)]
+def test_a_try_is_wasted_unless_it_completed_the_operation(ranking: dict[tuple[str, str], Ranking]) -> None:
+    assert ranking["tries", "wasted_tries"] == [(1, "b", 4), (2, "a", 3)]
 
 
 def test_an_operation_counts_once_for_each_of_its_keys_and_ties_are_ranked_by_name(
-    ranked: dict[tuple[str, str], Ranking],
+    ranking: dict[tuple[str, str], Ranking],
 ) -> None:
-    assert ranked["ties", "operations"] == [(1, "a", 2), (2, "b", 1)]
+    assert ranking["ties", "operations"] == [(1, "a", 2), (2, "b", 1)]

@@ -31,10 +31,12 @@ def test_it_writes_the_summaries_and_reports_gaps(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     add_batch(
-        dataset, OPERATIONS_TABLE, operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})
+        dataset,
+        OPERATIONS_TABLE,
+        spark.createDataFrame(operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})),
     )
-    add_batch(dataset, CHECKS_TABLE, checks({}, {"checked": 70}))
-    add_batch(dataset, GAPS_TABLE, gaps({"began": 59, "ended": 61}))
+    add_batch(dataset, CHECKS_TABLE, spark.createDataFrame(checks({}, {"checked": 70})))
+    add_batch(dataset, GAPS_TABLE, spark.createDataFrame(gaps({"began": 59, "ended": 61})))
     # An earlier run has left these.
     for table in SUMMARY_TABLES:
         derive(dataset, table, [], run=3)

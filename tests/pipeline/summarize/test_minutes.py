@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.summarize.condensation import condensed
-from purgatory.pipeline.summarize.minutes import COUNTED, minutes
+from purgatory.pipeline.summarize.minutes import MINUTES
+from tests.pipeline.parts import result
 
-# The operations of each kind. One job counts all kinds, because a job takes Spark a second.
+# The operations of each kind.
 CASES: dict[str, list[dict[str, Any]]] = {
     "outcomes": [
         {"waited_us": 59_999_999},
@@ -37,8 +37,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def rows(operations: Any, collected: Any) -> dict[str, list[Any]]:
     """The rows of each kind."""
-    frame = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
-    found = collected(minutes(COUNTED.of(condensed(frame, COUNTED))))
+    table = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
+    found = collected(result(MINUTES, table))
     return {kind: [row for row in found if row["kind"] == kind] for kind in CASES}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from purgatory.pipeline.summarize.changes import CHANGES, changes
-from purgatory.pipeline.summarize.condensation import condensed
+from purgatory.pipeline.summarize.changes import CHANGES
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.summarize.pending import pending
 from tests.pipeline.journals import NOON
+from tests.pipeline.parts import result
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -23,7 +23,7 @@ def wait(started: float, ended: float, **others: object) -> dict[str, object]:
     return {"started": started, "waited_us": round((ended - started) * SECOND), **others}
 
 
-# The waits of each kind. One job counts all kinds, because a job takes Spark a second.
+# The waits of each kind.
 CASES: dict[str, list[dict[str, object]]] = {
     # Two until second 30 of the first minute, one of them until second 45 of the second minute.
     "two": [wait(0, 105), wait(0, 30)],
@@ -44,10 +44,8 @@ CASES: dict[str, list[dict[str, object]]] = {
 @pytest.fixture(scope="module")
 def rows(operations: Any, collected: Any) -> Mapping[str, list[tuple[Any, ...]]]:
     """The rows of each kind, in six whole minutes."""
-    frame = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
-    found = collected(
-        pending(changes(CHANGES.of(condensed(frame, CHANGES))), Coverage(NOON_US, NOON_US + 6 * MINUTE))
-    )
+    table = operations(*({"kind": kind} | row for kind, case in CASES.items() for row in case))
+    found = collected(pending(result(CHANGES, table), Coverage(NOON_US, NOON_US + 6 * MINUTE)))
     names = ("purgatory", "minute", "pending_max", "pending_mean", "pending_last")
     return {
         kind: [tuple(row[name] for name in names) for row in found if row["kind"] == kind] for kind in CASES
@@ -94,7 +92,7 @@ def test_purgatories_are_counted_separately_and_their_nodes_together(
 
 
 def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, collected: Any) -> None:
-    # Each kind is a separate case. One job runs forty of them, because a job takes Spark a second.
+    # Each kind is a separate case.
     chance = random.Random(3)
     waits: list[dict[str, Any]] = [
         {
@@ -106,7 +104,7 @@ def test_it_agrees_with_a_model_that_looks_at_every_instant(operations: Any, col
         for case in range(40)
         for _ in range(chance.randrange(1, 20))
     ]
-    changed = changes(CHANGES.of(condensed(operations(*waits), CHANGES)))
+    changed = result(CHANGES, operations(*waits), chunk=50)
     rows = collected(pending(changed, Coverage.of(changed)))
 
     spans = [(each["started"] * SECOND, each["started"] * SECOND + each["waited_us"]) for each in waits]

@@ -1,4 +1,4 @@
-"""Bins of whole numbers. `summarize/test_minutes.py` tests the quantiles of binned numbers."""
+"""Bins of whole numbers. `summarize/test_groups.py` tests the quantiles of binned numbers."""
 
 from __future__ import annotations
 

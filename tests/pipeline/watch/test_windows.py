@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory._statistics import OUTCOMES
-from purgatory.pipeline.schemas import OPERATIONS
-from purgatory.pipeline.summarize.condensation import condensed
-from purgatory.pipeline.summarize.minutes import COUNTED, minutes
+from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.summarize.minutes import MINUTES
 from purgatory.pipeline.watch.windows import windows
-from tests.pipeline.journals import NOON, operation
+from tests.pipeline.journals import NOON, operation, segment
+from tests.pipeline.parts import result
 
 ROWS: Final[list[dict[str, Any]]] = [
     operation(
@@ -32,10 +33,13 @@ ROWS: Final[list[dict[str, Any]]] = [
 def test_windows_of_a_minute_equal_the_table_of_minutes(spark: SparkSession) -> None:
     operations = spark.createDataFrame(ROWS, OPERATIONS)
     found = windows(operations, length_ms=60_000, lateness_ms=0)
-    same = found.withColumnRenamed("start", "minute").drop("end", "latest")
-    expected = minutes(COUNTED.of(condensed(operations, COUNTED)))
-    assert same.columns == expected.columns
-    assert {tuple(row) for row in same.collect()} == {tuple(row) for row in expected.collect()}
+    same = found.withColumnRenamed("start", "minute").drop("end", "latest").toArrow()
+    expected = result(MINUTES, segment(OPERATIONS_TABLE.name, ROWS))
+    assert same.column_names == expected.column_names
+    order = [(name, "ascending") for name in ("minute", "purgatory", "kind")]
+    for own, other in zip(same.sort_by(order).to_pylist(), expected.sort_by(order).to_pylist(), strict=True):
+        assert own.pop("minute") == other.pop("minute")
+        assert own == pytest.approx(other)
 
 
 def test_a_window_includes_its_start_and_excludes_its_end(
