@@ -396,6 +396,16 @@ async def test_background_tasks_run_after_the_end_of_the_stream(log: Log) -> Non
     assert ended == ["the task has run"]
 
 
+async def test_background_tasks_run_after_a_stream_that_closing_has_ended(log: Log) -> None:
+    client, ended = StreamClient(), list[str]()
+    task = client.request(app_with_background_task(log.stream, ended))
+    await parked(log.purgatory, client)
+    await log.purgatory.aclose()
+    await task
+    assert client.complete
+    assert ended == ["the task has run"]
+
+
 async def test_background_tasks_run_also_when_there_is_nothing_to_come(purgatory: Purgatory) -> None:
     def stream() -> EventStream:
         return EventStream(purgatory, lambda last: None, ["log"], events)
