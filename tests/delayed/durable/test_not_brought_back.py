@@ -1,0 +1,64 @@
+"""Messages of which no operation can be made stay on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from purgatory import Purgatory
+from purgatory.delayed import DelayedMessages, DurableOperations
+from tests.delayed.durable.shop import START, Shop, opened, pending
+
+
+async def test_a_message_of_another_use_of_the_directory_stays_there(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def deliver(id: str, payload: bytes, due: float) -> None: ...
+
+    async with DelayedMessages(path, deliver, clock=shop.clock) as messages:
+        await messages.schedule(b"?", at=START + 3600)
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 60), ["tea"])
+    assert "an operation cannot be brought back, and stays there: " in caplog.text
+    assert pending(path) == 2
+
+
+async def test_an_unknown_kind_stays_on_the_disk_and_goes_to_the_dead_letters_at_its_deadline(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 3600), ["tea"])
+    for _ in range(2):
+        async with Purgatory() as purgatory, DurableOperations(purgatory, path, {}, clock=shop.clock):
+            pass
+    assert (
+        'an operation cannot be brought back, and stays there: ValueError("there is no factory' in caplog.text
+    )
+    assert pending(path) == 1
+    async with (
+        Purgatory() as purgatory,
+        DurableOperations(purgatory, path, {}, clock=shop.clock) as operations,
+    ):
+        await asyncio.sleep(5000)
+        (letter,) = [letter async for letter in operations.messages.dead_letters()]
+        assert letter.payload.endswith(b"tea")
+        assert "no factory for the kind 'payment'" in letter.reason
+    assert pending(path) == 0
+
+
+async def test_an_operation_that_could_not_be_brought_back_is_tried_again_at_its_deadline(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 3600), ["tea"])
+        await operations.offer(shop.payment("milk", 7200), ["milk"])
+    async with opened(path, shop, max_pending=1) as operations:
+        assert len(operations.purgatory.operations()) == 1
+        await asyncio.sleep(10_000)
+    assert "cannot be brought back" in caplog.text
+    assert sorted(shop.events("expired")) == [("milk", 7200), ("tea", 3601)] or sorted(
+        shop.events("expired")
+    ) == [("milk", 7201), ("tea", 3600)]
+    assert pending(path) == 0
