@@ -71,6 +71,16 @@ def latest(records: Iterable[Record]) -> dict[bytes, bytes]:
     return {key: value for key, value in dict(records).items() if value is not None}
 
 
+@pytest.fixture
+async def mostly_replaced(cluster: Cluster) -> ReplicatedGroupLog:
+    """A log with a follower, whose fifth record replaces the other four. Its digest is up to date."""
+    log = log_of(cluster.broker, 1)
+    for _ in range(5):
+        await append(cluster, log, (b"a", b"1"))
+    digest(log)
+    return log
+
+
 async def test_a_takeover_reads_what_later_records_have_not_replaced(cluster: Cluster) -> None:
     log = log_of(cluster.broker)
     for records in ([(b"a", b"1"), (b"b", b"1")], [(b"a", b"2")], [(b"c", b"1")], [(b"c", None)]):
@@ -223,13 +233,9 @@ async def test_a_digest_that_is_not_of_the_log_trims_nothing(cluster: Cluster) -
     assert stored(cluster) == {b"a": b"3"}
 
 
-async def test_a_follower_does_not_trim(cluster: Cluster) -> None:
-    log = log_of(cluster.broker, 1)
-    for _ in range(5):
-        await append(cluster, log, (b"a", b"1"))
-    digest(log)
+async def test_a_follower_does_not_trim(cluster: Cluster, mostly_replaced: ReplicatedGroupLog) -> None:
     lead_by(cluster, 1)
-    await log.trim()
+    await mostly_replaced.trim()
     lead_by(cluster, 0)
     assert start_offset(cluster) == 0
     assert cluster.partition(OFFSETS).log.log_end_offset == 5
@@ -252,27 +258,21 @@ async def test_what_is_appended_during_a_trim_is_not_overwritten(
     assert stored(cluster) == {b"b": b"5", b"c": b"5"}
 
 
-async def test_nothing_is_deleted_before_what_replaces_it_is_committed(cluster: Cluster) -> None:
-    log = log_of(cluster.broker, 1)
-    for _ in range(5):
-        await append(cluster, log, (b"a", b"1"))
-    digest(log)
-    appending = await cluster.start(log.append(0, [(b"a", b"2")]))
-    await log.trim()
+async def test_nothing_is_deleted_before_what_replaces_it_is_committed(
+    cluster: Cluster, mostly_replaced: ReplicatedGroupLog
+) -> None:
+    appending = await cluster.start(mostly_replaced.append(0, [(b"a", b"2")]))
+    await mostly_replaced.trim()
     assert start_offset(cluster) == 0
     await replicate(cluster)
     await appending
-    await log.trim()
+    await mostly_replaced.trim()
     assert start_offset(cluster) == 5
     assert stored(cluster) == {b"a": b"2"}
 
 
-async def test_a_trim_ends_when_a_write_fails(cluster: Cluster) -> None:
-    log = log_of(cluster.broker, 1)
-    for _ in range(5):
-        await append(cluster, log, (b"a", b"1"))
-    digest(log)
-    await log.trim()
+async def test_a_trim_ends_when_a_write_fails(cluster: Cluster, mostly_replaced: ReplicatedGroupLog) -> None:
+    await mostly_replaced.trim()
     assert asyncio.get_running_loop().time() == COMMIT_TIMEOUT
     assert start_offset(cluster) == 0
 
