@@ -81,7 +81,12 @@ def run_suites(options: argparse.Namespace) -> None:
     """Run the suites. Tables are printed, and recorded, one by one."""
     if options.json is not None:
         # A bad path is refused before an hour of measuring.
-        options.json.open("a").close()
+        try:
+            options.json.open("a").close()
+        except OSError as error:
+            raise SystemExit(
+                f"--json {options.json}: {error.strerror}; choose a file that can be written"
+            ) from None
     named = ("loop", "full", "sizes", "seconds", "memory", "directory", "instructions")
     setting = Setting(builds=available_builds(), **{name: getattr(options, name) for name in named})
     run = record.new_run(setting, options.repetitions)

@@ -37,7 +37,8 @@ def test_bad_options_are_refused_before_anything_is_measured(
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured() -> None:
-    with pytest.raises(SystemExit, match=r"No such file or directory: '/no/such/place/run.json'"):
+    error = "--json /no/such/place/run.json: No such file or directory; choose a file that can be written"
+    with pytest.raises(SystemExit, match=error):
         command.main(["--json", "/no/such/place/run.json"])
 
 
