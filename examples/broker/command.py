@@ -21,6 +21,7 @@ from examples.broker.node.node import BrokerConfig, CannotListen
 from examples.broker.storage.data_directory import UnusableDirectory
 from examples.broker.terminal import Terminal
 from examples.event_loop import run
+from examples.first_error import first_error
 
 FAILED: Final = 1
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run(lambda: _serve(config))
     except* (CannotListen, UnusableDirectory, ApiError) as errors:
-        print(_first(errors), file=sys.stderr)
+        print(first_error(errors), file=sys.stderr)
         status = FAILED
     return status
 
@@ -117,13 +118,6 @@ async def _wait_for_signal(stop: anyio.CancelScope) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             stop.cancel()
-
-
-def _first(errors: BaseExceptionGroup[Exception]) -> BaseException:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _parser() -> argparse.ArgumentParser:

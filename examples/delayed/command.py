@@ -25,6 +25,7 @@ from examples.delayed.settings import Settings
 from examples.delayed.statistics import Statistics
 from examples.delayed.topics import LEVELS, Topics, is_legal
 from examples.event_loop import run
+from examples.first_error import first_error
 from purgatory.errors import PurgatoryError
 
 FAILED: Final = 1
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _demo(options)
         run(partial(_serve, _settings(parser, options), options))
     except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
-        error = _first(errors)
+        error = first_error(errors)
         fix = (
             "; start the brokers, or give the right --bootstrap"
             if isinstance(error, KafkaConnectionError)
@@ -176,13 +177,6 @@ async def _report(statistics: Statistics) -> None:
 
 def _print(statistics: Statistics) -> None:
     print(json.dumps(asdict(statistics)), flush=True)
-
-
-def _first(errors: BaseExceptionGroup[Exception]) -> BaseException:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _levels(text: str) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from examples.broker.simulator.producer import Producer
 from examples.broker.simulator.report import BacklogStatus, PartitionStatus, PurgatoryStatus, Report, Status
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
+from examples.first_error import first_error
 from purgatory import COMPILED, Purgatory
 
 LEADER_ID: Final = 0
@@ -120,7 +121,7 @@ class Simulation:
                 background.cancel_scope.cancel()
             self._delivery.check_complete()
         except* DeliveryError as failures:
-            failure = str(_first(failures))
+            failure = str(first_error(failures))
         drained = self.status()
         return Report(
             workload=self.workload,
@@ -227,10 +228,3 @@ def _backlog_status(backlog: Backlog, rate: float) -> BacklogStatus:
         growing=backlog.is_growing(rate),
         history=tuple(backlog.history),
     )
-
-
-def _first(failures: BaseExceptionGroup[DeliveryError]) -> BaseException:
-    error: BaseException = failures
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
