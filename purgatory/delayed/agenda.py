@@ -64,6 +64,11 @@ class Agenda:
             del self._moments[due]
         return None
 
+    @property
+    def last_due(self) -> int | None:
+        """The latest due time in milliseconds; None if there is none. It searches all milliseconds."""
+        return max(self._dues, default=None)
+
     def add(self, due: int, positions: Iterable[int], tokens: Iterable[int]) -> None:
         """Add messages of one millisecond: a position and a token for each."""
         moment = self._moments.get(due)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from time import sleep
 from typing import Final
 
-from purgatory.delayed.frame import CANCELLED, PAUSE, Frame, parse_body, token_of
+from purgatory.delayed.frame import CANCELLED, ENDS, PAUSE, Frame, parse_body, token_of
 from purgatory.delayed.ids import Ended, Taken, digest
 from purgatory.delayed.slot_files import SlotFiles
 
@@ -60,10 +60,13 @@ class Blocks:
         # Slots without a file.
         self._gone: set[int] = set()
 
-    def by_slot(self) -> dict[int, Block]:
-        """The blocks to write. No slot gets a file for messages that have ended."""
-        blocks = self._by_slot.items()
-        return {slot: block for slot, block in blocks if block.settle() or self._slots.exists(slot)}
+    def by_slot(self, slots: range) -> dict[int, Block]:
+        """The blocks of these slots to write. No slot gets a file for messages that have ended."""
+        return {
+            slot: block
+            for slot, block in self._by_slot.items()
+            if slot in slots and (block.settle() or self._slots.exists(slot))
+        }
 
     def add(self, frame: Frame) -> None:
         """Take a message along."""
@@ -71,8 +74,6 @@ class Blocks:
 
     def end(self, frame: Frame) -> None:
         """Take along that a message was cancelled or delivered, if the slot needs to know."""
-        if frame.kind == CANCELLED or frame.named:
-            self.records.append(Ended(frame.token, frame.due))
         slot = self._slots.slot_of(frame.due)
         block = self._by_slot.get(slot)
         if block is None:
@@ -83,8 +84,14 @@ class Blocks:
             block = self._by_slot[slot]
         block.end(frame)
 
-    def take(self, frame: Frame) -> None:
-        """Take along the id of a message, which the user chose."""
-        name, payload = parse_body(frame.body)
-        assert name is not None
-        self.records.append(Taken(frame.token, frame.due, digest(name.encode()), digest(payload)))
+
+def record_of(frame: Frame) -> Taken | Ended | None:
+    """What the ids need to know of a frame of the log, if anything."""
+    named = frame.named
+    if frame.kind in ENDS:
+        return Ended(frame.token, frame.due) if named or frame.kind == CANCELLED else None
+    if not named:
+        return None
+    name, payload = parse_body(frame.body)
+    assert name is not None
+    return Taken(frame.token, frame.due, digest(name.encode()), digest(payload))

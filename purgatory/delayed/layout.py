@@ -24,7 +24,7 @@ class Checkpoint(NamedTuple):
     """How far the log has moved on.
 
     Up to the segment `spread`, what is due later is in the slot files. Up to the segment `emptied`, so is
-    what was due soon.
+    what was due soon. `spread` is behind the last segment while a long log moves as a whole.
     """
 
     spread: int = 0

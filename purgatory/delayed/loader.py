@@ -16,6 +16,7 @@ import anyio
 from purgatory import Purgatory
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.dead_letters import DeadLetter
+from purgatory.delayed.log import home_of
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import Put, Stored
 from purgatory.delayed.retention import Retention
@@ -72,8 +73,11 @@ class Loader:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._threads = Threads()
-        self._retention = Retention(store, self._threads, failed)
+        in_log = store.take_index()
+        self._retention = Retention(store, in_log.segments, self._threads, failed)
         self._agenda = Agenda()
+        for moment, positions in in_log.positions.items():
+            self._agenda.add(moment, positions, in_log.tokens[moment])
         # Messages that are read next, and how often their delivery has failed.
         self._next: deque[tuple[Location, int]] = deque()
         # Held while messages are between the agenda and the purgatory.
@@ -100,7 +104,7 @@ class Loader:
         self.turns.log_has_grown()
         if not put.soon:
             return
-        self._retention.add_message(self._store.home_of(stored.position))
+        self._retention.add_message(home_of(stored.position))
         if put.due <= self._now() + _AHEAD and self.room.is_open and not self._closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:

@@ -12,6 +12,10 @@ from purgatory.delayed.frame import Damage, Frame, scan
 
 # Bytes after which a segment is sealed.
 _SEGMENT: Final = 1 << 24
+# A position in a slot file is an offset. One in the log is this bit, the segment and the offset.
+IN_LOG: Final = 1 << 63
+# A segment ends behind 16 MiB and one commit.
+OFFSET_BITS: Final = 28
 
 
 class Log:
@@ -105,6 +109,26 @@ class Log:
         """A segment, to read from it; None if it was removed."""
         return self._disk.open_existing(self._path(number))
 
+    def rewrite(self, number: int) -> None:
+        """Write the last segment again, so that all that can be read of it is on the disk for certain.
+
+        The last commit before a crash may not be synced, or its sync may have failed: then the system may
+        show what is not on the disk, and a second sync would not tell. Raises OSError.
+        """
+        file = self.open(number)
+        assert file is not None
+        try:
+            data = file.read(0, file.size)
+        finally:
+            file.close()
+        self._disk.replace(self._path(number), data)
+
+    def remove_left_over(self) -> None:
+        """Remove what a crash has left of a segment that was being written again."""
+        for name in self._disk.names(self._directory):
+            if not name.isdigit():
+                self._disk.remove(self._directory / name)
+
     def remove(self, number: int) -> None:
         """Remove the oldest segment. It is gone from the disk before a later one can go.
 
@@ -119,3 +143,13 @@ class Log:
 def segment_numbers(disk: Disk, directory: Path) -> list[int]:
     """The segments of a log, the oldest one first."""
     return sorted(int(name) for name in disk.names(directory) if name.isdigit())
+
+
+def position_in(segment: int, offset: int) -> int:
+    """The position of a frame in the log."""
+    return IN_LOG | segment << OFFSET_BITS | offset
+
+
+def home_of(position: int) -> int:
+    """The segment of the log in which the position is; 0 for a slot file."""
+    return (position ^ IN_LOG) >> OFFSET_BITS if position & IN_LOG else 0

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+from purgatory.delayed.log import home_of
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.store import Store
 from purgatory.delayed.threads import Threads
@@ -17,17 +18,24 @@ logger = logging.getLogger("purgatory.delayed")
 class Retention:
     """Counts the messages that are due soon and have not ended, by file. A file goes with its last one.
 
-    Segments of the log go in their order, because a later one says how messages
-    of earlier ones have ended. `failed` is called when nobody knows what is on the disk.
+    Segments of the log go in their order, because a later one says how messages of earlier ones have ended.
+    `segments` has the number of messages that each of them has at the start. `failed` is called when nobody
+    knows what is on the disk.
     """
 
-    def __init__(self, store: Store, threads: Threads, failed: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        segments: Counter[int],
+        threads: Threads,
+        failed: Callable[[BaseException], None],
+    ) -> None:
         self._store = store
         self._threads = threads
         self._failed = failed
         self._slots: dict[int, int] = {}
-        self._segments: Counter[int] = Counter()
-        self._oldest = store.checkpoint + 1
+        self._segments = segments
+        self._oldest = store.oldest
         # Whether segments are being removed.
         self._removing = False
         # Slots whose files could not be removed.
@@ -50,7 +58,7 @@ class Retention:
 
     def ended(self, message: Message | Location) -> None:
         """Count a message no longer, because it was delivered, cancelled or set aside."""
-        home = self._store.home_of(message.position)
+        home = home_of(message.position)
         if home:
             self._segments[home] -= 1
             if not self._segments[home]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from purgatory.delayed.appends import Appends
-from purgatory.delayed.blocks import Blocks
+from purgatory.delayed.blocks import Blocks, record_of
 from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
@@ -19,7 +19,6 @@ from purgatory.delayed.frame import (
     CANCELLED,
     ENDS,
     LATER,
-    MESSAGES,
     SOON,
     Damage,
     Frame,
@@ -39,7 +38,8 @@ from purgatory.delayed.layout import (
     write_checkpoint,
     write_format,
 )
-from purgatory.delayed.log import Log, segment_numbers
+from purgatory.delayed.log import OFFSET_BITS, Log, home_of, position_in, segment_numbers
+from purgatory.delayed.log_index import LogIndex
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.pending import Pending
 from purgatory.delayed.requests import Answer, Find, Put, Request, Stored
@@ -49,15 +49,16 @@ from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 _READ: Final = 1 << 23
 # Files of a read that are open at a time. A process may often open 1,024 in all.
 _OPEN: Final = 16
-# A position in a slot file is an offset. One in the log is this bit, the segment and the offset.
-_IN_LOG: Final = 1 << 63
-# A segment ends behind 16 MiB and one commit.
-_OFFSET_BITS: Final = 28
 # Bytes of a token.
 _TOKEN: Final = 8
 _DAY: Final = 86_400_000
-# Bytes of the log that recovery takes at a time.
+# A slot behind that of any due time.
+_END: Final = 1 << 63
+# Bytes of the log from which on it is moved as a whole when the store is opened, and bytes of a piece of it.
+_LONG: Final = 1 << 27
 _RECOVERED: Final = 1 << 25
+# Milliseconds from now up to which a message may be due that stays in the log.
+_SOON: Final = 60_000
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -74,7 +75,7 @@ class Store:
     """
 
     def __init__(self, path: Path, slot_ms: int, disk: Disk, now: int) -> None:
-        """Open the directory, or make it, and move on what a crash has left in the log.
+        """Open the directory, or make it, and find what a crash has left in the log.
 
         The cost is that of the log, and does not depend on how much is pending. Raises OSError, StoreLocked,
         and ValueError if the directory was made with another length of a slot, or if its format or its
@@ -87,6 +88,9 @@ class Store:
             self._lock = disk.lock(path / "lock")
         except BlockingIOError:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
+        self._in_log = LogIndex()
+        # The last segment of the last `spread_soon`, and the slot behind those that it has written.
+        self._ahead = (0, 0)
         # Why the thread that moves messages on cannot go on.
         self._failure: StoreFailed | None = None
         try:
@@ -170,7 +174,7 @@ class Store:
             segment, offset = self.log.append(b"".join(frames))
             for note in notes:
                 self.ids.note(segment, note)
-            start = _IN_LOG | segment << _OFFSET_BITS | offset
+            start = position_in(segment, offset)
             for place, answer in enumerate(answers):
                 if isinstance(answer, Stored) and not answer.repeated:
                     answers[place] = Stored(answer.token, start + answer.position)
@@ -190,7 +194,20 @@ class Store:
         with self._never_again():
             for number in range(self.checkpoint + 1, through + 1):
                 self._spread([number], now)
-                self.ids.spread(number)
+
+    def spread_soon(self, through: int, before: int) -> None:
+        """Move what is in slots below `before` ahead of the rest, up to the segment `through`.
+
+        Then `spread` moves the rest, and does not touch the files of these slots: they may be read, and
+        removed, meanwhile. Raises OSError; then nothing has changed for `spread`.
+        """
+        with self._never_again():
+            for number in range(self.checkpoint + 1, through + 1):
+                by_slot = self._blocks([number]).by_slot(range(before))
+                with Appends(self._disk) as appends:
+                    # `spread` will use the same numbers.
+                    self.slots.write(number, number - 1, by_slot, appends)
+            self._ahead = (through, before)
 
     def remove_segments(self, first: int, end: int) -> int:
         """Remove the oldest segments, below `end`. They were spread, and all that was due soon has ended.
@@ -231,16 +248,17 @@ class Store:
             late = due < now - _DAY and segment < oldest
             return late and not self.slots.exists(self.slots.slot_of(due))
 
+        by_slot = blocks.by_slot(self._slots_of(number))
         with Appends(self._disk) as appends:
-            self.slots.write(number, self.checkpoint, blocks.by_slot(), appends)
+            self.slots.write(number, self.checkpoint, by_slot, appends)
             self.ids.add(blocks.records, number, over, appends)
 
     # The threads that read
 
-    @staticmethod
-    def home_of(position: int) -> int:
-        """The segment of the log in which the position is; 0 for a slot file."""
-        return (position ^ _IN_LOG) >> _OFFSET_BITS if position & _IN_LOG else 0
+    def take_index(self) -> LogIndex:
+        """What the log had of what is due soon when the store was opened. It can be called once."""
+        index, self._in_log = self._in_log, LogIndex()
+        return index
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """The messages that were set aside, the oldest first. Raises OSError."""
@@ -263,10 +281,11 @@ class Store:
     def slots_in_log(self, through: int) -> set[int]:
         """The slots whose files lack something that the segments up to `through` have."""
         return {
-            self.slots.slot_of(frame.due)
+            slot
             for number in range(self.checkpoint + 1, through + 1)
             for frame in self._frames(number)
             if frame.kind == LATER or frame.kind in ENDS
+            if (slot := self.slots.slot_of(frame.due)) in self._slots_of(number)
         }
 
     def index(self, slot: int) -> SlotIndex:
@@ -287,8 +306,8 @@ class Store:
         size = 0
         try:
             for due, position, _ in locations:
-                home = self.home_of(position)
-                offset = position & (1 << _OFFSET_BITS) - 1 if home else position
+                home = home_of(position)
+                offset = position & (1 << OFFSET_BITS) - 1 if home else position
                 slot = 0 if home else self.slots.slot_of(due)
                 try:
                     if (home, slot) not in files:
@@ -335,19 +354,65 @@ class Store:
         self.checkpoint, self._emptied = spread, emptied
 
     def _recover(self, now: int) -> None:
-        """Move everything from the log to the slot files, also what is due soon, and start a new segment.
+        """Learn what the log has, and start a new segment. What is due later is spread by the next `spread`.
 
-        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
-        the same block with the same number again, which takes the place of what this one has written.
+        A long log moves to the slot files as a whole instead, and so does one with messages that are not due
+        soon any more, because the clock was wrong. Otherwise it would stay, and each opening would read it.
         """
-        numbers = segment_numbers(self._disk, self.path / "wal")
-        last = max([self.checkpoint, *numbers])
-        self.log = Log(self._disk, self.path / "wal", self._salt, last + 1)
+        directory = self.path / "wal"
+        numbers = segment_numbers(self._disk, directory)
+        self.log = Log(self._disk, directory, self._salt, max([self.checkpoint, *numbers]) + 1)
+        self.log.remove_left_over()
         for number in numbers:
             if number <= self._emptied:
                 self.log.remove(number)
+        numbers = [number for number in numbers if number > self._emptied]
+        # A move to the slot files that a crash has ended must be finished: see `_move_all`.
+        moving = bool(numbers) and self.checkpoint > numbers[-1]
+        index = None
+        if not moving and sum(map(self.log.size, numbers)) <= _LONG:
+            index = self._index_log(numbers, now)
+        if index is None:
+            self._move_all(numbers, now)
+            numbers = []
+        else:
+            self._in_log = index
+        # The oldest segment that there is, or will be.
+        self.oldest = min(numbers, default=self.checkpoint + 1)
+
+    def _index_log(self, numbers: Sequence[int], now: int) -> LogIndex | None:
+        """Find what is due soon in these segments; None if there is a message that is not.
+
+        The ids of segments that are not spread are remembered, as after a commit.
+        """
+        index = LogIndex()
+        if numbers:
+            self.log.rewrite(numbers[-1])
+        for number in numbers:
+            spread = number <= self.checkpoint
+            for frame in self._frames(number):
+                if frame.kind == SOON:
+                    if frame.due > now + _SOON:
+                        return None
+                    index.add(frame, position_in(number, frame.offset))
+                elif frame.kind in ENDS:
+                    index.end(frame)
+                if not spread and (record := record_of(frame)) is not None:
+                    self.ids.note(number, record)
+        index.settle()
+        return index
+
+    def _move_all(self, numbers: Sequence[int], now: int) -> None:
+        """Move everything from the log to the slot files, also what is due soon.
+
+        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
+        the same block with the same number again, which takes the place of what this one has written. So
+        it must be known that a move has begun: then the checkpoint is behind the last segment.
+        """
         for some in self._some_at_a_time(self.checkpoint, numbers):
             self._spread(some, now)
+        if self.checkpoint == numbers[-1]:
+            self._write_checkpoint(self.checkpoint + 1, self._emptied)
         for some in self._some_at_a_time(self._emptied, numbers):
             self._empty(some, now)
         # The blocks that have emptied the log have numbers behind those of its segments.
@@ -369,6 +434,13 @@ class Store:
 
     def _spread(self, numbers: Sequence[int], now: int) -> None:
         """Write what is due later, and what has ended, from the next segments to the slot files."""
+        self._move(numbers[-1], self._blocks(numbers), now)
+        self._write_checkpoint(numbers[-1], self._emptied)
+        for number in numbers:
+            self.ids.spread(number)
+
+    def _blocks(self, numbers: Sequence[int]) -> Blocks:
+        """What these segments have for the slot files, and for the ids."""
         blocks = Blocks(self.slots)
         for number in numbers:
             for frame in self._frames(number):
@@ -376,10 +448,14 @@ class Store:
                     blocks.add(frame)
                 elif frame.kind in ENDS:
                     blocks.end(frame)
-                if frame.kind in MESSAGES and frame.named:
-                    blocks.take(frame)
-        self._move(numbers[-1], blocks, now)
-        self._write_checkpoint(numbers[-1], self._emptied)
+                if (record := record_of(frame)) is not None:
+                    blocks.records.append(record)
+        return blocks
+
+    def _slots_of(self, number: int) -> range:
+        """The slots that `spread` writes from a segment: all but those that `spread_soon` has written."""
+        through, before = self._ahead
+        return range(before if number <= through else 0, _END)
 
     def _empty(self, numbers: Sequence[int], now: int) -> None:
         """Write what is due soon, and what has ended, from the oldest segments to the slot files."""

@@ -56,8 +56,9 @@ class Turns:
         self._clock = clock
         self._seal = seal
         self._changed = changed
-        # The first slot that is not soon, and the first one that is not indexed yet.
-        self.horizon = self._horizon()
+        # The first slot that is not soon, and the first one that is not indexed yet. What the log has of what
+        # is due soon may be due later now, because the clock was set back.
+        self.horizon = max(self._horizon(), store.slots.slot_of(agenda.last_due or 0) + 1)
         self._indexed = 0
         self._progress = asyncio.Event()
         # The slots below this one are to be indexed, but for those of which the log has something.
@@ -126,7 +127,10 @@ class Turns:
         try:
             sealed = await self._end_segment()
             try:
-                await self._move_on(sealed)
+                if self._complete:
+                    await self._move_on(sealed)
+                else:
+                    await self._move_on_first(sealed, horizon)
             except OSError as error:
                 stuck = error
                 in_log = await self._threads.search(self._store.slots_in_log, sealed)
@@ -152,6 +156,16 @@ class Turns:
     async def _move_on(self, sealed: int) -> None:
         async with self._files:
             await self._threads.move(self._store.spread, sealed, self._now())
+        self._retention.remove_segments()
+
+    async def _move_on_first(self, sealed: int, horizon: int) -> None:
+        """Spread what a crash has left in the log, which may be much. What is soon comes first."""
+        async with self._files:
+            await self._threads.move(self._store.spread_soon, sealed, horizon)
+        self._complete = horizon
+        self._to_index.set()
+        # The files that are read meanwhile are not written.
+        await self._threads.move(self._store.spread, sealed, self._now())
         self._retention.remove_segments()
 
     # Indexing

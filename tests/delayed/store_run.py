@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.frame import Kind
+from purgatory.delayed.log import home_of
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import End, Put, Stored
 from purgatory.delayed.store import Store
@@ -45,14 +47,20 @@ class StoreRun:
         self.over: dict[int, Content] = {}
         self.cancelled: set[int] = set()
         # Where the messages are that are due soon.
-        self.soon: dict[int, int] = {}
+        self.soon: dict[int, Location] = {}
         self.removed_through = 0
         self.store: Store
 
     def open(self) -> None:
         self.store = Store(PATH, SLOT_MS, self.disk, self.now)
-        self.soon.clear()
-        self.removed_through = self.store.checkpoint
+        index = self.store.take_index()
+        self.soon = {
+            token: Location(due, position, token)
+            for due, positions in index.positions.items()
+            for position, token in zip(positions, index.tokens[due], strict=True)
+        }
+        assert index.segments == Counter(home_of(each.position) for each in self.soon.values())
+        self.removed_through = self.store.oldest - 1
 
     def close(self) -> None:
         self.store.close()
@@ -77,7 +85,7 @@ class StoreRun:
             self.promised[answer.token] = content
             self.doubtful.discard(content)
             if soon:
-                self.soon[answer.token] = self.store.home_of(answer.position)
+                self.soon[answer.token] = Location(due, answer.position, answer.token)
         return answer.token
 
     def end(self, token: int, kind: Kind, *, check: bool = False) -> None:
@@ -118,9 +126,12 @@ class StoreRun:
     def spread(self) -> None:
         self.store.spread(self.store.seal(), self.now)
 
+    def spread_soon(self) -> None:
+        self.store.spread_soon(self.store.seal(), (NOW + 30_000) // SLOT_MS)
+
     def remove(self) -> None:
         """Remove the segments and slot files whose messages have ended."""
-        homes = set(self.soon.values())
+        homes = {home_of(location.position) for location in self.soon.values()}
         end = self.removed_through + 1
         while end <= self.store.checkpoint and end not in homes:
             end += 1
@@ -141,30 +152,30 @@ class StoreRun:
         return run
 
     def found(self) -> list[Message]:
-        """All messages in the slot files."""
-        messages = []
+        """All messages, as they are delivered: from the log, and from the slot files."""
+        self.spread()
+        places = list(self.soon.values())
         for slot in self.store.slots.present(END_OF_TIME):
             index = self.store.index(slot)
-            places = [
+            in_slot = [
                 Location(due, offset, token)
                 for due, offsets in index.offsets.items()
                 for offset, token in zip(offsets, index.tokens[due], strict=True)
             ]
-            assert len(places) == index.count
-            while places:
-                read = self.store.read(places)
-                messages += [message for message in read if isinstance(message, Message)]
-                assert len(messages) % len(read) >= 0
-                del places[: len(read)]
+            assert len(in_slot) == index.count
+            places += in_slot
+        messages: list[Message] = []
+        while places:
+            read = self.store.read(places)
+            messages += [message for message in read if isinstance(message, Message)]
+            del places[: len(read)]
+        assert len({message.token for message in messages}) == len(messages), "a message is found twice"
         return messages
 
     def check(self) -> None:
-        """What was promised is there, once, and nothing else. From now on, what was in doubt is known."""
+        """What was promised is there, and nothing else. From now on, what was in doubt is known."""
         assert self.store.slots.present(END_OF_TIME) == sorted(self.store.slots.present(END_OF_TIME))
-        assert self.disk.names(PATH / "wal") == []
-        messages = self.found()
-        found = {message.token: message for message in messages}
-        assert len(found) == len(messages), "a message is found twice"
+        found = {message.token: message for piece in self.store.pending() for message in piece}
         doubtful = set(self.doubtful)
         for token, content in self.promised.items():
             assert _content(found[token]) == content
@@ -176,6 +187,11 @@ class StoreRun:
         self.doubtful.clear()
         self.check_ids()
         assert self.disk.opened == 0
+
+    def check_deliveries(self) -> None:
+        """What was promised is delivered, each message once, and nothing else."""
+        found = {message.token: _content(message) for message in self.found()}
+        assert found == self.promised
 
     def check_ids(self) -> None:
         names = {content.name: token for token, content in self.promised.items() if content.name}

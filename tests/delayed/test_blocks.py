@@ -56,7 +56,10 @@ def test_the_end_of_a_message_follows_it_into_its_slot_file(run: StoreRun) -> No
     assert run.found() == []
 
 
-def test_what_was_due_soon_moves_to_its_slot_file_as_it_is_in_a_recovery(run: StoreRun) -> None:
+def test_what_was_due_soon_moves_to_its_slot_file_as_it_is_when_the_log_is_long(
+    run: StoreRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purgatory.delayed.store._LONG", 0)
     soon, later = put(run, b"soon", soon=True), put(run, b"later")
     run.close()
     run.open()

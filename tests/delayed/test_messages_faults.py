@@ -10,7 +10,7 @@ import pytest
 
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 from tests.delayed.service import BEGIN, PATH, Delivered, Service
-from tests.delayed.simulated_disk import NOTHING
+from tests.delayed.simulated_disk import EVERYTHING, NOTHING
 
 
 async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Service) -> None:
@@ -51,10 +51,31 @@ async def test_what_cannot_be_removed_is_removed_later_and_in_order(service: Ser
     assert service.payloads == [b"late"]
 
 
+async def test_what_is_overdue_after_a_crash_does_not_wait_until_the_whole_log_has_moved(
+    service: Service,
+) -> None:
+    async with service.store() as delayed:
+        await asyncio.sleep(1)
+        await delayed.schedule(b"overdue", at=BEGIN + 60)
+        await delayed.schedule(b"later", at=BEGIN + 600)
+        crashed = service.disk.after_power_cut(EVERYTHING)
+    await asyncio.sleep(100)
+    service.disk = crashed
+    # The checkpoint cannot be written. Opening renames a segment.
+    crashed.fail("rename", errno.EIO, times=10, after=1)
+    async with service.store():
+        await asyncio.sleep(5)
+        assert service.payloads == [b"overdue"]
+        await asyncio.sleep(600)
+    assert service.payloads == [b"overdue", b"later"]
+
+
 async def test_a_message_that_cannot_be_read_is_read_later_and_others_do_not_wait(service: Service) -> None:
     async with service.store() as delayed:
         for number in range(1, 4):
             await delayed.schedule(b"%d" % number, at=BEGIN + 1 + number)
+        # Behind the first turn, which reads, too.
+        await asyncio.sleep(0.1)
         service.disk.fail("read", errno.EIO)
         await asyncio.sleep(9)
         assert len(service.payloads) == 2

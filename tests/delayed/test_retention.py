@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from unittest.mock import Mock, create_autospec
 
 from purgatory.delayed.message import Location
@@ -14,11 +15,10 @@ IN_THE_SLOT = Location(1_000, 1, 1)
 
 
 def retention(threads: Mock) -> Retention:
-    store = create_autospec(Store, instance=True, checkpoint=0)
-    store.home_of.return_value = 0
+    store = create_autospec(Store, instance=True, checkpoint=0, oldest=1)
     store.slots = Mock()
     store.slots.slot_of.return_value = SLOT
-    return Retention(store, threads, print)
+    return Retention(store, Counter(), threads, print)
 
 
 def test_a_slot_is_removed_when_its_last_message_has_ended() -> None:

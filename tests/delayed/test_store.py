@@ -18,6 +18,7 @@ from purgatory.delayed.disk import Disk
 from purgatory.delayed.errors import IdTaken, StoreFailed, StoreLocked
 from purgatory.delayed.frame import HEADER_SIZE, Kind
 from purgatory.delayed.ids import Taken, bucket_of, digest
+from purgatory.delayed.log import home_of
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import End, Find, Put, Stored
 from purgatory.delayed.store import Store
@@ -234,7 +235,7 @@ def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) 
     [first, second] = run.store.commit([Put(NOW, None, payload, soon=True) for payload in (b"a", b"b")])
     assert isinstance(first, Stored)
     assert isinstance(second, Stored)
-    assert run.store.home_of(second.position) == segment
+    assert home_of(second.position) == segment
     messages = run.store.read([Location(NOW, stored.position, stored.token) for stored in (first, second)])
     assert [(m.payload, m.position) for m in messages if isinstance(m, Message)] == [
         (b"a", first.position),
@@ -242,7 +243,7 @@ def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) 
     ]
     assert second.position < 1 << 64
     # A slot file may have any length.
-    assert run.store.home_of((1 << 63) - 1) == 0
+    assert home_of((1 << 63) - 1) == 0
 
 
 def test_a_read_stops_behind_eight_mebibytes(run: StoreRun) -> None:
@@ -295,6 +296,7 @@ def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
 def test_recovery_holds_a_part_of_a_long_log_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("purgatory.delayed.store._LONG", 1 << 20)
     monkeypatch.setattr("purgatory.delayed.store._RECOVERED", 1 << 18)
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     for _ in range(16):
@@ -310,6 +312,63 @@ def test_recovery_holds_a_part_of_a_long_log_in_memory(
     assert peak < 2 << 20
     assert store.index(LATER // SLOT_MS).count == 64
     store.close()
+
+
+def test_what_is_repeated_after_a_failed_sync_and_a_kill_is_on_the_disk(run: StoreRun) -> None:
+    run.disk.fail("sync")
+    with pytest.raises(StoreFailed):
+        run.put(LATER, b"payload", "id")
+    # The process is killed. The system still shows the message.
+    run.disk.unlock(0)
+    again = StoreRun(run.disk)
+    again.open()
+    [answer] = again.store.commit([Put(LATER, "id", b"payload", soon=False)])
+    assert isinstance(answer, Stored)
+    assert answer.repeated
+    found = again.after_power_cut(Survival(Random(0), Fate.LOST))
+    found.open()
+    assert [message.token for message in found.found()] == [answer.token]
+
+
+def test_an_opening_leaves_the_log_where_it_is_and_knows_what_is_due_soon(run: StoreRun) -> None:
+    soon, over = run.put(NOW + 5_000, b"soon", soon=True), run.put(NOW + 5_000, b"over", "id", soon=True)
+    later = run.put(LATER, b"later", "other")
+    assert over is not None
+    run.deliver(over)
+    run.close()
+    operations = run.disk.operations
+    run.open()
+    # The segment is written again, and nothing else.
+    assert run.disk.operations - operations < 20
+    assert list(run.soon) == [soon]
+    assert run.store.slots.present(1 << 45) == []
+    assert {message.token for message in run.found()} == {soon, later}
+    run.promised.pop(over, None)
+    run.check_ids()
+
+
+def test_what_is_not_due_soon_any_more_moves_to_its_slot_file(run: StoreRun) -> None:
+    # The clock was ahead when it was scheduled.
+    token = run.put(NOW + 70_000, b"payload", soon=True)
+    run.close()
+    run.open()
+    assert run.soon == {}
+    assert run.disk.names(PATH / "wal") == []
+    assert run.store.index((NOW + 70_000) // SLOT_MS).count == 1
+    assert [message.token for message in run.found()] == [token]
+
+
+def test_what_a_crash_has_left_of_a_segment_that_was_written_again_is_removed(run: StoreRun) -> None:
+    token = run.put(LATER, b"payload")
+    run.close()
+    run.disk.open(PATH / "wal" / "00000001.new").close()
+    run.open()
+    assert run.disk.names(PATH / "wal") == ["00000001"]
+    run.disk.open(PATH / "wal" / "00000000.new").close()
+    run.close()
+    run.open()
+    assert run.disk.names(PATH / "wal") == ["00000001"]
+    assert [message.token for message in run.found()] == [token]
 
 
 def test_a_second_store_in_the_same_directory_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ HOUR: Final = 3_600_000
 CHOICES: Final = max(2, settings().max_examples // 12)
 # Bytes that recovery takes at a time: each segment alone, or all together.
 PIECES: Final = [1, 1 << 25]
+# Bytes of the log from which on it is moved when the store is opened: always, or never.
+LONG: Final = [0, 1 << 27]
 # Tests, so that several workers can share them.
 PARTS: Final = 2
 
@@ -67,13 +69,18 @@ def script(run: StoreRun) -> Iterator[None]:
     run.check()
     yield
     # What was due soon is in slot files now.
+    i = run.put(soon, b"i")
+    assert i is not None
     run.deliver(f)
     run.cancel(c)
     h = run.put(later, b"h")
     assert h is not None
+    run.spread_soon()
+    run.remove()
     run.spread()
     run.deliver(b)
     run.deliver(h)
+    run.deliver(i)
     run.spread()
     run.remove()
     assert set(run.promised.values()) == {(latest, "far", b"g")}
@@ -110,8 +117,10 @@ def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(
         ]:
             found = run.after_power_cut(survival)
             monkeypatch.setattr("purgatory.delayed.store._RECOVERED", survival.random.choice(PIECES))
+            monkeypatch.setattr("purgatory.delayed.store._LONG", survival.random.choice(LONG))
             found.open()
             found.check()
+            found.check_deliveries()
         operation += PARTS
     assert operation > 150
 
@@ -129,10 +138,14 @@ def test_nothing_is_lost_or_doubled_if_the_power_goes_off_again_and_again_during
             for _ in range(random.randint(1, 3)):
                 found = found.after_power_cut(survival)
                 monkeypatch.setattr("purgatory.delayed.store._RECOVERED", random.choice(PIECES))
+                monkeypatch.setattr("purgatory.delayed.store._LONG", random.choice(LONG))
                 found.disk.cut_power_at = random.randint(1, 60)
                 with suppress(PowerCut):
                     found.open()
+                    found.spread_soon()
+                    found.spread()
             found = found.after_power_cut(survival)
             found.open()
             found.check()
+            found.check_deliveries()
         operation += PARTS

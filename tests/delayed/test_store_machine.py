@@ -28,6 +28,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.patched.enter_context(patch("secrets.randbits", Random(0).getrandbits))
         # The log is recovered in pieces.
         self.patched.enter_context(patch("purgatory.delayed.store._RECOVERED", 300))
+        # Some logs are long.
+        self.patched.enter_context(patch("purgatory.delayed.store._LONG", 1_500))
         # Ids are compacted again and again.
         self.patched.enter_context(patch("purgatory.delayed.ids._REWRITE", 100))
         self.run = StoreRun(SimulatedDisk())
@@ -77,8 +79,18 @@ class StoreMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.ended)
     @rule()
+    def spread_soon(self) -> None:
+        self.attempt(self.run.spread_soon)
+
+    @precondition(lambda self: not self.ended)
+    @rule()
     def remove(self) -> None:
         self.attempt(self.run.remove)
+
+    @precondition(lambda self: not (self.ended or self.run.doubtful))
+    @rule()
+    def deliveries(self) -> None:
+        self.attempt(self.run.check_deliveries)
 
     def attempt(self, call: object) -> None:
         assert callable(call)
