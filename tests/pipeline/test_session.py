@@ -82,6 +82,14 @@ def test_with_a_local_master_the_driver_uses_loopback(master: str, loopback: boo
         assert builder.settings.get("spark.driver.host") == ("127.0.0.1" if loopback else None)
 
 
+@pytest.mark.parametrize(("master", "module"), [("local[2]", "purgatory.pipeline.daemon"), ("yarn", None)])
+def test_without_a_cluster_workers_are_forked_from_the_daemon_of_the_pipeline(
+    master: str, module: str | None, builder: Builder
+) -> None:
+    with spark_session(master):
+        assert builder.settings.get("spark.python.daemon.module") == module
+
+
 def test_settings_override_the_defaults(builder: Builder) -> None:
     with spark_session(progress=True, settings={"spark.ui.enabled": "true"}):
         assert builder.settings["spark.ui.enabled"] == "true"
