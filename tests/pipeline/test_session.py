@@ -108,6 +108,13 @@ def test_instants_are_in_utc(spark: SparkSession) -> None:
     assert spark.sql("SELECT hour(timestamp_seconds(0))").collect()[0][0] == 0
 
 
+def test_spark_starts_without_its_machine_learning(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.java.lang.System.getProperty("java.class.path")
+    assert "spark-core" in path
+    assert "spark-mllib_" not in path
+
+
 def test_warnings_of_spark_are_logged_except_for_errors_that_are_raised_as_well(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     loggers = jvm.org.slf4j.LoggerFactory
