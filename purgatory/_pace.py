@@ -57,11 +57,11 @@ class Pace:
         # How long the next slice may last, without what it wakes.
         self.seconds = slice_seconds / FIRST
         self._began = clock()
-        # In how many more turns the callback before the slice runs, and when it ran last. None is before
-        # the first slice, because most bulk work has only that.
+        # The callback before a slice runs in so many more turns, and it ran last at this time. The first
+        # slice has no such callback, because most bulk work has only that slice.
         self._marked = 0
         self._turn_began: float | None = None
-        # How many had ended when the last slice began, which have had a pause to come again.
+        # How many operations had ended before the last slice. Their clients have had a pause to ask again.
         self._seen = 0
         # Whether the tasks that a slice wakes work for longer than the slice.
         self._working = False
@@ -80,7 +80,7 @@ class Pace:
         if self._turn_began is None:
             woken = paused
         share = max(self._slice_seconds, min(paused - woken, LONGEST * self._slice_seconds))
-        # A slice below the clock's resolution takes no time.
+        # By the clock, a slice that is shorter than its resolution takes no time.
         own = taken / (taken + woken) if taken else 0.0
         self.seconds = max(share * own, SHORTEST * self._slice_seconds)
         self._working = woken > taken

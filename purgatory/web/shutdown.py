@@ -48,7 +48,7 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
     handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def close() -> None:
-        # After a second signal once more, which is harmless.
+        # A second signal closes them once more, which is harmless.
         closing.extend(loop.create_task(purgatory.aclose()) for purgatory in purgatories)
 
     def handle(number: int, frame: FrameType | None) -> None:

@@ -101,7 +101,11 @@ def test_equal_rows_have_equal_hashes_in_every_process() -> None:
     assert found[0] == found[3]
     assert len(set(found)) == 3
     # Computed by another process.
-    assert found[0] == 6552949139902032379
+    assert found[0] == 10877164455331566820
+
+
+def test_texts_with_one_crc32_have_different_hashes() -> None:
+    assert len(set(hashes(pa.table({"node": ["plumless", "buckeroo"]})).tolist())) == 2
 
 
 def test_hashes_do_not_depend_on_how_rows_are_chunked() -> None:

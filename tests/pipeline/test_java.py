@@ -58,6 +58,25 @@ def test_java_is_run_without_the_incubator_module_of_which_it_would_warn(tmp_pat
     assert not home.exists()
 
 
+def test_the_class_path_lacks_the_machine_learning_of_spark_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = install(tmp_path / "java", "17")
+    executable = installed / "bin" / "java"
+    executable.write_text(executable.read_text() + 'printf "%s\\n" "$@" >&2\n')
+    jars = tmp_path / "a home of Spark" / "jars"
+    jars.mkdir(parents=True)
+    for name in ("spark-core_2.13-4.3.0", "spark-mllib_2.13-4.3.0", "spark-mllib-local_2.13-4.3.0"):
+        (jars / f"{name}.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(jars.parent))
+    with java_home({"JAVA_HOME": str(installed)}) as home:
+        output = run(home, "-cp", f"/conf/:{jars}/*", "Main", "--conf", "my.jars=/my/jars/*")
+    option, path, *others = output.splitlines()[-5:]
+    assert (option, *others) == ("-cp", "Main", "--conf", "my.jars=/my/jars/*")
+    kept = [f"{jars}/{name}.jar" for name in ("spark-core_2.13-4.3.0", "spark-mllib-local_2.13-4.3.0")]
+    assert path.split(":") == ["/conf/", f"{jars}/", *kept]
+
+
 def test_without_a_shell_the_java_that_was_found_is_run_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from purgatory.relay import Key
 from purgatory.relay.engine import Message
 from purgatory.relay.message import read
-from purgatory.relay.redis import RedisEngine, notify
+from purgatory.relay.redis import RedisEngine, notify, publications
 
 
 class Heard:
@@ -284,6 +284,11 @@ def test_a_key_that_is_longer_than_a_message_is_signalled_by_its_shard(pipeline:
     notify(pipeline, "a" * 40_000)
     ((channel, keys, shard),) = published(pipeline)
     assert (channel, keys) == (b"purgatory:%02x" % (shard or 0), [])
+
+
+def test_a_script_gets_the_channel_and_the_text_of_a_key() -> None:
+    # The documentation has this example, too.
+    assert publications(("job", 3), prefix="app") == [(b"app:6f", '{"from":"","keys":[["job",3]]}')]
 
 
 def test_no_key_is_signalled_when_one_has_no_encoding(pipeline: Any) -> None:

@@ -38,8 +38,8 @@ def request_with(*if_none_match: str, query: str = "") -> Request:
         pytest.param(["7"], False, id="no quotes"),
         pytest.param(['"17"'], False, id="a tag that ends alike"),
         pytest.param(['"a,"7",b"'], False, id="no list of tags"),
-        pytest.param(['"", "7"'], True, id="after an empty tag"),
-        pytest.param(['"\u00e9", "7"'], True, id="after a tag that is not ASCII"),
+        pytest.param(['"","7"'], True, id="after an empty tag"),
+        pytest.param(['"\u00e9","7"'], True, id="after a tag that is not ASCII"),
     ],
 )
 def test_a_client_names_the_answers_that_it_has(if_none_match: list[str], has: bool) -> None:

@@ -18,6 +18,7 @@ from purgatory.web import ServerSentEvent
             id="lines",
         ),
         pytest.param(ServerSentEvent("7", "x", "joined"), b"id: 7\nevent: joined\ndata: x\n\n", id="type"),
+        pytest.param(ServerSentEvent("7", "x", ""), b"id: 7\nevent: \ndata: x\n\n", id="empty type"),
         pytest.param(ServerSentEvent("7", "\u2028é"), "id: 7\ndata: \u2028é\n\n".encode(), id="unicode"),
     ],
 )

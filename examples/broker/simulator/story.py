@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("journal", type=Path, metavar="DIR", help="the directory of the journal")
     directory: Path = parser.parse_args(arguments).journal
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{directory}: {error.strerror}; choose a directory that can be made")
     began = time.monotonic()
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         report = runner.run(tell(WORKLOAD, directory))

@@ -226,7 +226,7 @@ async def test_reading_stops_at_a_limit_behind_a_request_that_is_not_answered_ye
     client = server.connect()
     client.get("/topics/t?wait=60")
     await until_idle()
-    client.send(POST + f"Content-Length: 1000000\r\n\r\n{'1' * 1_000_000}")
+    client.send(POST + f"Content-Length: 100000\r\n\r\n{'1' * 100_000}")
     await until_idle()
     assert not client.transport.is_reading()
     await server.service.topics.append("t", b"1")
@@ -348,6 +348,17 @@ async def test_a_request_begun_while_answers_are_unread_has_to_be_finished_in_ti
     # Any byte ends uvicorn's own timeout of idle connections.
     client.send("/")
     assert await client.until_lost() == pytest.approx(5, abs=0.01)
+
+
+async def test_an_answer_gives_no_more_time_to_finish_the_next_request(server: MemoryServer) -> None:
+    client = server.connect()
+    client.get("/topics/t?wait=60")
+    await until_idle()
+    client.send("GET /half")
+    await asyncio.sleep(1.5)
+    await server.service.topics.append("t", b"1")
+    assert await client.status() == 200
+    assert await client.until_lost() == pytest.approx(2, abs=0.01)
 
 
 async def test_with_all_polls_pending_other_clients_get_a_503_and_can_append(server: MemoryServer) -> None:

@@ -111,6 +111,19 @@ async def test_what_is_not_followed_is_not_told(client: httpx.AsyncClient) -> No
     assert (records(answer), answer["online"], answer["topics"]) == ({"a": [1]}, None, None)
 
 
+async def test_what_is_not_followed_answers_no_poll(
+    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
+) -> None:
+    await client.post("/presence/ada")
+    await client.post("/topics/a", json=1)
+    log = (await client.get("/topics/a")).json()["log"]
+    answer = await client.get(f"/news?follow=a:{log}:1&wait=20")
+    assert records(answer.json()) == {"a": []}
+    assert virtual_time.time() == pytest.approx(20, abs=0.01)
+    # No cache keeps it for the next poll.
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
 async def test_every_record_is_read_once(client: httpx.AsyncClient) -> None:
     # A log keeps four records, and a page has three.
     for number in range(4):
@@ -148,7 +161,7 @@ async def test_an_answer_has_no_more_bytes_than_one_log_keeps() -> None:
         transport = httpx.ASGITransport(application(service))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             for topic in ("a", "b", "c"):
-                await client.post(f"/topics/{topic}", json="x" * 450)
+                await client.post(f"/topics/{topic}", json="x" * 498)
             follower = Follower(client, "a", "b", "c")
             lengths = [
                 [len(page["records"]) for page in (await follower.ask(wait=20))["pages"]] for _ in range(2)

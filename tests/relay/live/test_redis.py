@@ -9,7 +9,7 @@ import redis
 from redis.asyncio import Redis
 
 from purgatory.relay.keys import encoded, shard_of
-from purgatory.relay.redis import RedisEngine, notify
+from purgatory.relay.redis import RedisEngine, notify, publications
 from tests.relay.live.pairs import Served, hears, process_on, two_processes_on, until
 from tests.relay.live.servers import RedisServer
 from tests.relay.processes import State
@@ -47,6 +47,22 @@ async def test_a_signal_in_a_transaction_leaves_when_it_is_executed(redis_or_val
         await waiting
         await until(lambda: waiter.relay.statistics().arrived)
         assert waiter.relay.statistics().arrived == 1
+
+
+async def test_a_script_signals_what_it_writes(redis_or_valkey: RedisServer) -> None:
+    script = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', ARGV[2], ARGV[3])"
+    (publication,) = publications("tea")
+    state = State()
+    async with process_on(redis_or_valkey, state) as waiter, Redis.from_url(redis_or_valkey.url) as client:
+        waiting = waiter.park("tea")
+        while await client.pubsub_numsub(publication[0]) != [(publication[0], 1)]:  # noqa: ASYNC110  # it is Redis that knows
+            await asyncio.sleep(0.005)
+        state["tea"] += 1
+        assert await client.register_script(script)(keys=["tea"], args=["hot", *publication]) == 1
+        await waiting
+        assert await client.get("tea") == b"hot"
+        assert waiter.relay.statistics().arrived == 1
+        await client.delete("tea")
 
 
 async def test_an_output_buffer_that_overflows_loses_no_write(redis_or_valkey: RedisServer) -> None:

@@ -24,6 +24,10 @@ DELIVERY_TIMEOUT = 60.0
 # Short times, so that a client soon notices a failed or a new leader.
 RETRY_BACKOFF_MS = 20
 METADATA_MAX_AGE_MS = 200
+# librdkafka builds no produce request while another request waits to be sent on the connection. If it
+# asked for metadata faster than a busy machine answers, it would send no records.
+LIBRDKAFKA_METADATA_MAX_AGE_MS = 5000
+LIBRDKAFKA_LEADER_QUERY_MS = 250
 REQUEST_TIMEOUT_MS = 1000
 # Small batches, so that many are in flight when a fault comes.
 BATCH_BYTES = 512
@@ -104,8 +108,8 @@ class ConfluentWriter(Writer):
                     "retry.backoff.max.ms": RETRY_BACKOFF_MS,
                     "reconnect.backoff.ms": RETRY_BACKOFF_MS,
                     "reconnect.backoff.max.ms": RETRY_BACKOFF_MS,
-                    "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
-                    "topic.metadata.refresh.fast.interval.ms": RETRY_BACKOFF_MS,
+                    "topic.metadata.refresh.interval.ms": LIBRDKAFKA_METADATA_MAX_AGE_MS,
+                    "topic.metadata.refresh.fast.interval.ms": LIBRDKAFKA_LEADER_QUERY_MS,
                     # librdkafka would report the injected faults on stderr.
                     "log_level": 0,
                 }

