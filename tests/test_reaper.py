@@ -128,9 +128,10 @@ async def test_run_closes_the_purgatory_when_task_status_started_raises() -> Non
     assert nothing_is_left(purgatory)
 
 
-# A reaper that fails
+# A reaper that fails. In virtual time no operation expires while it is offered, where its hook would raise.
 
 
+@pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("hook", ["completing", "expiring"])
 async def test_a_failing_reaper_reports_its_error_and_closes_the_purgatory(
     reported: list[dict[str, Any]], hook: str
@@ -160,6 +161,7 @@ async def test_a_failing_reaper_reports_its_error_and_closes_the_purgatory(
         purgatory.start()
 
 
+@pytest.mark.usefixtures("virtual_time")
 async def test_a_failing_reaper_does_not_hide_the_exception_that_leaves_the_block(
     reported: list[dict[str, Any]],
 ) -> None:
@@ -173,6 +175,7 @@ async def test_a_failing_reaper_does_not_hide_the_exception_that_leaves_the_bloc
     assert len(reported) == 1
 
 
+@pytest.mark.usefixtures("virtual_time")
 async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
     purgatory = Purgatory()
     caught: list[BaseException] = []
@@ -197,6 +200,7 @@ async def test_a_failing_reaper_in_a_task_group_fails_the_group() -> None:
     assert await refuses(purgatory)
 
 
+@pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("structured", [False, True], ids=["start", "run"])
 async def test_a_hook_that_raises_cancelled_error_does_not_close_the_purgatory_silently(
     reported: list[dict[str, Any]], structured: bool
