@@ -307,6 +307,7 @@ def test_a_loop_that_is_dropped_without_a_close_frees_all_operations(loop_factor
     assert ref() is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_freeing_a_purgatory_with_200_000_linked_operations_does_not_recurse() -> None:
     purgatory = ManualClock().purgatory()

@@ -115,6 +115,7 @@ print("survived")
 """
 
 
+@pytest.mark.slow
 def test_operations_that_refer_to_one_another_in_a_chain_are_freed_without_a_crash() -> None:
     assert run_program(CHAINS) == "survived"
 
@@ -624,6 +625,7 @@ def test_waiters_that_give_up_newest_first_are_not_compared() -> None:
     assert Counting.compared == 0
 
 
+@pytest.mark.slow
 async def test_forty_thousand_tasks_that_are_cancelled_newest_first_withdraw_the_operation() -> None:
     async def wait() -> str:
         return await gate

@@ -41,6 +41,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_after_a_kill_every_segment_is_complete_and_only_the_last_rows_are_lost(
     directory: Path, rows: Callable[[str], list[dict[str, Any]]]

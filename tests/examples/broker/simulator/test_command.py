@@ -74,6 +74,7 @@ def test_standard_output_has_only_json(loop: str, capsys: pytest.CaptureFixture[
     assert set(report["under_load"]["produce"]["waits"]) == {"count", "p50", "p99", "max"}
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 @pytest.mark.parametrize("json_asked_for", [True, False])
 def test_a_journal_has_every_wait_and_its_path_is_printed(

@@ -69,6 +69,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert run() == run()
 
 
+@pytest.mark.slow
 async def test_records_that_all_have_are_deleted_to_bound_the_memory(
     virtual_time: VirtualTimeLoop,
 ) -> None:

@@ -59,6 +59,7 @@ def test_the_long_timeout_shows_how_long_the_others_would_have_to_wait(
     assert 100_000 < max(waits) < 2_000_000
 
 
+@pytest.mark.slow
 def test_the_same_seed_tells_the_same_story(first: tuple[Report, list[Row]], tmp_path: Path) -> None:
     def waits(operations: list[Row]) -> list[tuple[object, ...]]:
         # What waits at the end is cancelled in no certain order.
