@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     options = parser().parse_args(arguments)
     try:
+        options.job.check(options)
         with spark_session(
             options.master,
             f"purgatory-pipeline {options.job.NAME}",

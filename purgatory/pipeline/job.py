@@ -24,5 +24,8 @@ class Job(Protocol):
 
     def add_arguments(self, parser: argparse.ArgumentParser, /) -> None: ...
 
+    def check(self, options: argparse.Namespace, /) -> None:
+        """Raise PipelineError if there is nothing to work on. It is called before Spark starts."""
+
     def run(self, spark: SparkSession, options: argparse.Namespace, /) -> int | None:
         """Run the command. Returns its exit status, None for 0. Raises PipelineError if it cannot run."""

@@ -8,6 +8,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     monkeypatch.setattr(session, "spark_session", no_session)
     return opened
+
+
+@pytest.fixture
+def missing(tmp_path: Path) -> str:
+    return f"{tmp_path}/missing"
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.NAME)
@@ -106,6 +112,37 @@ def test_the_session_has_the_settings_of_the_arguments(
     assert main(["generate", "x", "--master", "spark://m:7077", "--memory", "2g", "--conf", "a=b=c"]) == 0
     assert sessions[0]["master"] == "spark://m:7077"
     assert sessions[0]["settings"] == {"spark.driver.memory": "2g", "a": "b=c"}
+
+
+@pytest.mark.parametrize("name", ["summarize", "advise", "replay", "prune", "optimize", "report"])
+def test_a_directory_without_a_dataset_is_an_error_before_spark_starts(
+    name: str, sessions: list[dict[str, Any]], missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {"prune": ["journal", missing], "report": [missing, "page"]}
+    assert main([name, *paths.get(name, [missing])]) == FAILED
+    assert capsys.readouterr().err == (
+        f"purgatory-pipeline: {missing}: nothing is compacted here; "
+        f"run: purgatory-pipeline compact JOURNAL {missing}\n"
+    )
+    assert not sessions
+
+
+@pytest.mark.parametrize("arguments", [["compact", "dataset"], ["run", "dataset", "page"]], ids=" ".join)
+def test_a_directory_without_a_journal_is_an_error_before_spark_starts(
+    arguments: list[str], sessions: list[dict[str, Any]], missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, *others = arguments
+    assert main([name, missing, *others]) == FAILED
+    assert f"{missing}: not a journal, it has no directory 'operations'\n" in capsys.readouterr().err
+    assert not sessions
+
+
+def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
+    sessions: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", str(tmp_path)]) == FAILED
+    assert f"{tmp_path}: exists already; use a path that does not\n" in capsys.readouterr().err
+    assert not sessions
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def check(options: argparse.Namespace) -> None:
     for table in TABLES:
         segments(options.journal, table.name)
+
+
+def run(spark: SparkSession, options: argparse.Namespace) -> None:
     for table in TABLES:
         compaction = compact(
             spark, options.journal, options.dataset, table, options.files_per_batch, retry=options.retry

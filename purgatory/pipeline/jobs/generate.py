@@ -83,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check(options: argparse.Namespace) -> None:
+    if Path(options.journal).exists():
+        raise PipelineError(f"{options.journal}: exists already; use a path that does not")
+
+
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     given["kinds"] = tuple(given["kinds"] or Workload().kinds)
@@ -91,9 +96,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
-    """Write the journal. Raises PipelineError if the path exists."""
-    if Path(journal).exists():
-        raise PipelineError(f"{journal}: exists already; use a path that does not")
+    """Write the journal, to a path that does not exist."""
     parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
     synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
     with_defects(synthetic, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")

@@ -25,9 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def check(options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     dataset.check_compacted()
+
+
+def run(spark: SparkSession, options: argparse.Namespace) -> None:
+    dataset: Dataset = options.dataset
     for table in TABLES:
         # A killed `compact` may have left files that a commit will still name.
         Batches(dataset, table)

@@ -39,9 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="list the segments, and delete none")
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def check(options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     dataset.check_compacted()
+
+
+def run(spark: SparkSession, options: argparse.Namespace) -> None:
+    dataset: Dataset = options.dataset
     before = datetime.now(UTC) - timedelta(days=options.days)
     # What the dataset has of them may not have reached the disk yet.
     os.sync()

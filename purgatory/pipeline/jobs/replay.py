@@ -72,6 +72,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def check(options: Namespace) -> None:
+    dataset: Dataset = options.dataset
+    dataset.check_compacted()
+
+
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     fit(spark, dataset.size)

@@ -74,6 +74,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def check(options: Namespace) -> None:
+    dataset: Dataset = options.dataset
+    dataset.check_compacted()
+
+
 def run(spark: SparkSession, options: Namespace) -> None:
     # Imported here, because Altair takes a second, and the other commands do not need it.
     from purgatory.pipeline.report.page import page

@@ -40,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check(options: argparse.Namespace) -> None:
+    compact.check(options)
+
+
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Run the steps with their default options, until one fails. Returns that one's exit status, else 0."""
     given = {"journal": options.journal, "dataset": options.dataset.root, "page": options.page}
@@ -48,7 +52,9 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
         print(f"step {number} of {len(_STEPS)}: {step.NAME}", file=sys.stderr, flush=True)
         parser = argparse.ArgumentParser()
         step.add_arguments(parser)
-        status = step.run(spark, parser.parse_args(["--", *(given[name] for name in names)]))
+        of_step = parser.parse_args(["--", *(given[name] for name in names)])
+        step.check(of_step)
+        status = step.run(spark, of_step)
         sys.stdout.flush()
         if status:
             return status

@@ -41,9 +41,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(spark: SparkSession, options: Namespace) -> None:
+def check(options: Namespace) -> None:
     dataset: Dataset = options.dataset
     dataset.check_compacted()
+
+
+def run(spark: SparkSession, options: Namespace) -> None:
+    dataset: Dataset = options.dataset
     this_run = dataset.new_run(SUMMARY_TABLES)
     files = {table.name: dataset.table(table).paths() for table in TABLES}
     parts = (

@@ -76,6 +76,10 @@ def milliseconds(text: str) -> int:
     return value
 
 
+def check(options: argparse.Namespace) -> None:
+    """Any journal may do: it is Spark that knows the file system on which it is."""
+
+
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Print messages until the end. Returns 0, WARNED or LACKING."""
     journal = options.journal.rstrip("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -221,12 +220,6 @@ def test_errors_of_spark_are_raised_unchanged(
     with pytest.raises((PySparkException, Py4JJavaError), match="the cluster is gone"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
     assert dataset.read_segments(spark).isEmpty()
-
-
-def test_a_directory_that_is_not_a_journal_is_an_error(tmp_path: Path, dataset: Dataset) -> None:
-    options = argparse.Namespace(journal=str(tmp_path), dataset=dataset, files_per_batch=1, retry=False)
-    with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
-        run(NO_SPARK, options)
 
 
 def test_a_compaction_shows_its_counts_and_its_dataset() -> None:

@@ -60,4 +60,4 @@ def test_a_synthetic_journal_can_be_compacted(
         assert about.column("reason").to_pylist() == [None]
 
     with pytest.raises(PipelineError, match="exists already"):
-        generate.run(spark, options)
+        generate.check(options)

@@ -23,7 +23,9 @@ from tests.pipeline.settings import NO_SPARK
 
 def run(*arguments: str) -> None:
     """Run the command, which needs no Spark."""
-    prune.run(NO_SPARK, parser().parse_args(["prune", *arguments]))
+    options = parser().parse_args(["prune", *arguments])
+    prune.check(options)
+    prune.run(NO_SPARK, options)
 
 
 def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(

@@ -30,6 +30,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Steps:
         return lambda spark, options: done.append((name, vars(options)))
 
     for step in STEPS:
+        monkeypatch.setattr(step, "check", lambda options: None)
         monkeypatch.setattr(step, "run", note(step.NAME))
     return done
 

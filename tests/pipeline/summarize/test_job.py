@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import summarize
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tables import MINUTES, SUMMARY_TABLES
@@ -64,8 +63,3 @@ def test_it_writes_the_summaries_and_reports_gaps(
 
 def test_it_says_also_that_no_minute_is_incomplete() -> None:
     assert summarize.incompleteness([], "summary/gaps") == "All minutes are complete."
-
-
-def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, dataset: Dataset) -> None:
-    with pytest.raises(PipelineError, match="nothing is compacted"):
-        summarize.run(spark, Namespace(dataset=dataset, hottest=1))
