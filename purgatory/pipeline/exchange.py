@@ -22,7 +22,7 @@ from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
 
-# In bytes of files. A task reads about so many, and merges what is left of about so many.
+# A task reads files of about so many bytes, and merges what is left of about so many.
 _TASK_SIZE: Final = 32 << 20
 # Rows that are condensed at a time.
 _CHUNK: Final = 1 << 17

@@ -90,6 +90,7 @@ class Server:
                             task_status.started(self._port)
                             await self._accept(listeners, connections)
         finally:
+            self._sockets.clear()
             self._stopped.set()
 
     @property

@@ -52,12 +52,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
-    expect.set_options(timeout=TIMEOUT)
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(f"http://127.0.0.1:{server.port}/dashboard/")
-        yield page
-    expect.set_options(timeout=5_000)
+        expect.set_options(timeout=TIMEOUT)
+        try:
+            yield page
+        finally:
+            expect.set_options(timeout=5_000)
 
 
 REQUESTS = "performance.getEntriesByType('resource').filter((each) => each.name.includes('/data?'))"

@@ -125,6 +125,15 @@ async def test_cancelling_closes_everything_at_once() -> None:
     assert (poll.cancelled, server.connection_count) == (1, 0)
 
 
+async def test_a_server_that_was_cancelled_can_be_stopped() -> None:
+    server = Server({HEARTBEAT.key: answer_at_once})
+    async with create_task_group() as tasks:
+        await tasks.start(server.serve)
+        tasks.cancel_scope.cancel()
+    with fail_after(PATIENCE):
+        await server.stop(PATIENCE)
+
+
 async def test_accepting_is_retried_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
