@@ -379,6 +379,7 @@ print(purgatory.COMPILED, gc.collect())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("malloc", ["pymalloc_debug", "malloc_debug"])
 def test_chains_of_observed_operations_are_freed_without_harm(malloc: str) -> None:
     # Coverage's tracer would start in the program, and triple its time.

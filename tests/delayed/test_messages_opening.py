@@ -343,6 +343,7 @@ async def test_a_listing_that_begins_while_the_store_is_closed_ends(service: Ser
     assert isinstance(error, PurgatoryClosed) if error else len(listed.result()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "crash"])
 async def test_a_restart_at_any_time_delivers_each_message(service: Service, fault: str) -> None:
     async with service.store() as delayed:

@@ -26,6 +26,7 @@ def load_test() -> Result:
     return Result("load", "p50/p75 20/60 ms", "Half of them.", [Table("p50/p75", COLUMNS)], rows)
 
 
+@pytest.mark.slow
 def test_a_run_is_read_as_it_was_written_and_every_page_is_linked(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     written = record.new_run(Setting("uvloop", ["compiled"], full=True), 2)
@@ -61,6 +62,7 @@ def test_a_file_that_is_no_run_ends_the_report_with_one_line(text: str, error: s
         command.main(["report", str(file), "--into", str(tmp_path / "docs")])
 
 
+@pytest.mark.slow
 def test_the_same_benchmark_in_two_runs_is_refused() -> None:
     run = record.read(RUNS[0])
     with pytest.raises(RuntimeError, match=r"again\.json: expiry on asyncio is in another file as well"):
