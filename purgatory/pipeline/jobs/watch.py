@@ -77,7 +77,7 @@ def milliseconds(text: str) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Any journal may do: it is Spark that knows the file system on which it is."""
+    """Check nothing: only Spark can look into the file system of the journal."""
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
