@@ -21,7 +21,8 @@ from purgatory.pipeline import session
 from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
-from purgatory.pipeline.jobs import JOBS, generate
+from purgatory.pipeline.jobs import JOBS, compact, generate
+from purgatory.pipeline.schemas import TABLES
 
 JAVA_ENDED = (
     "purgatory-pipeline: Spark's Java process ended, often for lack of memory; "
@@ -135,6 +136,16 @@ def test_a_directory_without_a_journal_is_an_error_before_spark_starts(
     assert main([name, missing, *others]) == FAILED
     assert f"{missing}: not a journal, it has no directory 'operations'\n" in capsys.readouterr().err
     assert not sessions
+
+
+def test_spark_starts_for_a_journal_that_has_its_directories(
+    sessions: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in TABLES:
+        (tmp_path / table.name).mkdir()
+    monkeypatch.setattr(compact, "run", lambda spark, options: None)
+    assert main(["compact", str(tmp_path), "dataset"]) == 0
+    assert len(sessions) == 1
 
 
 def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
