@@ -101,10 +101,10 @@ test-debug: $(COMPILED_TREE)/.built $(VENV)/.core-test ## Run the core's fast te
 	$(DEBUG) $(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 	$(DEBUG) $(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(CORE_TESTS)
 
-test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run pytest on the compiled core (ARGS='tests/test_sweep.py -k slice')
+test-compiled: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run pytest on the compiled core (ARGS='tests/core/test_sweep.py -k slice')
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python -m pytest $(ARGS)
 
-test-interpreted: $(VENV)/.dev ## Run pytest on the interpreted core (ARGS='tests/test_sweep.py -k slice')
+test-interpreted: $(VENV)/.dev ## Run pytest on the interpreted core (ARGS='tests/core/test_sweep.py -k slice')
 	$(INTERPRETED) $(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, formatting, the direction of imports and the workflows

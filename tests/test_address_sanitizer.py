@@ -16,21 +16,21 @@ from tests.core_builds import ROOT, build_core, run_tests
 # These are the tests whose operations and purgatories go through all of the core. The sanitizer also watches
 # the processes that two of these files start for chains of operations.
 TESTS = [
-    "tests/timer",
-    "tests/test_action_queue.py",
-    "tests/test_bad_keys.py",
-    "tests/test_interrupted_parking.py",
-    "tests/test_failures.py",
-    "tests/test_interrupted_work.py",
-    "tests/test_observers.py",
-    "tests/test_operation.py",
-    "tests/test_promises.py",
-    "tests/test_purgatory.py",
-    "tests/test_reference_counts.py",
-    "tests/test_survival.py",
-    "tests/test_watchers.py",
+    "tests/core/timer",
+    "tests/core/test_action_queue.py",
+    "tests/core/test_bad_keys.py",
+    "tests/core/test_interrupted_parking.py",
+    "tests/core/test_failures.py",
+    "tests/core/test_interrupted_work.py",
+    "tests/core/test_observers.py",
+    "tests/core/test_operation.py",
+    "tests/core/test_promises.py",
+    "tests/core/test_purgatory.py",
+    "tests/core/test_reference_counts.py",
+    "tests/core/test_survival.py",
+    "tests/core/test_watchers.py",
     # It collects the garbage of the whole process hundreds of times, which takes minutes on watched memory.
-    "--deselect=tests/test_interrupted_parking.py::test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right",
+    "--deselect=tests/core/test_interrupted_parking.py::test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right",
 ]
 
 pytestmark = [

@@ -73,7 +73,7 @@ def test_without_valgrind_instructions_are_refused(
     assert "--instructions needs valgrind, which is not installed" in capsys.readouterr().err
 
 
-# tests/test_instructions.py counts those of the core's acts, and is not long.
+# tests/core/test_instructions.py counts those of the core's acts, and is not long.
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from purgatory.relay.interest import Interest, Shard
 from purgatory.relay.keys import Key, encoded, shard_of
-from tests.executed import executed
+from tests.core.executed import executed
 
 # Three in each of two shards.
 KEYS: tuple[Key, ...] = tuple(

@@ -20,8 +20,8 @@ from purgatory import (
     PurgatoryNotOpen,
 )
 from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, a_few_turns, raising
-from tests.purgatories import nothing_is_left
 
 # Awaiting what nobody would wake
 

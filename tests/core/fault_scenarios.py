@@ -6,8 +6,8 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from tests import fault_endings as endings
-from tests.fault_scene import Act, Scene
+from tests.core import fault_endings as endings
+from tests.core.fault_scene import Act, Scene
 
 Scenario = Callable[[Scene], Act]
 

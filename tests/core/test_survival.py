@@ -35,11 +35,11 @@ from purgatory._core.waiting import abandon, wake_when_done
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.conftest import LoopFactory
-from tests.executed import executed
-from tests.faults import testcapi
-from tests.keys import Key
+from tests.core.executed import executed
+from tests.core.faults import testcapi
+from tests.core.keys import Key
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns, raising
-from tests.purgatories import nothing_is_left
 
 Ts = TypeVarTuple("Ts")
 

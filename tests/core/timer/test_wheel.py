@@ -17,7 +17,7 @@ import pytest
 import purgatory
 from purgatory import COMPILED, TimerTask, TimingWheel
 from purgatory._core.timer.level import Bucket
-from tests.finalized import Finalized
+from tests.core.finalized import Finalized
 
 SIZES = [2, 3, 20, 64, 1000]
 FAR = [10**15, 2**70]

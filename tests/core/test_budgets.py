@@ -21,7 +21,7 @@ import pytest
 from purgatory import COMPILED, AsyncDelayedOperation, DelayedOperation, Purgatory, TimerTask, TimingWheel
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock, VirtualTimeLoop
-from tests.executed import executed
+from tests.core.executed import executed
 
 Ts = TypeVarTuple("Ts")
 

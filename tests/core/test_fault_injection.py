@@ -20,15 +20,15 @@ import pytest
 
 from purgatory import COMPILED
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
-from tests.fault_scenarios import (
+from tests.core.fault_scenarios import (
     IN_ONE_CALL,
     ON_THE_LOOP,
     Scenario,
     rescheduling_to_a_later_time,
     rescheduling_to_never,
 )
-from tests.fault_scene import Scene
-from tests.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, testcapi
+from tests.core.fault_scene import Scene
+from tests.core.faults import DepthFault, Fault, Injected, MemoryFault, TracedFault, testcapi
 
 ERRORS = (Injected, KeyboardInterrupt, MemoryError, RecursionError)
 

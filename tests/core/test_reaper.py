@@ -15,8 +15,8 @@ import pytest
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryClosed
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.core.purgatories import nothing_is_left, refuses
 from tests.operations import Gate, Stop, raising
-from tests.purgatories import nothing_is_left, refuses
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

@@ -7,7 +7,7 @@ import functools
 
 from purgatory._core.engine import Sweep
 from purgatory._core.outcome import CANCELLED, EXPIRED
-from tests.fault_scene import Act, Bad, Scene
+from tests.core.fault_scene import Act, Bad, Scene
 
 
 def raise_bad() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from purgatory import DelayedOperation, OperationState
 from purgatory.testing import ManualClock
-from tests.finalized import Finalized
-from tests.keys import Key
+from tests.core.finalized import Finalized
+from tests.core.keys import Key
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate
-from tests.purgatories import nothing_is_left
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
 

@@ -8,9 +8,9 @@ import pytest
 
 from purgatory import OperationState, Purgatory, PurgatoryFull
 from purgatory.testing import ManualClock
-from tests.keys import BadKey, Key
+from tests.core.keys import BadKey, Key
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, raising
-from tests.purgatories import nothing_is_left
 
 
 class Told:

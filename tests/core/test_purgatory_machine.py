@@ -24,8 +24,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from purgatory import DelayedOperation, OperationState, PurgatoryFull
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
-from tests.finalized import Finalized
-from tests.keys import BadKey, Key
+from tests.core.finalized import Finalized
+from tests.core.keys import BadKey, Key
 from tests.operations import raising
 
 NEW, PENDING, COMPLETED, EXPIRED, CANCELLED, FAILED = OperationState

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.harness.instructions import counted
 from purgatory import COMPILED
-from tests.instructions import ACTS, TIMES
+from tests.core.instructions import ACTS, TIMES
 
 BUDGETS = {"one_key": 10_104, "three_keys": 11_920, "shared_key": 8_978, "heartbeats": 1_552}
 COUNTED_ON = ("3.11.7", "GCC 12.2.0")
@@ -30,7 +30,7 @@ def test_there_is_a_budget_for_each_act() -> None:
 @pytest.mark.skipif(not COMPILED or BUILD != COUNTED_ON, reason="the budgets are of another build")
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
 def test_each_act_stays_within_its_instructions() -> None:
-    command = [sys.executable, "-m", "tests.instructions"]
+    command = [sys.executable, "-m", "tests.core.instructions"]
     counts = counted(command, "the acts", env={**os.environ, "PYTHONHASHSEED": "0"})
     # Every second one is of what is between two acts.
     found = {act: count / TIMES for act, count in zip(ACTS, counts[::2], strict=True)}

@@ -11,9 +11,9 @@ import pytest
 
 from purgatory import OperationState, OperationWithdrawn, Purgatory
 from purgatory.testing import ManualClock, VirtualTimeLoop
-from tests.keys import BadKey, Key
+from tests.core.keys import BadKey, Key
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns, raising
-from tests.purgatories import nothing_is_left
 
 COMPLETED, EXPIRED, CANCELLED = OperationState.COMPLETED, OperationState.EXPIRED, OperationState.CANCELLED
 

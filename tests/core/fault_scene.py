@@ -19,7 +19,7 @@ from purgatory import (
 )
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.observer import Timing
-from tests.faults import Fault, FaultyLoop, lost
+from tests.core.faults import Fault, FaultyLoop, lost
 
 NEW, PENDING, COMPLETED, EXPIRED, CANCELLED, FAILED = OperationState
 

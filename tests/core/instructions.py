@@ -1,4 +1,4 @@
-"""A program that test_instructions.py runs under valgrind: ``python -m tests.instructions``.
+"""A program that test_instructions.py runs under valgrind: ``python -m tests.core.instructions``.
 
 It makes a mark before and after each act. What is between two acts has a count, too.
 """

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from purgatory import OperationState, Purgatory, PurgatoryClosed
 from purgatory.testing import ManualClock, VirtualTimeLoop, WouldWaitForever
+from tests.core.purgatories import nothing_is_left, refuses
 from tests.operations import Gate, Stop, a_few_turns, raising
-from tests.purgatories import nothing_is_left, refuses
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

@@ -27,8 +27,8 @@ from purgatory import (
 )
 from purgatory._core.waiting import accompany
 from purgatory.testing import ManualClock, VirtualTimeLoop
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns
-from tests.purgatories import nothing_is_left
 
 user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
 
