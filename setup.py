@@ -28,7 +28,7 @@ CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py"))
 # and what it becomes. docs/builds.md has the reports to mypyc ("What the build mends").
 MENDS = [
     # An instance refers to its class. CPython asks the deallocation to give that reference back, and the
-    # traversal to show it to the garbage collector. Unmended, no class derived from one of the core is freed.
+    # traversal to show it to the garbage collector. Unmended, a class that a function defines stays for ever.
     # Each class needs a traversal, because the trashcan of the deallocation writes to the collector's header.
     (
         "deallocations",
