@@ -7,8 +7,7 @@ from typing import Any, Final, Literal, TypeVar, final
 
 from purgatory._conditions import Evaluator
 from purgatory._core.outcome import NEW
-from purgatory._protected_names import check_names
-from purgatory.delayed_operation import DelayedOperation
+from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
 
