@@ -61,7 +61,7 @@ nitpick_ignore_regex = [
     # Type variables in signatures.
     ("py:.*", r"(.*\.)?(D|Op|R|T|Ts)"),
     # Protocols of a single parameter, which its function describes.
-    ("py:class", r"purgatory\.(metrics|_message_statistics|_relay_statistics)\.\w+|purgatory\.web\.\w+\.\w+"),
+    ("py:class", r"purgatory\.(metrics|_figures\.\w+)\.\w+|purgatory\.web\.\w+\.\w+"),
     # What the tests put in the place of the disk.
     ("py:class", r"purgatory\.delayed\.disk\.Disk"),
     # Other projects' names are links where their inventories can be fetched, and plain text offline.

@@ -5,7 +5,6 @@ import os as _os
 from purgatory._core import operation as _operation
 from purgatory._core.outcome import OperationState
 from purgatory._core.timer import Timer, TimerTask, TimingWheel
-from purgatory._statistics import PurgatoryStatistics
 from purgatory.async_delayed_operation import AsyncDelayedOperation
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
@@ -17,6 +16,7 @@ from purgatory.errors import (
 )
 from purgatory.purgatory import Purgatory
 from purgatory.ready_made import DelayedQuorum, DelayedValue
+from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal, TypeVar, final
 
+from purgatory._conditions import Evaluator
 from purgatory._core.outcome import NEW
-from purgatory._evaluator import Evaluator
-from purgatory._protected_names import check_names
-from purgatory.delayed_operation import DelayedOperation
+from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
 

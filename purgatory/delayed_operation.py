@@ -1,15 +1,18 @@
-"""The operation as its users extend it."""
+"""The operation as its users extend it, and the check of the names that they give."""
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Generator, Mapping
+import linecache
+import warnings
+from collections.abc import Generator, Iterator, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
 from purgatory._core.ready_made import Quorum
 from purgatory._core.waiting import abandon, settled, wait_for
-from purgatory._protected_names import check_names
 
 R = TypeVar("R")
 
@@ -30,7 +33,8 @@ class DelayedOperation(Operation, Generic[R]):
 
     The names of its methods and properties, except the hooks, belong to the library, and so do `_state`,
     `_timeout`, `_waiters` and the like. A subclass that overrides one, or assigns to it in a method, is
-    refused with TypeError, and so is an `async def` hook.
+    refused with TypeError, and so is an `async def` hook. (Assignments are looked for in the source. Where
+    there is none, only debug mode sees them.)
 
     The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
     once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
@@ -101,3 +105,76 @@ _PROTECTED: Final[Mapping[type, frozenset[str]]] = {
     DelayedOperation: PROTECTED_NAMES,
     Quorum: frozenset(name for name in vars(Quorum) if name[:2] != "__" and name not in HOOKS),
 }
+
+
+def check_names(made: type, protected: Mapping[type, frozenset[str]]) -> None:
+    """Raise TypeError for a class that overrides, or assigns to, a name that belongs to one of its bases.
+
+    `protected` has the names of each base. What comes behind a base in the order of the bases does not
+    override it.
+    """
+    for place, base in enumerate(made.__mro__):
+        for kind in made.__mro__[:place]:
+            names = protected.get(base, frozenset())
+            for name in sorted(names.intersection(vars(kind))):
+                raise TypeError(
+                    f"{kind.__name__}.{name} overrides a name that belongs to the library: rename it"
+                )
+            for method in _methods(kind):
+                for name in _assigned(method, names):
+                    raise TypeError(
+                        f"{kind.__name__}.{method.__name__} sets self.{name}, a name that belongs to the "
+                        "library: choose another name"
+                    )
+
+
+def _methods(kind: type) -> Iterator[FunctionType]:
+    """The functions whose first parameter is the instance, as far as no decorator hides them."""
+    for member in vars(kind).values():
+        for function in (member.fget, member.fset) if isinstance(member, property) else (member,):
+            if isinstance(function, FunctionType) and function.__code__.co_argcount:
+                yield function
+
+
+# In these, the name of the first parameter may be that of something else.
+_INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _assigned(method: FunctionType, names: frozenset[str]) -> Iterator[str]:
+    """The names among `names` to which the method assigns, as attributes of its first parameter.
+
+    The source tells. Without it there are none. It does not tell of `setattr`, nor of assignments in inner
+    functions or elsewhere. (Debug mode looks at the operation itself, when it is offered.)
+    """
+    code = method.__code__
+    if names.isdisjoint(code.co_names):
+        return
+    nodes = _parsed(method)
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Store()):
+                if owner == code.co_varnames[0] and name in names:
+                    yield name
+        nodes += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _INNER)]
+
+
+def _parsed(method: FunctionType) -> list[ast.AST]:
+    """The syntax tree of the method. There is none without the source."""
+    code = method.__code__
+    try:
+        # inspect.getsource would look for the module first, in all that are imported.
+        linecache.checkcache(code.co_filename)
+        lines = linecache.getlines(code.co_filename, method.__globals__)
+        source = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
+        # The compiler has given its warnings already.
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(f"if True:\n{source}" if source[:1].isspace() else source)
+    except Exception:
+        # After the import, somebody has written something else into the file.
+        return []
+    functions: list[ast.AST] = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name
+    ]
+    return functions[:1]

@@ -11,12 +11,14 @@ from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
-from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
-from purgatory._relay_statistics import RELAY_FIGURES, Relaying
-from purgatory._statistics import FIGURES, OPERATIONS, OUTCOMES, Metric
+from purgatory._figures.figure import Metric
+from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
+from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.observer import Timing
+from purgatory.statistics import OUTCOMES
 
 
 class Journal(Protocol):

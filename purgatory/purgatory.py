@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, 
 
 from anyio import TASK_STATUS_IGNORED
 
+from purgatory._conditions import PredicateOperation
 from purgatory._core.engine import Sweep
 from purgatory._core.outcome import CANCELLED, EXPIRED
 from purgatory._core.safe_repr import safe_repr
@@ -16,7 +17,6 @@ from purgatory._core.synchronous_purgatory import SynchronousPurgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._lifecycle import Lifecycle
 from purgatory._pace import Pace
-from purgatory._predicate_operation import PredicateOperation
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from purgatory import Purgatory
-from purgatory._relay_statistics import RelayStatistics
+from purgatory.relay import RelayStatistics
+
+if TYPE_CHECKING:
+    from purgatory.delayed import DelayedStatistics
 
 
 class LossyJournal:
@@ -19,14 +24,14 @@ class LossyJournal:
 class FakeMessages:
     """A store of delayed messages that has counted a different number of each."""
 
-    scheduled, delivered, cancelled, failures, dead, retrying, waiting, lag_seconds = range(1, 9)
-    log_bytes, slot_bytes, failed = 9, 10, 11
-
     def __init__(self, purgatory: Purgatory) -> None:
         self.purgatory = purgatory
 
-    def statistics(self) -> FakeMessages:
-        return self
+    def statistics(self) -> DelayedStatistics:
+        # Windows cannot import it.
+        from purgatory.delayed import DelayedStatistics
+
+        return DelayedStatistics(*range(1, 12))
 
 
 class FakeRelay:

@@ -13,11 +13,12 @@ from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from purgatory import Purgatory, PurgatoryFull
-from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS
-from purgatory._statistics import FIGURES, OUTCOMES
+from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
+from purgatory._figures.operations import FIGURES
 from purgatory.journal import JournalWriter
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
 from purgatory.observer import Observer
+from purgatory.statistics import OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 from tests.scrape import LossyJournal, Scrape

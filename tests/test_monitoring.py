@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from purgatory._statistics import OUTCOMES
 from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
+from purgatory.statistics import OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate
 from tests.scrape import FakeMessages, FakeRelay, LossyJournal, Scrape

@@ -11,8 +11,9 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -21,11 +22,14 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from purgatory import Purgatory, PurgatoryFull
-from purgatory._relay_statistics import RelayStatistics
 from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
+from purgatory.relay import RelayStatistics
 from tests.operations import Gate, raising
 from tests.scrape import FakeMessages, FakeRelay
 from tests.test_monitoring import DASHBOARD, alerts, expressions
+
+if TYPE_CHECKING:
+    from purgatory.delayed import DelayedStatistics
 
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
@@ -45,10 +49,8 @@ class LosingJournal:
 class FailingMessages(FakeMessages):
     """More messages are dead at each look, and the first one has waited for a minute."""
 
-    def statistics(self) -> FakeMessages:
-        self.dead = time.monotonic_ns()
-        self.lag_seconds = 60
-        return self
+    def statistics(self) -> DelayedStatistics:
+        return replace(super().statistics(), dead=time.monotonic_ns(), lag_seconds=60)
 
 
 class DeafRelay(FakeRelay):

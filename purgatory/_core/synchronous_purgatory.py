@@ -9,7 +9,7 @@ from purgatory._core.engine import Engine
 from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
-from purgatory._statistics import PurgatoryStatistics
+from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation

@@ -6,13 +6,13 @@ while it reconnects: channels_redis #256, broadcaster #144. The idiom of subscri
 confirmation and reading again is that of go-redis #1070.)
 """
 
-from purgatory._relay_statistics import RelayStatistics
 from purgatory.relay.engine import Engine, Message, Receiver
 from purgatory.relay.errors import RelayClosed
 from purgatory.relay.keys import Key
 from purgatory.relay.message import signal_text
 from purgatory.relay.refresher import Refresh
 from purgatory.relay.relay import Relay
+from purgatory.relay.statistics import RelayStatistics
 
 __all__ = [
     "Engine",

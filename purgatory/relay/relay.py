@@ -15,7 +15,6 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, CancelScope
 from anyio.abc import TaskStatus
 
-from purgatory._relay_statistics import RelayStatistics
 from purgatory._uninterrupted import uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
@@ -27,6 +26,7 @@ from purgatory.relay.keys import Key, encoded, shard_of
 from purgatory.relay.link import Link
 from purgatory.relay.pulse import Pulse
 from purgatory.relay.refresher import Refresh, Refresher
+from purgatory.relay.statistics import RelayStatistics
 
 logger: Final = logging.getLogger("purgatory.relay")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import warnings
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, final
 
 import pytest
 import pytest_asyncio
@@ -275,12 +277,22 @@ def property_in_a_closure(self: Any, value: Any) -> Callable[[], Any]:
     return lambda: self
 
 
-def many_names(self: Any, value: Any) -> None: ...
+def annotated(self: Any, value: Any) -> None:
+    self.done: bool = value  # type: ignore[misc]
 
 
-# With more than 255 names, the number of the last one takes two instructions.
-MANY = "".join(f"    self.field_{number} = value\n" for number in range(300))
-exec(f"def many_names(self, value):\n{MANY}    self._parked = value")
+def target_of_a_loop(operation: Any, value: Any) -> None:
+    for operation.keys in value:
+        pass
+
+
+def target_of_with(self: Any, value: Any) -> None:
+    with value as (self.mine, *self.state):
+        pass
+
+
+async def coroutine(self: Any, value: Any) -> None:
+    self.deadline = await value
 
 
 @pytest.mark.parametrize(
@@ -292,7 +304,10 @@ exec(f"def many_names(self, value):\n{MANY}    self._parked = value")
         (one_of_several, "_waiters"),
         (counter, "_parked"),
         (property_in_a_closure, "timeout"),
-        (many_names, "_parked"),
+        (annotated, "done"),
+        (target_of_a_loop, "keys"),
+        (target_of_with, "state"),
+        (coroutine, "deadline"),
     ],
 )
 def test_a_class_whose_method_assigns_to_a_name_of_the_library_is_refused(
@@ -323,7 +338,69 @@ def test_a_method_may_read_names_of_the_library_and_assign_to_them_in_other_obje
         def __str__() -> str:  # type: ignore[misc]
             raise AssertionError("never runs")
 
+        def snapshot(self) -> object:
+            class Snapshot:
+                def snapshot(self, state: OperationState) -> Snapshot:
+                    self.state = state
+                    return self
+
+            return Snapshot().snapshot(self.state)
+
     assert Mine(session := Session()).timeout == session._timeout == 60
+
+
+def make(file: str, source: str) -> type[DelayedOperation[Any]]:
+    """The class `Mine` of the source, which was compiled from this file."""
+    namespace: dict[str, Any] = {"DelayedOperation": DelayedOperation, "final": final}
+    with warnings.catch_warnings(action="ignore"):
+        code = compile(source, file, "exec")
+    exec(code, namespace)
+    made: type[DelayedOperation[Any]] = namespace["Mine"]
+    return made
+
+
+ASSIGNING = """
+class Mine(DelayedOperation[None]):
+    def try_complete(self):
+        return self.force_complete()
+
+    @final
+    def set(self, value):
+        '''An escape that is none, \\d, and a line that is not indented:
+no
+        '''
+        self.mine = self.result
+        self.result = (
+            value
+        )
+"""
+REFUSED = r"Mine\.set sets self\.result, a name that belongs to the library"
+
+
+def test_the_file_tells_whether_a_method_assigns_to_a_name_of_the_library(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for source in (ASSIGNING, ASSIGNING.replace("self.result = (", "self.answer = ("), ASSIGNING):
+        file.write_text(source)
+        if source == ASSIGNING:
+            with pytest.raises(TypeError, match=REFUSED):
+                make(str(file), source)
+        else:
+            make(str(file), source)
+
+
+@pytest.mark.parametrize("written", ["", "((", ASSIGNING.replace("set(self", "put(self"), "self.result = 1"])
+def test_a_file_that_was_changed_after_the_import_has_no_class_refused(written: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for lines_above in range(8):
+        file.write_text("\n" * lines_above + written)
+        make(str(file), ASSIGNING)
+
+
+async def test_without_its_source_a_class_that_assigns_is_refused_at_the_offer(debugged: Purgatory) -> None:
+    operation: Any = make("<string>", ASSIGNING)(60)
+    operation.set("mine")
+    with pytest.raises(TypeError, match=r"Mine sets self\.result, a name that belongs to the library"):
+        debugged.try_complete_else_watch(operation, ["a"])
 
 
 def needed_field(self: Any) -> None:

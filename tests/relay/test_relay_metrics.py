@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from purgatory._relay_statistics import RELAY_FIGURES, RelayStatistics
+from purgatory._figures.relay import RELAY_FIGURES
 from purgatory.metrics import RelayCollector
+from purgatory.relay import RelayStatistics
 from purgatory.testing import InProcessBroker, ManualClock, VirtualTimeLoop
 from tests.relay.processes import Process, State
 from tests.scrape import FakeRelay, Scrape

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from purgatory._statistics import OUTCOMES
 from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import Figure
@@ -14,6 +13,7 @@ from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
 from purgatory.pipeline.text import duration
+from purgatory.statistics import OUTCOMES
 
 # More names of nodes than this are not listed.
 _MAX_NAMES: Final = 5

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from purgatory._statistics import OUTCOMES
 from purgatory.journal.schema import CHECKS, EXPIRED, GAPS, OPERATIONS, SCHEMAS
 from purgatory.pipeline.schemas import Table
+from purgatory.statistics import OUTCOMES
 
 # All in microseconds, instants since 1970. A date is the name of a directory, and only the years until 9999
 # have four digits.

@@ -21,9 +21,10 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from purgatory import Purgatory
-from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
-from purgatory._relay_statistics import RELAY_FIGURES, Relaying
-from purgatory._statistics import FIGURES, Figure
+from purgatory._figures.figure import Figure
+from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
+from purgatory._figures.operations import FIGURES
+from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
 from purgatory.web.dashboard.search import Search

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation
 from purgatory._core import inspection
-from purgatory._statistics import OUTCOMES
 from purgatory.observer import Timing
+from purgatory.statistics import OUTCOMES
 from purgatory.web.dashboard.label import label
 
 KEPT: Final = 20

@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core.timer import clock_of
-from purgatory._message_statistics import MessageStore
-from purgatory._relay_statistics import Relaying
+from purgatory._figures.messages import MessageStore
+from purgatory._figures.relay import Relaying
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.recorder import Recorder
 from purgatory.web.dashboard.search import Search

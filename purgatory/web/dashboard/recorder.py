@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
-from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
-from purgatory._statistics import OUTCOMES
+from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory.observer import Timing
+from purgatory.statistics import OUTCOMES
 from purgatory.web.dashboard.busy_keys import BusyKeys
 from purgatory.web.dashboard.ended_sample import EndedSample
 from purgatory.web.dashboard.failure_log import FailureLog

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory import Purgatory
-from purgatory._statistics import OUTCOMES
+from purgatory.statistics import OUTCOMES
 from purgatory.web.dashboard.ended_sample import EndedOperation
 from purgatory.web.dashboard.label import label
 from purgatory.web.dashboard.pending_sample import (

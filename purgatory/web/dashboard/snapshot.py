@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from purgatory import Purgatory, PurgatoryStatistics
-from purgatory._histogram import Histogram
-from purgatory._message_statistics import MESSAGE_FIGURES, MessageStore
-from purgatory._relay_statistics import RELAY_FIGURES, Relaying
+from purgatory._figures.histogram import Histogram
+from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
+from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.web.dashboard.failure_log import EqualFailures
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending

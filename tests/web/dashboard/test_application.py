@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from purgatory import Purgatory
-from purgatory._message_statistics import MESSAGE_FIGURES
-from purgatory._relay_statistics import RELAY_FIGURES
-from purgatory._statistics import FIGURES, OUTCOMES
+from purgatory._figures.messages import MESSAGE_FIGURES
+from purgatory._figures.operations import FIGURES
+from purgatory._figures.relay import RELAY_FIGURES
+from purgatory.statistics import OUTCOMES
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import Authorize, dashboard
 from purgatory.web.dashboard.application import FILES, HEADERS

@@ -14,9 +14,9 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from purgatory import Purgatory, PurgatoryStatistics
-from purgatory._message_statistics import MESSAGE_FIGURES
-from purgatory._relay_statistics import RELAY_FIGURES
-from purgatory._statistics import OUTCOMES
+from purgatory._figures.messages import MESSAGE_FIGURES
+from purgatory._figures.relay import RELAY_FIGURES
+from purgatory.statistics import OUTCOMES
 from tests.operations import Gate, raising
 from tests.web.dashboard.host import Host
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from purgatory import Purgatory
-from purgatory._message_statistics import MESSAGE_FIGURES
+from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory.delayed import DelayedMessages
 from purgatory.metrics import PurgatoryCollector
 from purgatory.testing import VirtualTimeLoop

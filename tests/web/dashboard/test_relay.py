@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from purgatory import Purgatory
-from purgatory._relay_statistics import RELAY_FIGURES, RelayStatistics
-from purgatory.relay import Relay
+from purgatory._figures.relay import RELAY_FIGURES
+from purgatory.relay import Relay, RelayStatistics
 from purgatory.testing import InProcessBroker, VirtualTimeLoop
 from purgatory.web import dashboard
 from tests.scrape import FakeRelay

@@ -1,4 +1,4 @@
-"""Evaluates the async condition of one operation."""
+"""Conditions that are awaited, and the operation of `wait_until`, whose condition may be one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import contextvars
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, cast, final
+from typing import Any, Final, Literal, TypeVar, cast, final
 
 from purgatory._core.operation import Owner, end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
 from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
+
+T = TypeVar("T")
 
 # In words for the message of OperationWithdrawn.
 BY_EVALUATION: Final = Given("because the evaluation of its condition was cancelled")
@@ -193,3 +195,35 @@ def _drop(awaitable: Awaitable[Any] | None) -> None:
         awaitable.close()
     elif isinstance(awaitable, asyncio.Future):
         awaitable.cancel()
+
+
+class PredicateOperation(DelayedOperation[T]):
+    """Completes with the first truthy value of `predicate`, which every try calls.
+
+    As soon as the predicate returns an awaitable, it is an async one. From then on every try asks for an
+    evaluation. (The first call tells, because no look at a function or a lambda does. It costs a plain
+    predicate nothing.)
+    """
+
+    __slots__ = ("_predicate", "_value", "evaluator")
+
+    def __init__(self, predicate: Callable[[], Any], timeout: float | None) -> None:
+        super().__init__(timeout)
+        self._predicate = predicate
+        self._value: Any = None
+        # Only an async predicate has one.
+        self.evaluator: Evaluator | None = None
+
+    def try_complete(self) -> bool:
+        self._value = value = self._predicate()
+        if not value:
+            return False
+        if value is not True and inspect.isawaitable(value):
+            self._value = None
+            self.evaluator = Evaluator(self, self._predicate, value)
+            self._predicate = self.evaluator.ask
+            return self.evaluator.ask()
+        return self.force_complete()
+
+    def on_complete(self) -> T:
+        return cast(T, self._value)

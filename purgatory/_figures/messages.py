@@ -1,53 +1,14 @@
-"""What a store of delayed messages counts, and where each figure is shown.
-
-It is not in `purgatory.delayed`, so that metrics and dashboard also work where there is no such store.
-"""
+"""The figures of a store of delayed messages: fields of `DelayedStatistics`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from purgatory._statistics import Figure, Metric
+from purgatory._figures.figure import Figure, Metric
 
 if TYPE_CHECKING:
+    from purgatory.delayed.statistics import DelayedStatistics
     from purgatory.purgatory import Purgatory
-
-
-class MessageStatistics(Protocol):
-    """The counts of a `DelayedMessages`."""
-
-    @property
-    def scheduled(self) -> int: ...
-
-    @property
-    def delivered(self) -> int: ...
-
-    @property
-    def cancelled(self) -> int: ...
-
-    @property
-    def failures(self) -> int: ...
-
-    @property
-    def dead(self) -> int: ...
-
-    @property
-    def retrying(self) -> int: ...
-
-    @property
-    def waiting(self) -> int: ...
-
-    @property
-    def lag_seconds(self) -> float: ...
-
-    @property
-    def log_bytes(self) -> int: ...
-
-    @property
-    def slot_bytes(self) -> int: ...
-
-    @property
-    def failed(self) -> int: ...
 
 
 class MessageStore(Protocol):
@@ -56,7 +17,7 @@ class MessageStore(Protocol):
     @property
     def purgatory(self) -> Purgatory: ...
 
-    def statistics(self) -> MessageStatistics:
+    def statistics(self) -> DelayedStatistics:
         """Raises PurgatoryNotOpen before the store was opened."""
         raise NotImplementedError
 

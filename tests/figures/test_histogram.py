@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory._histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 
 DURATIONS = st.lists(st.floats(0, 1e6) | st.sampled_from(WAIT_BOUNDS))
 

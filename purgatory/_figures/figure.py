@@ -1,0 +1,32 @@
+"""Where one figure is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of Prometheus, without the suffix that its kind adds to the name."""
+
+    name: str
+    help: str
+    counter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Where a field of some statistics is shown: its title on the dashboard, and its metric.
+
+    Figures that share a metric have a `help` of their own for the dashboard.
+    """
+
+    field: str
+    title: str
+    metric: Metric
+    help: str = ""
+
+    @property
+    def explanation(self) -> str:
+        """What the figure means, for the dashboard."""
+        return self.help or self.metric.help

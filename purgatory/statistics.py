@@ -1,0 +1,38 @@
+"""What a purgatory counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class PurgatoryStatistics:
+    """A purgatory's figures at one moment. Reading them costs O(1)."""
+
+    pending: int
+    """Operations that wait now."""
+    max_pending: int | None
+    """Operations that may wait. None when there is no limit."""
+    watched: int
+    """Operation-key pairs on the watch lists now: an operation on three keys counts three times."""
+    keys: int
+    """Keys that at least one operation watches now."""
+    completed: int
+    """Operations whose condition held, since the start."""
+    expired: int
+    """Operations that their timeout, or closing, ended."""
+    cancelled: int
+    """Operations that were withdrawn."""
+    failed: int
+    """Operations that an exception in one of their hooks ended."""
+    refused: int
+    """Operations that had to wait, and were refused with PurgatoryFull."""
+    wakeups: int
+    """How often the event loop's timer has woken the reaper."""
+    slices: int
+    """How often bulk work (expiring, sweeping, closing) has paused because its time slice was over."""
+
+
+OUTCOMES: Final = ("completed", "expired", "cancelled", "failed")
+"""The ways in which an operation ends: values of `OperationState`, and fields of `PurgatoryStatistics`."""
