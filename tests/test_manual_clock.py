@@ -217,7 +217,8 @@ def test_a_check_from_a_thread_runs_at_the_next_step() -> None:
     operation.opened = True
     thread = threading.Thread(target=purgatory.check_and_complete_threadsafe, args=["key"])
     thread.start()
-    thread.join()
+    thread.join(30)
+    assert not thread.is_alive()
     assert not operation.done
     clock.advance(0)
     assert operation.state is OperationState.COMPLETED

@@ -270,7 +270,7 @@ async def test_a_scrape_from_another_thread_never_sees_a_figure_go_back(
     def scrape_ten_times() -> list[dict[tuple[str, str | None, str | None], float]]:
         scrapes = []
         for _ in range(10):
-            with urllib.request.urlopen(address) as response:
+            with urllib.request.urlopen(address, timeout=30) as response:
                 scrapes.append(samples(response.read().decode()))
         return scrapes
 
@@ -290,7 +290,8 @@ async def test_a_scrape_from_another_thread_never_sees_a_figure_go_back(
     finally:
         await asyncio.to_thread(server.shutdown)
         server.server_close()
-        await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(thread.join, 30)
+        assert not thread.is_alive()
 
     completed = [each["purgatory_operations_total", "completed", None] for each in scrapes]
     assert completed == sorted(completed)

@@ -182,7 +182,7 @@ async def test_virtual_time_stands_still_while_a_thread_works(virtual_time: Virt
 async def test_a_timeout_around_a_thread_does_not_end_its_work(virtual_time: VirtualTimeLoop) -> None:
     command = [sys.executable, "-c", "print('done')"]
     async with asyncio.timeout(1e-9):
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["done"]
     assert virtual_time.time() == 0.0
 

@@ -94,7 +94,10 @@ class RedisEngine:
         connection = self._publisher
         commands = [(b"PUBLISH", _name(self._prefix, channel), text) for channel, text in messages]
         try:
-            # It connects when it is not connected.
+            if not connection.is_connected:
+                # Sending would connect, too, but not to the primary that Sentinel names: redis-py asks it in
+                # `connect` alone.
+                await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
             await connection.send_packed_command(connection.pack_commands(commands))
             for _ in commands:
                 await connection.read_response()

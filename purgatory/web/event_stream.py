@@ -35,7 +35,8 @@ class EventStream(Response):
     `read` makes the operation that waits for what comes after an id: after the last one that was sent, after
     the one that the client names in Last-Event-ID, or, with None, from the beginning. The operation waits on
     `keys`. `events` makes the events of its result. Where there are none, a heartbeat is sent. So the
-    operation's timeout is the time between two heartbeats.
+    operation's timeout is the time between two heartbeats. A stream whose first event is still to come begins
+    with a heartbeat.
 
     When `read` returns None, there is nothing more to come, and the stream ends. A client that asks again
     gets a 204, after which a browser asks no more.
@@ -130,6 +131,10 @@ class EventStream(Response):
     ) -> None:
         """Send the events of `operation` and of those that follow it, and then the end of the response."""
         try:
+            if operation is not None and not operation.done:
+                # Over HTTP/2, nginx keeps the head of a response until there is something of its body. Until
+                # then, the client does not know that the stream is open.
+                await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
             while operation is not None:
                 at_once = operation.done
                 batch = list(self._events(await operation))

@@ -62,7 +62,7 @@ async def test_a_signal_from_the_loops_own_thread_is_checked_later_as_well(purga
 
 async def test_many_threads_cost_one_check_per_distinct_key() -> None:
     def signal() -> None:
-        together.wait()
+        together.wait(30)
         for number in range(1_000):
             purgatory.check_and_complete_threadsafe(number % 10)
 
@@ -77,7 +77,8 @@ async def test_many_threads_cost_one_check_per_distinct_key() -> None:
             thread.start()
         # The loop is blocked until all threads have ended.
         for thread in threads:
-            thread.join()
+            thread.join(30)
+            assert not thread.is_alive()
         assert checked.keys == []
         await asyncio.gather(*gates)
         assert sorted(map(str, checked.keys)) == [str(n) for n in range(10)]

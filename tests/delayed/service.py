@@ -75,9 +75,9 @@ class Service:
 
 
 class SlowDisk:
-    """Holds an operation of a disk, of one thread or of all, until a test lets it go on."""
+    """Holds an operation of one thread until a test lets it go on."""
 
-    def __init__(self, service: Service, operation: str | None = None, thread: str = "") -> None:
+    def __init__(self, service: Service, operation: str | None, thread: str) -> None:
         self.operation = operation
         self.free = threading.Event()
         self.begun = asyncio.Event()
@@ -88,4 +88,4 @@ class SlowDisk:
     def _watch(self, operation: str) -> None:
         if operation == self.operation and self._thread in threading.current_thread().name:
             self._loop.call_soon_threadsafe(self.begun.set)
-            self.free.wait()
+            assert self.free.wait(30), f"the test does not let {operation!r} of the disk go on"

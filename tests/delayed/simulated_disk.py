@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from random import Random
-from threading import RLock
+from threading import RLock, current_thread
 from typing import NamedTuple
 
 from purgatory.delayed.disk import Disk, File
@@ -135,16 +134,45 @@ def _write(data: bytearray, offset: int, new: bytes) -> None:
     data[offset : offset + len(new)] = new
 
 
-class SimulatedFile(File):
-    __slots__ = ("_content", "_disk")
+@dataclass(eq=False)
+class Fault:
+    """Some operations of one thread, or on one file, that fail. No other operation meets it."""
 
-    def __init__(self, disk: SimulatedDisk, content: Content) -> None:
+    operation: str
+    error: int
+    # Operations that succeed before, and operations that fail.
+    after: int
+    times: int
+    # A part of the thread's name, and the file or a directory above it; None stands for any.
+    thread: str | None
+    path: Path | None
+
+    def meet(self, operation: str, path: Path) -> None:
+        """Raise OSError if this operation is to fail."""
+        if operation != self.operation or self.times == 0:
+            return
+        if self.thread is not None and self.thread not in current_thread().name:
+            return
+        if self.path is not None and not path.is_relative_to(self.path):
+            return
+        if self.after:
+            self.after -= 1
+        else:
+            self.times -= 1
+            raise OSError(self.error, os.strerror(self.error))
+
+
+class SimulatedFile(File):
+    __slots__ = ("_content", "_disk", "_path")
+
+    def __init__(self, disk: SimulatedDisk, content: Content, path: Path) -> None:
         self._disk = disk
         self._content = content
+        self._path = path
         self.size = len(content.data)
 
     def append(self, data: bytes) -> None:
-        with self._disk.operation("append"):
+        with self._disk.operation("append", self._path):
             room = self._disk.room
             written = data if room is None else data[:room]
             self._change(Write(self.size, written))
@@ -163,7 +191,7 @@ class SimulatedFile(File):
     def sync(self) -> None:
         content = self._content
         try:
-            with self._disk.sync("sync"):
+            with self._disk.sync("sync", self._path):
                 durable = bytearray(content.durable)
                 for change in content.unsynced:
                     _keep(durable, change, EVERYTHING)
@@ -175,13 +203,13 @@ class SimulatedFile(File):
             content.unsynced = []
 
     def read(self, offset: int, length: int) -> bytes:
-        with self._disk.reading():
+        with self._disk.reading(self._path):
             return bytes(self._content.data[offset : offset + length])
 
     def close(self) -> None:
         self._disk.opened -= 1
         if not self._disk.off:
-            with self._disk.reading("close"):
+            with self._disk.reading(self._path, "close"):
                 pass
 
 
@@ -198,8 +226,7 @@ class SimulatedDisk(Disk):
         self._root = Names() if root is None else root
         self._locked: set[Path] = set()
         self._mutex = RLock()
-        self._failures: dict[tuple[str, int], OSError] = {}
-        self._counts: Counter[str] = Counter()
+        self._faults: list[Fault] = []
         self.operations = 0
         self.cut_power_at: int | None = None
         self.off = False
@@ -214,11 +241,24 @@ class SimulatedDisk(Disk):
         """The disk as a process finds it that starts after the power is back."""
         return SimulatedDisk(self._root.after_power_cut(survival))
 
-    def fail(self, operation: str, error: int = errno.EIO, *, times: int = 1, after: int = 0) -> None:
-        """Let the next `times` operations of this name fail, `after` others that succeed."""
-        first = self._counts[operation] + after + 1
-        for number in range(first, first + times):
-            self._failures[operation, number] = OSError(error, os.strerror(error))
+    def fail(
+        self,
+        operation: str,
+        error: int = errno.EIO,
+        *,
+        thread: str | None = None,
+        path: Path | None = None,
+        times: int = 1,
+        after: int = 0,
+    ) -> None:
+        """Let the next `times` operations of this name fail, `after` others that succeed.
+
+        Those of a thread whose name has `thread` in it, or on `path` and below; without the two, those of the
+        thread that calls this. An open store has several threads, and nobody knows which one comes first.
+        """
+        if thread is None and path is None:
+            thread = current_thread().name
+        self._faults.append(Fault(operation, error, after, times, thread, path))
 
     @property
     def room(self) -> int | None:
@@ -233,30 +273,28 @@ class SimulatedDisk(Disk):
         assert isinstance(node, Content)
         return node
 
-    def operation(self, name: str) -> _Operation:
+    def operation(self, name: str, path: Path) -> _Operation:
         """A change: if the power goes off, it has begun."""
-        return _Operation(self, name, begins=True)
+        return _Operation(self, name, path, begins=True)
 
-    def sync(self, name: str) -> _Operation:
+    def sync(self, name: str, path: Path) -> _Operation:
         """A sync: if the power goes off, it has not begun."""
-        return _Operation(self, name, begins=False)
+        return _Operation(self, name, path, begins=False)
 
-    def reading(self, name: str = "read") -> _Operation:
+    def reading(self, path: Path, name: str = "read") -> _Operation:
         """What changes nothing."""
-        return _Operation(self, name, begins=None)
+        return _Operation(self, name, path, begins=None)
 
-    def begin(self, name: str) -> None:
+    def begin(self, name: str, path: Path) -> None:
         if self.off:
             raise PowerCut
-        self._counts[name] += 1
-        error = self._failures.pop((name, self._counts[name]), None)
-        if error is not None:
-            raise error
+        for fault in self._faults:
+            fault.meet(name, path)
 
     # What the store does with it
 
     def lock(self, path: Path) -> int:
-        with self.operation("lock"):
+        with self.operation("lock", path):
             if path in self._locked:
                 raise BlockingIOError
             self._locked.add(path)
@@ -268,21 +306,21 @@ class SimulatedDisk(Disk):
     def make_directory(self, path: Path) -> None:
         if self._find(path.parent) is None:
             self.make_directory(path.parent)
-        with self.operation("make_directory"):
+        with self.operation("make_directory", path):
             parent = self._names(path.parent)
             if path.name not in parent.entries:
                 parent.change(Naming(path.name, Names()))
         self.sync_directory(path.parent)
 
     def names(self, directory: Path) -> list[str]:
-        with self.reading():
+        with self.reading(directory):
             node = self._find(directory)
             return list(node.entries) if isinstance(node, Names) else []
 
     def sync_directory(self, directory: Path) -> None:
         names = self._names(directory)
         try:
-            with self.sync("sync_directory"):
+            with self.sync("sync_directory", directory):
                 names.durable = dict(names.entries)
                 names.unsynced = []
         except OSError as error:
@@ -295,53 +333,54 @@ class SimulatedDisk(Disk):
 
     def open(self, path: Path) -> File:
         node = self._find(path)
-        with self.operation("open") if node is None else self.reading():
+        with self.operation("open", path) if node is None else self.reading(path):
             if node is None:
                 node = Content()
                 self._names(path.parent).change(Naming(path.name, node))
             assert isinstance(node, Content)
             self.opened += 1
-            return SimulatedFile(self, node)
+            return SimulatedFile(self, node, path)
 
     def open_existing(self, path: Path) -> File | None:
-        with self.reading():
+        with self.reading(path):
             node = self._find(path)
             if node is None:
                 return None
             assert isinstance(node, Content)
             self.opened += 1
-            return SimulatedFile(self, node)
+            return SimulatedFile(self, node, path)
 
     def replace(self, path: Path, data: bytes) -> None:
         new = path.with_name(f"{path.name}.new")
-        with self.operation("open"):
+        # A fault of the file is one of the new file, too.
+        with self.operation("open", path):
             content = Content()
             self._names(path.parent).change(Naming(new.name, content))
             self.opened += 1
-        file = SimulatedFile(self, content)
+        file = SimulatedFile(self, content, path)
         try:
             file.append(data)
             file.sync()
         finally:
             file.close()
-        with self.operation("rename"):
+        with self.operation("rename", path):
             self._names(path.parent).change(Naming(path.name, content, new.name))
         self.sync_directory(path.parent)
 
     def truncate(self, path: Path, size: int) -> None:
-        with self.operation("truncate"):
+        with self.operation("truncate", path):
             content = self.content(path)
             content.unsynced.append(Truncation(size))
             del content.data[size:]
 
     def remove(self, path: Path) -> None:
         if self._find(path.parent) is not None:
-            with self.operation("remove"):
+            with self.operation("remove", path):
                 self._names(path.parent).change(Naming(path.name, None))
             self.sync_directory(path.parent)
 
     def remove_directory(self, path: Path) -> None:
-        with self.operation("remove_directory"):
+        with self.operation("remove_directory", path):
             names = self._find(path)
             if isinstance(names, Names) and not names.entries:
                 self._names(path.parent).change(Naming(path.name, None))
@@ -362,9 +401,10 @@ class SimulatedDisk(Disk):
 class _Operation:
     """Counts an operation of the disk, and lets it fail or lose power. One thread at a time."""
 
-    def __init__(self, disk: SimulatedDisk, name: str, *, begins: bool | None) -> None:
+    def __init__(self, disk: SimulatedDisk, name: str, path: Path, *, begins: bool | None) -> None:
         self._disk = disk
         self._name = name
+        self._path = path
         self._begins = begins
 
     def __enter__(self) -> None:
@@ -372,7 +412,7 @@ class _Operation:
         disk.watch(self._name)
         disk._mutex.acquire()
         try:
-            disk.begin(self._name)
+            disk.begin(self._name, self._path)
             if self._begins is not None:
                 disk.operations += 1
                 if disk.operations == disk.cut_power_at:

@@ -46,7 +46,7 @@ def test_on_a_full_file_system_schedule_raises_and_goes_on_once_there_is_room(sm
             with pytest.raises(OSError, match="No space"):
                 await delayed.schedule(b"%0500d" % 0, at=now + 60)
             remount = ["mount", "-o", "remount,size=4m", str(small_disk)]
-            await asyncio.to_thread(subprocess.run, remount, check=True)
+            await asyncio.to_thread(subprocess.run, remount, check=True, timeout=60)
             await delayed.schedule(b"10000", at=now + 60)
         return [*stored, 10_000]
 

@@ -273,7 +273,7 @@ async def test_a_cancellation_that_is_being_written_goes_on_when_its_task_is_can
     async with service.store() as delayed:
         await asyncio.sleep(0.1)
         receipt = await delayed.schedule(b"payload", at=BEGIN + 0.9)
-        slow = SlowDisk(service, "append")
+        slow = SlowDisk(service, "append", "log")
         cancelling = asyncio.create_task(delayed.cancel(receipt))
         await slow.begun.wait()
         cancelling.cancel()

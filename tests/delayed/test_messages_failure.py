@@ -23,7 +23,7 @@ async def test_a_failed_sync_closes_the_store_loudly(
     async def serve() -> None:
         async with delayed:
             await asyncio.sleep(0.1)
-            service.disk.fail(operation)
+            service.disk.fail(operation, thread="log")
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"in doubt", at=BEGIN + 60)
             for _ in range(2):
@@ -49,7 +49,7 @@ async def test_after_a_failed_sync_what_was_acknowledged_is_delivered_by_the_nex
             for number in range(5):
                 receipts.append(await delayed.schedule(b"%d" % number, at=BEGIN + 10 + number))
             assert await delayed.cancel(receipts[2])
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="log")
             with pytest.raises(StoreFailed):
                 await delayed.cancel(receipts[3])
             await asyncio.sleep(30)
@@ -69,7 +69,7 @@ async def test_a_sync_that_fails_in_the_background_closes_the_store(service: Ser
     async def serve() -> None:
         async with delayed:
             await delayed.schedule(b"payload", at=BEGIN + 60)
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="mover")
             await asyncio.sleep(11)
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"refused", at=BEGIN + 60)
@@ -89,6 +89,7 @@ async def test_a_failed_sync_of_a_removal_closes_the_store(service: Service, at:
 
     def fail(operation: str) -> None:
         if operation == "remove":
+            # Of the same thread.
             service.disk.fail("sync_directory")
 
     async def serve() -> None:
@@ -134,7 +135,7 @@ async def test_a_failure_of_the_store_ends_a_task_group_that_waits_for_it(servic
             await asyncio.sleep(1)
             assert delayed.statistics().failed == 0
             await delayed.schedule(b"payload", at=BEGIN + 2)
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="log")
             # The note that it was delivered cannot be written, and nobody waits for that.
             await asyncio.sleep(1_000)
 
@@ -181,7 +182,7 @@ async def test_the_exception_of_the_block_goes_before_that_of_the_store(service:
 
     async def serve() -> None:
         async with service.store() as delayed:
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="log")
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"payload", at=BEGIN + 5)
             raise IdTaken
@@ -206,7 +207,7 @@ async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
         async with service.store() as delayed:
             await delayed.schedule(b"payload", at=BEGIN)
             await asyncio.sleep(1)
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="log")
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"another", at=BEGIN + 5)
             await asyncio.sleep(1)
@@ -220,7 +221,7 @@ async def test_two_failures_close_the_store_once(service: Service, caplog: pytes
     async def serve() -> None:
         async with service.store() as delayed:
             await asyncio.sleep(0.1)
-            service.disk.fail("sync", times=9)
+            service.disk.fail("sync", thread="log", times=9)
             await asyncio.gather(
                 *(delayed.schedule(b"payload", at=BEGIN + 60) for _ in range(9)), return_exceptions=True
             )
@@ -237,7 +238,7 @@ async def test_a_sync_that_fails_while_the_store_is_closed_is_raised_and_nothing
     async def serve() -> None:
         async with service.store() as delayed:
             await delayed.schedule(b"payload", at=BEGIN + 60)
-            service.disk.fail("sync")
+            service.disk.fail("sync", thread="mover")
 
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         await serve()

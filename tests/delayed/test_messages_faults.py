@@ -18,7 +18,7 @@ async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Se
         # The first turn is over, and the next one is far.
         await asyncio.sleep(1)
         await delayed.schedule(b"first", at=BEGIN + 3_600)
-        service.disk.fail("close")
+        service.disk.fail("close", thread="log")
         scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
         await asyncio.sleep(0)
         with pytest.raises(OSError, match="Input/output error"):
@@ -38,13 +38,14 @@ async def test_what_cannot_be_removed_is_removed_later_and_in_order(service: Ser
         assert await delayed.cancel(receipt)
         await delayed._seal()
         await delayed.schedule(b"late", at=BEGIN + 30)
-        service.disk.fail("remove", errno.EIO, times=2)
+        service.disk.fail("remove", path=PATH / "wal", times=2)
         await asyncio.sleep(11)
         assert len(service.files("wal")) >= 2
         # The segment with the cancellation is there as long as that of the message.
         service.disk = service.disk.after_power_cut(NOTHING)
     async with service.store():
-        service.disk.fail("remove", errno.EIO)
+        for directory in ("wal", "slots"):
+            service.disk.fail("remove", path=PATH / directory)
         await asyncio.sleep(60)
         assert service.files("slots") == []
         assert service.files("wal") == []
@@ -61,8 +62,7 @@ async def test_what_is_overdue_after_a_crash_does_not_wait_until_the_whole_log_h
         crashed = service.disk.after_power_cut(EVERYTHING)
     await asyncio.sleep(100)
     service.disk = crashed
-    # The checkpoint cannot be written. Opening renames a segment.
-    crashed.fail("rename", errno.EIO, times=10, after=1)
+    crashed.fail("rename", path=PATH / "checkpoint", times=10)
     async with service.store():
         await asyncio.sleep(5)
         assert service.payloads == [b"overdue"]
@@ -76,7 +76,7 @@ async def test_a_message_that_cannot_be_read_is_read_later_and_others_do_not_wai
             await delayed.schedule(b"%d" % number, at=BEGIN + 1 + number)
         # Behind the first turn, which reads, too.
         await asyncio.sleep(0.1)
-        service.disk.fail("read", errno.EIO)
+        service.disk.fail("read", thread="reader")
         await asyncio.sleep(9)
         assert len(service.payloads) == 2
         await asyncio.sleep(9)
@@ -177,7 +177,7 @@ async def test_a_slot_file_that_cannot_be_removed_is_removed_later(
     async with service.store() as delayed:
         await delayed.schedule(b"payload", at=BEGIN + 25)
         await asyncio.sleep(24)
-        service.disk.fail("remove", errno.EIO)
+        service.disk.fail("remove", path=PATH / "slots")
         await asyncio.sleep(2)
         assert len(service.files("slots")) == 1
         await asyncio.sleep(10)
@@ -192,7 +192,7 @@ async def test_a_message_that_could_not_be_read_is_cancelled_before_it_is_read_a
         await asyncio.sleep(0.1)
         receipt = await delayed.schedule(b"payload", at=BEGIN + 5)
         await delayed.schedule(b"another", at=BEGIN + 5)
-        service.disk.fail("read", errno.EIO, times=2)
+        service.disk.fail("read", thread="reader", times=2)
         await asyncio.sleep(5)
         assert await delayed.cancel(receipt)
         await asyncio.sleep(10)

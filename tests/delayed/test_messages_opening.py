@@ -221,7 +221,7 @@ async def test_leaving_is_cancelled_and_waits_for_the_disk_alone(service: Servic
 
 
 async def test_entering_that_is_cancelled_waits_for_the_disk_and_leaves_no_lock(service: Service) -> None:
-    slow = SlowDisk(service, "rename")
+    slow = SlowDisk(service, "rename", "log")
 
     async def enter() -> None:
         async with service.store():
@@ -243,7 +243,7 @@ async def test_entering_that_is_cancelled_waits_for_the_disk_and_leaves_no_lock(
 @pytest.mark.parametrize("cancel", ["task", "scope"])
 async def test_leaving_that_is_cancelled_waits_for_the_disk(service: Service, cancel: str) -> None:
     scope = anyio.CancelScope()
-    slow = SlowDisk(service)
+    slow = SlowDisk(service, None, "mover")
 
     async def serve() -> None:
         with scope:

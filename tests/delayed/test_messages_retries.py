@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -105,7 +104,7 @@ async def test_a_message_is_read_again_for_each_attempt(service: Service) -> Non
     async with service.store(backoff=5) as delayed:
         await delayed.schedule(b"payload", at=BEGIN + 0.5, id="the id")
         await asyncio.sleep(1)
-        service.disk.fail("read", errno.EIO)
+        service.disk.fail("read", thread="reader")
         await asyncio.sleep(5)
         assert len(service.attempts) == 1
         assert delayed.statistics().retrying == 1

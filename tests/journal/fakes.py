@@ -24,7 +24,7 @@ class Disk:
         self.syncs_only_files = False
 
     def fsync(self, descriptor: int) -> None:
-        self.free.wait()
+        assert self.free.wait(30), "the test does not set the disk free"
         if self.syncs_only_files and stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "Invalid argument")
         if self.full:

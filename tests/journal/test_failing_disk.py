@@ -188,7 +188,7 @@ async def test_a_cancelled_entry_does_not_block_the_loop_while_the_disk_is_slow(
 
     def make_when_free(*arguments: Any, **options: Any) -> None:
         loop.call_soon_threadsafe(begun.set)
-        free.wait()
+        assert free.wait(30), "the test does not set the disk free"
         make(*arguments, **options)
 
     async def enter() -> None:

@@ -54,7 +54,7 @@ def test_after_a_kill_every_segment_is_complete_and_only_the_last_rows_are_lost(
         if ended > 12 * MAX_ROWS:
             break
     service.kill()
-    assert service.wait() == -signal.SIGKILL
+    assert service.wait(30) == -signal.SIGKILL
     service.stdout.close()
     recorded = rows(OPERATIONS)
     # One batch was filling up, and one was being written.

@@ -42,11 +42,13 @@ class FakeConnection:
         self.sent: list[tuple[Any, ...]] = []
         self.answers: asyncio.Queue[Any] = asyncio.Queue()
         self.refusal: Exception | None = None
+        self.connected = 0
 
     async def connect(self) -> None:
         if self.refusal is not None:
             raise self.refusal
         self.is_connected = True
+        self.connected += 1
 
     async def send_command(self, *command: bytes, check_health: bool) -> None:
         assert self.is_connected
@@ -66,7 +68,8 @@ class FakeConnection:
         return commands
 
     async def send_packed_command(self, commands: list[tuple[Any, ...]]) -> None:
-        self.is_connected = True
+        # redis-py would connect to localhost, and not to the primary that Sentinel names.
+        assert self.is_connected
         self.sent += commands
 
     async def disconnect(self, *, nowait: bool) -> None:
@@ -233,6 +236,26 @@ async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
     connection.answers.put_nowait(1)
     await engine.publish([Message("00", "c")])
     assert connection.is_connected
+
+
+async def test_a_primary_that_sentinel_cannot_name_yet_is_asked_for_again(
+    engine: RedisEngine, connection: FakeConnection
+) -> None:
+    connection.refusal = redis.ConnectionError("no primary")
+    with pytest.raises(redis.ConnectionError, match="no primary"):
+        await engine.publish([Message("00", "a")])
+    assert connection.sent == []
+    connection.refusal = None
+    connection.answers.put_nowait(1)
+    await engine.publish([Message("00", "b")])
+    assert connection.sent == [(b"PUBLISH", b"app:00", "b")]
+
+
+async def test_the_connection_for_publishing_is_kept(engine: RedisEngine, connection: FakeConnection) -> None:
+    for _ in range(3):
+        connection.answers.put_nowait(1)
+        await engine.publish([Message("00", "a")])
+    assert connection.connected == 1
 
 
 async def test_closing_ends_the_connection_for_publishing(

@@ -51,6 +51,19 @@ async def test_each_record_is_an_event_as_soon_as_it_is_there(log: Log) -> None:
     await task
 
 
+async def test_a_stream_without_an_event_yet_begins_with_a_comment(log: Log) -> None:
+    """nginx, over HTTP/2, would keep the head of the response, and the client would wait for it."""
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    assert client.body == b":\n\n"
+    log.append("a")
+    await parked(log.purgatory, client)
+    assert client.body == b":\n\nid: 1\ndata: a\n\n"
+    await log.purgatory.aclose()
+    await task
+
+
 async def test_proxies_and_caches_are_told_to_pass_the_events_on(log: Log) -> None:
     client = StreamClient()
     task = client.request(log.stream())
@@ -100,7 +113,7 @@ async def test_a_heartbeat_is_sent_whenever_the_timeout_is_over(virtual_time: Vi
         await asyncio.sleep(31)
         log.append("a")
         await asyncio.sleep(14)
-        assert client.body == b":\n\n:\n\nid: 1\ndata: a\n\n"
+        assert client.body == b":\n\n" * 3 + b"id: 1\ndata: a\n\n"
         await asyncio.sleep(2)
         assert client.body.endswith(b"data: a\n\n:\n\n")
         await purgatory.aclose()
@@ -147,10 +160,11 @@ async def test_while_a_client_reads_too_slowly_nothing_waits_and_nothing_is_lost
         log.append(record)
     await a_few_turns()
     assert log.purgatory.statistics().pending == 0
-    assert len(client.sent) == 1
+    # The head, and the heartbeat at the start.
+    assert len(client.sent) == 2
     client.reads.set()
     await parked(log.purgatory, client)
-    assert [len(message["body"].split(b"\n\n")) - 1 for message in client.sent[1:]] == [1, 2, 2]
+    assert [len(message["body"].split(b"\n\n")) - 1 for message in client.sent[2:]] == [1, 2, 2]
     assert client.body.count(b"id: ") == 5
     await log.purgatory.aclose()
     await task
@@ -189,7 +203,7 @@ async def test_closing_the_purgatory_sends_what_there_is_and_ends_the_stream(log
     log.records.append("farewell")
     await log.purgatory.aclose()
     await task
-    assert client.body == b"id: 1\ndata: farewell\n\n"
+    assert client.body == b":\n\nid: 1\ndata: farewell\n\n"
     assert client.complete
 
 
@@ -204,7 +218,7 @@ async def test_a_stream_that_is_refused_later_ends(log: Log) -> None:
         purgatory.try_complete_else_watch(Gate(), ["other"])
         client.reads.set()
         await task
-        assert client.body == b"id: 1\ndata: a\n\n"
+        assert client.body == b":\n\nid: 1\ndata: a\n\n"
         assert client.complete
 
 
@@ -264,7 +278,8 @@ async def test_an_operation_without_a_timeout_sends_no_heartbeats(virtual_time: 
         client = StreamClient()
         task = client.request(EventStream(purgatory, read, ["log"], lambda name: []))
         await asyncio.sleep(3600)
-        assert client.body == b""
+        # The comment at the start.
+        assert client.body == b":\n\n"
         await purgatory.aclose()
         await task
 
@@ -328,10 +343,11 @@ async def test_a_framework_serves_the_stream_until_its_client_leaves(
 ) -> None:
     client = StreamClient((b"accept-encoding", b"gzip"))
     task = client.request(application(log.stream))
-    await until(lambda: log.purgatory.statistics().pending)
+    await until(lambda: len(client.sent) > 1)
+    assert client.body == b":\n\n"
     log.append("a")
-    await until(lambda: log.purgatory.statistics().pending and len(client.sent) > 1)
-    assert client.body == b"id: 1\ndata: a\n\n"
+    await until(lambda: log.purgatory.statistics().pending and len(client.sent) > 2)
+    assert client.body == b":\n\nid: 1\ndata: a\n\n"
     client.send(DISCONNECT)
     await task
     assert log.purgatory.statistics().cancelled == 1

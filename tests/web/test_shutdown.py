@@ -50,7 +50,8 @@ async def test_a_signal_wakes_a_loop_that_has_nothing_to_do(handled: list[int], 
         sender = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM])
         sender.start()
         await gate
-        sender.join()
+        sender.join(30)
+        assert not sender.is_alive()
     assert gate.expired
 
 
@@ -133,7 +134,8 @@ def test_in_another_thread_the_handlers_stay(handled: list[int]) -> None:
 
     thread = threading.Thread(target=asyncio.run, args=[serve()])
     thread.start()
-    thread.join()
+    thread.join(30)
+    assert not thread.is_alive()
     assert seen == [server]
 
 

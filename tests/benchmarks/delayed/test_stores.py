@@ -31,7 +31,8 @@ def test_the_processor_time_of_threads_that_have_ended_counts(tmp_path: Path) ->
     before = store.processor_seconds()
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join()
+    thread.join(30)
+    assert not thread.is_alive()
     assert store.processor_seconds() - before >= 0.02
 
 

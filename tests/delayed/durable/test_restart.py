@@ -156,7 +156,7 @@ asyncio.run(main())
 
 async def test_an_operation_that_was_offered_survives_a_crash(path: Path, shop: Shop) -> None:
     crashed = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", OFFERS_AND_CRASHES, str(path)], check=False
+        subprocess.run, [sys.executable, "-c", OFFERS_AND_CRASHES, str(path)], check=False, timeout=60
     )
     assert crashed.returncode == 9
     async with opened(path, shop) as operations:

@@ -108,7 +108,7 @@ def _end(daemon: subprocess.Popen[bytes]) -> None:
     """Kill a daemon and wait for its session to end. Python workers end with their executor."""
     with suppress(ProcessLookupError):
         os.killpg(daemon.pid, signal.SIGKILL)
-    daemon.wait()
+    daemon.wait(_TIMEOUT)
     deadline = time.monotonic() + _TIMEOUT
     while left := members(daemon.pid):
         if time.monotonic() > deadline:

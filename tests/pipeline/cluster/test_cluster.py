@@ -116,6 +116,8 @@ def runs(
             capture_output=True,
             text=True,
             check=False,
+            # That of the test would leave the thread waiting.
+            timeout=500,
         )
         for command in commands:
             options = parser().parse_args(arguments(command, journals, local))

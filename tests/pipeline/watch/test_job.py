@@ -26,11 +26,11 @@ from purgatory.pipeline.jobs import watch
 from purgatory.pipeline.watch.message import Message
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
 from purgatory.pipeline.watch.stream import watched
-from tests.pipeline.journals import ROWS, Row, add_segment, operation
+from tests.pipeline.journals import NOON, ROWS, Row, add_segment, operation
 from tests.pipeline.settings import NO_SPARK, SETTINGS
 
-# An hour ago, so that no row is in the future.
-BEGIN: Final = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
+# Long ago, so that no row is in the future. What `--since` looks at is the age of a file.
+BEGIN: Final = NOON
 
 
 def ended(second: float, count: int = 1, expired: int = 0, **changed: Any) -> list[Row]:
@@ -277,7 +277,7 @@ def test_ctrl_c_ends_it_and_reports_the_open_windows(journal: Path) -> None:
         assert process.stdout.readline().startswith(at(0))
         # To the whole process group, as a terminal does.
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=60)
     assert out.startswith(at(60))
     assert out.endswith("Fetch in fetch, so far\n")
     assert err.splitlines()[-1] == "interrupted; run the command again to continue"

@@ -100,7 +100,7 @@ class Server(ABC):
         """SIGKILL for the process and those that it has started."""
         self._signal(signal.SIGKILL)
         assert self.process is not None
-        self.process.wait()
+        self.process.wait(30)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -36,7 +36,8 @@ async def test_a_signal_arrives_in_another_process(server: EngineServer) -> None
     async with two_processes_on(server) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         pair.state["tea"] += 1
-        process = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script], check=False)
+        command = [sys.executable, "-c", script]
+        process = await asyncio.to_thread(subprocess.run, command, check=False, timeout=60)
         assert process.returncode == 0
         await waiting
 

@@ -180,7 +180,7 @@ async def test_the_polls_of_a_worker_that_dies_go_on_at_the_other(deployment: De
     polls = [asyncio.create_task(deployment.poll(job)) for job in JOBS]
     await deployment.waits()
     deployment.workers[0].kill()
-    deployment.workers[0].wait()
+    deployment.workers[0].wait(SOON)
     for job in JOBS:
         await deployment.put(job)
     assert await results(polls) == RESULTS

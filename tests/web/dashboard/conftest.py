@@ -23,7 +23,8 @@ def host() -> Iterator[Host]:
     host.up.result(10)
     yield host
     host.should_exit = True
-    thread.join()
+    thread.join(30)
+    assert not thread.is_alive(), "the server does not stop"
     host.socket.close()
 
 

@@ -43,7 +43,8 @@ class HealthyClient:
             yield healthy_client
         finally:
             healthy_client._stop.set()
-            thread.join()
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "the client does not stop"
 
     def assert_undisturbed(self) -> None:
         """Wait until it has consumed a few more records. Raises AssertionError after any error."""
