@@ -9,7 +9,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeVar, cast, final
 
-from purgatory._core.operation import Owner, end
+from purgatory._core.engine import Engine
+from purgatory._core.operation import end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
 from purgatory._uninterrupted import until_done
@@ -52,7 +53,7 @@ class Evaluator:
         first: Awaitable[Any] | None = None,
     ) -> None:
         """`first` is what the condition has returned already. The first evaluation awaits it."""
-        self._owner = cast(Owner, operation._owner)
+        self._owner = cast(Engine, operation._owner)
         loop = self._owner.loop
         if not isinstance(loop, asyncio.AbstractEventLoop):
             _drop(first)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, final
 
 from anyio import CancelScope
 
-from purgatory._core.engine import Closing, Engine
+from purgatory._core.bulk import Closing
+from purgatory._core.engine import Engine
 from purgatory._core.outcome import CANCELLED, EXPIRED, FAILED, OperationState
-from purgatory._core.safe_repr import safe_repr
-from purgatory._pace import Pace
-from purgatory.errors import PurgatoryClosed
-from purgatory.reaper import reap
+from purgatory.errors import PurgatoryClosed, safe_repr
+from purgatory.reaper import Pace, reap
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -67,10 +66,6 @@ class Lifecycle:
         engine = self._engine
         if engine.closing:
             await self._closed.wait()
-            # What an exception has left there. Mostly this is nothing.
-            engine.shut()
-            if engine.accounting.pending:
-                Closing(engine, state).run()
             return
         if not engine.open:
             engine.shut()
@@ -80,13 +75,11 @@ class Lifecycle:
         try:
             engine.shut()
             with CancelScope(shield=True):
-                pace = Pace(engine.slice_seconds)
-                pending = engine.accounting.pending
+                pace = Pace(engine.timer.slice_seconds)
                 while closing.step(pace.seconds):
                     await pace.pause()
-                    pace.heed(pending - engine.accounting.pending, engine.pending.latecomers)
                 # An evaluation may be what closes the purgatory.
-                ending = engine.pending.evaluations - {asyncio.current_task()}
+                ending = engine.evaluations - {asyncio.current_task()}
                 if self._task is not None:
                     ending.add(self._task)
                 if ending:
@@ -94,8 +87,7 @@ class Lifecycle:
         finally:
             # A plain Task.cancel gets through the shield. Then the rest ends here in one go.
             try:
-                closing.run()
-                engine.drop_rest()
+                closing.step()
             finally:
                 self._closed.set()
 
@@ -106,7 +98,9 @@ class Lifecycle:
             return
         error = task.exception()
         if error is not None:
-            self._engine.report(f"the reaper of purgatory {self._engine.name!r} failed; it is closed", error)
+            self._engine.reporter.report(
+                f"the reaper of purgatory {self._engine.name!r} failed; it is closed", error
+            )
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
@@ -120,11 +114,6 @@ class Lifecycle:
 
     def _end_all(self, state: OperationState, error: BaseException | None) -> None:
         """Close at once, and end everything that is pending in `state`."""
-        closing = Closing(self._engine, state, error)
         self._closed.set()
-        try:
-            self._engine.shut()
-            closing.run()
-        finally:
-            # Where there was no memory, for example, the rest ends now.
-            closing.run()
+        self._engine.shut()
+        Closing(self._engine, state, error).step()

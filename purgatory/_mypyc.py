@@ -1,6 +1,6 @@
-"""A decorator that only the compiler reads.
+"""What only the compiler reads: a decorator, and the type of an int that compiled code does not allocate.
 
-mypyc reads `mypyc_attr` in the source and drops it. On the interpreted build the decorator does nothing. So
+mypyc reads both in the source. On the interpreted build the decorator does nothing, and the type is int. So
 only a build needs the package mypy_extensions. This module itself is not compiled.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mypy_extensions import mypyc_attr
+    from mypy_extensions import i64, mypyc_attr
 else:
+    i64 = int
 
     def mypyc_attr(**_attributes):
         return lambda decorated: decorated
 
 
-__all__ = ["mypyc_attr"]
+__all__ = ["i64", "mypyc_attr"]

@@ -1,4 +1,7 @@
-"""The library's own errors. Wrong arguments raise ValueError, TypeError or RuntimeError."""
+"""The library's own errors, and how messages show a user's object.
+
+Wrong arguments raise ValueError, TypeError or RuntimeError.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +34,14 @@ class OperationWithdrawn(PurgatoryError):
 
 class PurgatoryFull(PurgatoryError):
     """Raised when `max_pending` operations wait already. The refused operation can be offered again later."""
+
+
+def safe_repr(subject: object) -> str:
+    """The repr() of `subject`, or its class and the class of the exception that its repr() raised.
+
+    For reports about users' objects. Such an object may be half made or broken, and the report must arrive.
+    """
+    try:
+        return repr(subject)
+    except Exception as error:
+        return f"<{type(subject).__name__}, whose repr() raised {type(error).__name__}>"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, 
 from anyio import TASK_STATUS_IGNORED
 
 from purgatory._conditions import PredicateOperation
-from purgatory._core.engine import Sweep
+from purgatory._core.bulk import Sweep
 from purgatory._core.outcome import CANCELLED, EXPIRED
-from purgatory._core.safe_repr import safe_repr
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._lifecycle import Lifecycle
-from purgatory._pace import Pace
+from purgatory.errors import safe_repr
+from purgatory.reaper import Pace
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -127,9 +127,8 @@ class Purgatory(SynchronousPurgatory):
         it is cancelled, the loop checks the rest in its next turn, in one go. So no operation misses the
         change that the sweep was for.
         """
-        engine = self._engine
-        sweep = Sweep(engine, key)
-        pace = Pace(engine.slice_seconds)
+        sweep = Sweep(self._checker, key)
+        pace = Pace(self.timer.slice_seconds)
         try:
             while sweep.step(pace.seconds):
                 await pace.pause()

@@ -17,7 +17,10 @@ class PurgatoryStatistics:
     watched: int
     """Operation-key pairs on the watch lists now: an operation on three keys counts three times."""
     keys: int
-    """Keys that at least one operation watches now."""
+    """Keys that at least one operation watches now.
+
+    A key that raised, or had changed, as its last operation left counts, too.
+    """
     completed: int
     """Operations whose condition held, since the start."""
     expired: int

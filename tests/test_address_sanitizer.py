@@ -14,14 +14,13 @@ from purgatory import COMPILED
 from tests.core_builds import ROOT, build_core, run_tests
 
 # These are the tests whose operations and purgatories go through all of the core. The sanitizer also watches
-# the processes that two of these files start for chains of operations.
+# the process that one of these files starts for chains of operations.
 TESTS = [
     "tests/core/timer",
     "tests/core/test_action_queue.py",
     "tests/core/test_bad_keys.py",
     "tests/core/test_interrupted_parking.py",
     "tests/core/test_failures.py",
-    "tests/core/test_interrupted_work.py",
     "tests/core/test_observers.py",
     "tests/core/test_operation.py",
     "tests/core/test_promises.py",

@@ -19,7 +19,6 @@ PACKAGES = sysconfig.get_path("purelib")
 # The other tests of the core take many minutes on a debug interpreter. AddressSanitizer watches those.
 CHAINS = [
     "tests/core/test_reference_counts.py::test_chains_of_observed_operations_are_freed_without_harm",
-    "tests/core/test_survival.py::test_operations_that_refer_to_one_another_in_a_chain_are_freed_without_a_crash",
 ]
 
 # It prints by how much the count of all references has grown, without and with an observer.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import math
 import threading
@@ -70,15 +69,6 @@ def test_a_clock_that_shows_the_time_of_the_machine_by_chance_is_still_moved_by_
     assert gate.deadline == pytest.approx(clock.time() + 60, abs=0.01)
 
 
-def test_a_deadline_between_two_ticks_is_rounded_up() -> None:
-    clock = ManualClock()
-    operation = clock.purgatory(tick=0.1).try_complete_else_watch(Gate(0.25), ["key"])
-    clock.advance(0.25)
-    assert not operation.done
-    clock.advance(0.05)
-    assert operation.expired
-
-
 def test_hooks_see_the_time_of_their_own_deadlines_within_one_step() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
@@ -100,43 +90,6 @@ def test_operations_of_several_purgatories_expire_in_the_order_of_their_deadline
         purgatory.try_complete_else_watch(logged_gate(timeout, f"{purgatory.name} {timeout}", log), ["key"])
     clock.advance(5.0)
     assert log == ["produce 0.5", "fetch 1.0", "produce 2.0", "fetch 2.5", "fetch 3.0"]
-
-
-def test_all_operations_of_one_instant_expire_in_one_step_in_insertion_order() -> None:
-    clock = ManualClock()
-    purgatory = clock.purgatory()
-    log: list[str] = []
-    names = [str(number) for number in range(1000)]
-    for name in names:
-        purgatory.try_complete_else_watch(logged_gate(1.0, name, log), ["key"])
-    clock.advance(1.0)
-    assert log == names
-    assert purgatory.statistics().pending == 0
-
-
-def test_a_completed_operation_does_not_expire_and_causes_no_wake_up() -> None:
-    clock = ManualClock()
-    purgatory = clock.purgatory()
-    operation = purgatory.try_complete_else_watch(Gate(1.0), ["key"])
-    operation.opened = True
-    assert purgatory.check_and_complete("key") == 1
-    clock.advance(10.0)
-    assert operation.state is OperationState.COMPLETED
-    assert operation.ran.count("on_complete") == 1
-    assert purgatory.statistics().wakeups == 0
-
-
-def test_a_later_operation_with_an_earlier_deadline_expires_in_time() -> None:
-    clock = ManualClock()
-    purgatory = clock.purgatory()
-    log: list[str] = []
-    purgatory.try_complete_else_watch(logged_gate(10.0, "first", log), ["key"])
-    clock.advance(1.0)
-    purgatory.try_complete_else_watch(logged_gate(1.0, "second", log), ["key"])
-    clock.advance(1.0)
-    assert log == ["second"]
-    clock.advance(8.0)
-    assert log == ["second", "first"]
 
 
 @pytest.mark.parametrize("seconds", [-0.1, -1e-9, -math.inf])
@@ -196,20 +149,6 @@ def test_an_operation_offered_by_a_hook_expires_in_the_same_step_if_it_is_due() 
     assert purgatory.statistics().pending == 1
 
 
-def test_a_hook_may_complete_operations_of_another_purgatory() -> None:
-    clock = ManualClock()
-    first, second = clock.purgatory("first"), clock.purgatory("second")
-    other = second.try_complete_else_watch(Gate(10.0, "other"), ["key"])
-
-    def complete_the_other() -> None:
-        other.opened = True
-        second.check_and_complete("key")
-
-    first.try_complete_else_watch(Gate(1.0, completing=complete_the_other), ["key"])
-    clock.advance(1.0)
-    assert other.state is OperationState.COMPLETED
-
-
 def test_a_check_from_a_thread_runs_at_the_next_step() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
@@ -222,20 +161,6 @@ def test_a_check_from_a_thread_runs_at_the_next_step() -> None:
     assert not operation.done
     clock.advance(0)
     assert operation.state is OperationState.COMPLETED
-
-
-async def test_an_operation_on_a_manual_clock_can_be_awaited() -> None:
-    clock = ManualClock()
-    purgatory = clock.purgatory()
-
-    async def wait() -> str:
-        return await purgatory.try_complete_else_watch(Gate(60.0), ["key"])
-
-    waiting = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    assert purgatory.statistics().pending == 1
-    clock.advance(60.0)
-    assert await waiting == "gate"
 
 
 async def test_closing_one_of_its_purgatories_expires_what_is_pending_and_leaves_the_others() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from math import inf
-from typing import Any, Final, NoReturn, Self, cast, final
+from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
 from purgatory._core.outcome import (
     CANCELLED,
@@ -20,51 +20,12 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
-from purgatory._core.safe_repr import safe_repr
-from purgatory._core.timer import TimerTask, TimingWheel
-from purgatory._core.timer.task import protected
-from purgatory._mypyc import mypyc_attr
-from purgatory.errors import OperationWithdrawn
+from purgatory._core.timer import TimerTask
+from purgatory._mypyc import i64, mypyc_attr
+from purgatory.errors import OperationWithdrawn, safe_repr
 
-
-class Owner:
-    """The engine, as the lower layers call it.
-
-    An operation belongs to the owner in the engine that it was offered to.
-    """
-
-    __slots__ = ("evaluations", "loop")
-
-    # None until the engine is open.
-    loop: asyncio.AbstractEventLoop | None
-    # The tasks in which async conditions are evaluated. The engine only keeps them; closing waits for them.
-    evaluations: set[asyncio.Future[Any]]
-
-    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
-        """Decide `operation`, forget it everywhere, settle it, and account for it.
-
-        When this raises before that is done, a second call goes on.
-        """
-        raise NotImplementedError
-
-    def park(self, operation: Operation) -> None:
-        """Park an operation that was offered while the books were being written."""
-        raise NotImplementedError
-
-    def reschedule(self, operation: Operation, seconds: float) -> None:
-        """Give the pending `operation` a new timeout, which counts from now.
-
-        When this raises, the operation keeps the old one.
-        """
-        raise NotImplementedError
-
-    def is_closing(self) -> bool:
-        """Whether it is closing or closed."""
-        raise NotImplementedError
-
-    def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
-        """The keys that the pending `operation` watches."""
-        raise NotImplementedError
+if TYPE_CHECKING:
+    from purgatory._core.engine import Engine
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -102,9 +63,10 @@ class Operation(TimerTask):
             self._timeout = seconds if seconds == seconds else _seconds(timeout)
         else:
             self._timeout = _seconds(timeout)
-        self._owner: Owner | None = None
+        # The engine that it was offered to, until that has ended it.
+        self._owner: Engine | None = None
         # The place of this operation in the order in which its purgatory parked operations; 0 before that.
-        self._parked = 0
+        self._parked: i64 = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
         # NO_OUTCOME until the operation ends, and then the result, or a Failure. Until the hooks have run, it
@@ -160,7 +122,11 @@ class Operation(TimerTask):
         No hook runs, and the state is FAILED. An error that nobody awaits is reported, as those of hooks are.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
-        return end(self, FAILED, Failure(_checked(error)))
+        # Any: on both builds, the caller may give what it likes.
+        given: Any = error
+        if not isinstance(given, Exception) or isinstance(given, StopIteration):
+            raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {given!r}")
+        return end(self, FAILED, Failure(given))
 
     @final
     def cancel(self) -> bool:
@@ -179,7 +145,7 @@ class Operation(TimerTask):
         if state is not NEW and state is not PENDING:
             return False
         if state is PENDING:
-            cast(Owner, self._owner).reschedule(self, seconds)
+            cast("Engine", self._owner).reschedule(self, seconds)
         else:
             self._timeout = seconds
         return True
@@ -189,49 +155,25 @@ class Operation(TimerTask):
         """Have the operation expire, as the timer does at the deadline."""
         end(self, EXPIRED)
 
-    @final
-    def _fire(self, wheel: TimingWheel) -> None:
-        # The engine removes it once it is decided. Otherwise, without memory or stack to end it, it would be
-        # pending without a deadline.
-        if self._owner is None:
-            wheel.remove(self)
-        end(self, EXPIRED)
-
     @property
     def state(self) -> OperationState:
         """The state. It is decided before the hooks run, so hooks see how the operation ended."""
         return self._state
-
-    @state.setter
-    def state(self, value: object) -> NoReturn:
-        raise protected(self, "state")
 
     @property
     def done(self) -> bool:
         """Whether the operation has ended, in any final state."""
         return self._state is not NEW and self._state is not PENDING
 
-    @done.setter
-    def done(self, value: object) -> NoReturn:
-        raise protected(self, "done")
-
     @property
     def expired(self) -> bool:
         """Whether the timeout, or closing, ended the operation."""
         return self._state is EXPIRED
 
-    @expired.setter
-    def expired(self, value: object) -> NoReturn:
-        raise protected(self, "expired")
-
     @property
     def timeout(self) -> float | None:
         """The latest timeout in seconds. None when the operation never expires."""
         return None if self._timeout == inf else self._timeout
-
-    @timeout.setter
-    def timeout(self, value: object) -> NoReturn:
-        raise protected(self, "timeout")
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -242,10 +184,6 @@ class Operation(TimerTask):
         except Exception:
             # A key raises by now. Reports are to name the keys all the same.
             return keys
-
-    @keys.setter
-    def keys(self, value: object) -> NoReturn:
-        raise protected(self, "keys")
 
     def result(self) -> Any:
         """The value that `complete` was given, or else the return value of `on_complete`.
@@ -284,8 +222,6 @@ class Operation(TimerTask):
 
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
-# What is raised where memory or stack have run out. The type keeps mypyc from making a new tuple each time.
-NO_ROOM: Final[tuple[type[Exception], ...]] = (MemoryError, RecursionError)
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
 
 # The names that no subclass and no instance may use for anything else.
@@ -314,12 +250,6 @@ def _seconds(timeout: Any) -> float:
     return seconds
 
 
-def _checked(error: Any) -> Exception:
-    if not isinstance(error, Exception) or isinstance(error, StopIteration):
-        raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
-    return error
-
-
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:
     """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
@@ -330,81 +260,64 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
     current = operation._state
     if current is not NEW and current is not PENDING:
         return False
-    owner = operation._owner
-    if owner is not None:
-        owner.end(operation, state, outcome)
+    engine = operation._owner
+    if engine is not None:
+        engine.end(operation, state, outcome)
         return True
     operation._state = state
     if outcome is not None:
         operation._outcome = outcome
     raised = settle(operation)
-    if operation._waiters is not None:
-        for _, problem in wake(operation, again=True) or ():
-            raised = raised or problem
+    unwoken = None if operation._waiters is None else wake(operation)
+    if unwoken and raised is None:
+        raised = unwoken[0][1]
     if raised is not None:
         raise raised
     return True
 
 
 def settle(operation: Operation) -> BaseException | None:
-    """Run the hooks of an operation that is decided, and note its outcome. Call it again if it raises.
+    """Run the hooks of an operation that is decided, and note its outcome. With a Failure no hook runs.
 
-    Returns what a hook raised, which makes the operation FAILED. An operation that has its outcome, such as a
-    Failure that ended it, runs no hook.
+    Returns what a hook raised, which makes the operation FAILED.
     """
     given = operation._outcome
-    if given is not NO_OUTCOME and not isinstance(given, Given):
+    expired = operation._state is EXPIRED
+    if not (expired or operation._state is COMPLETED):
         return None
-    raised: BaseException | None = None
-    state: OperationState = operation._state
-    if state is COMPLETED or state is EXPIRED:
-        # Any: an override may return what it likes, on both builds.
-        hooks: Any = operation
-        try:
-            value = hooks.on_complete()
-            # The value of `complete` replaces that of `on_complete`.
-            operation._outcome = value if given is NO_OUTCOME else cast(Given, given).value
-            if state is EXPIRED:
-                try:
-                    hooks.on_expiration()
-                except TimeoutError as timeout:
-                    operation._outcome = Failure(timeout)
-        except BaseException as failure:
-            operation._state = FAILED
-            operation._outcome = NO_OUTCOME
-            raised = failure
-            operation._outcome = Failure(failure)
-    elif state is FAILED:
-        # There was no memory to note what the hook had raised.
-        operation._outcome = Failure(MemoryError("a hook raised an exception that nobody had memory for"))
-    return raised
-
-
-def wake(operation: Operation, *, again: bool) -> list[tuple[object, BaseException]] | None:
-    """Wake the waiters of an operation. Returns those that could not be woken, each with the reason.
-
-    Where there is no room for the call that wakes a waiter, this raises. Call it `again` then.
-    """
-    waiters = operation._waiters
-    failed: list[tuple[object, BaseException]] | None = None
-    for waiter in list(waiters) if type(waiters) is dict else [waiters]:
-        # A waiter that has not noted its wake-up gets a second call.
-        called_again = False
-        while True:
+    # Any: an override may return what it likes, on both builds.
+    hooks: Any = operation
+    try:
+        value = hooks.on_complete()
+        # The value of `complete` replaces that of `on_complete`.
+        operation._outcome = value if given is NO_OUTCOME else cast(Given, given).value
+        if expired:
             try:
-                # A task may have been cancelled in this very turn.
-                if not waiter.done():
-                    waiter.set_result(None)
-                break
-            except BaseException as error:
-                if not waiter.done():
-                    if not again and isinstance(error, NO_ROOM):
-                        raise
-                    if not called_again:
-                        called_again = True
-                        continue
-                # The loop of that task is closed, for example.
-                failed = [*(failed or ()), (waiter, error)]
-                break
+                hooks.on_expiration()
+            except TimeoutError as timeout:
+                operation._outcome = Failure(timeout)
+    except BaseException as failure:
+        operation._state = FAILED
+        operation._outcome = Failure(failure)
+        return failure
+    return None
+
+
+def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
+    """Wake the waiters of an operation, which has some. Returns those that could not be woken, and why."""
+    waiters = operation._waiters
     operation._waiters = None
-    return failed
+    if type(waiters) is not dict:
+        error = _wake(waiters)
+        return None if error is None else [(waiters, error)]
+    return [(waiter, error) for waiter in waiters if (error := _wake(waiter)) is not None]
+
+
+def _wake(waiter: Any) -> BaseException | None:
+    try:
+        # A task may have been cancelled in this very turn.
+        if not waiter.done():
+            waiter.set_result(None)
+    except BaseException as error:
+        return error
+    return None

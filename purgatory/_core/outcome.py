@@ -37,17 +37,15 @@ class Timing:
     """The timing of one operation in a purgatory that has observers.
 
     `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
-    that clock is more exact than ``loop.time()``.) `tries` counts the calls of `try_complete`. A Timing
-    refers to nothing, so an observer may keep it.
+    that clock is more exact than ``loop.time()``.) It ends when the hooks have run. `tries` counts the calls
+    of `try_complete`, the first one included. A Timing refers to nothing, so an observer may keep it.
     """
 
     __slots__ = ("ended", "offered", "tries")
 
     # The engine sets them. An __init__ would double the cost of the interpreted core.
     offered: float
-    # When the hooks had run.
     ended: float
-    # The try at the offer included.
     tries: int
 
     def __repr__(self) -> str:

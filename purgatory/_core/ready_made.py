@@ -7,8 +7,8 @@ from typing import final
 
 from purgatory._core.operation import Operation
 from purgatory._core.outcome import NEW
-from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
+from purgatory.errors import safe_repr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -77,7 +77,6 @@ class Quorum(Operation):
 
 
 def _limit(operation: Operation) -> str:
-    owner = operation._owner
-    if owner is not None and owner.is_closing():
+    if operation._owner is not None and operation._owner.closing:
         return "before the purgatory was closed"
     return f"within {operation.timeout} seconds"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
-from purgatory._core.engine import Engine
+from purgatory._core.checker import Checker
+from purgatory._core.engine import NO_MAXIMUM, Engine
 from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
@@ -22,7 +23,7 @@ Op = TypeVar("Op", bound=Operation)
 class SynchronousPurgatory:
     """A `Purgatory` without its coroutines, because no coroutine is compiled."""
 
-    __slots__ = ("_engine", "name", "timer")
+    __slots__ = ("_checker", "_engine", "name", "timer")
 
     def __init__(
         self,
@@ -37,12 +38,13 @@ class SynchronousPurgatory:
     ) -> None:
         self.name = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
-        self._engine = Engine(name, self.timer, max_pending, slice_seconds, tuple(observers), debug)
+        self._engine = Engine(name, self.timer, max_pending, tuple(observers), debug)
+        self._checker = Checker(self._engine)
 
     def __repr__(self) -> str:
         engine = self._engine
         state = "open" if engine.open else "closed" if engine.closing else "new"
-        pending, keys = engine.accounting.pending, len(engine.watchers)
+        pending, keys = engine.pending, len(engine.watchers)
         return f"<Purgatory {self.name!r} {state} pending={pending} keys={keys}>"
 
     @final
@@ -80,10 +82,10 @@ class SynchronousPurgatory:
         come at any time.
         """
         if limit is None:
-            return self._engine.checker.check(key, NO_LIMIT)
+            return self._checker.check(key, NO_LIMIT)
         if limit < 1:
             raise ValueError(f"limit must be at least 1, or None for no limit, not {limit}")
-        return self._engine.checker.check(key, limit)
+        return self._checker.check(key, min(limit, NO_MAXIMUM))
 
     @final
     def check_and_complete_threadsafe(self, key: Hashable) -> None:
@@ -94,7 +96,7 @@ class SynchronousPurgatory:
         ``loop.call_soon_threadsafe(purgatory.check_and_complete, key, 1)``. Raises PurgatoryNotOpen before
         the purgatory is open. After closing it does nothing.
         """
-        self._engine.checker.signal(key)
+        self._checker.signal(key)
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
@@ -106,23 +108,20 @@ class SynchronousPurgatory:
 
     @final
     def statistics(self) -> PurgatoryStatistics:
-        """The figures of this moment, O(1). Any thread may call it.
-
-        While the table still has the entry of a key that raised, it costs O(keys).
-        """
-        accounting = self._engine.accounting
+        """The figures of this moment, O(1). Any thread may call it."""
+        engine = self._engine
         return PurgatoryStatistics(
-            pending=accounting.pending,
-            max_pending=self._engine.pending.max_pending,
-            watched=self._engine.watchers.watched,
-            keys=len(self._engine.watchers),
-            completed=accounting.completed,
-            expired=accounting.expired,
-            cancelled=accounting.cancelled,
-            failed=accounting.failed,
-            refused=accounting.refused,
+            pending=engine.pending,
+            max_pending=engine.max_pending,
+            watched=engine.watchers.watched,
+            keys=len(engine.watchers),
+            completed=engine.completed,
+            expired=engine.expired,
+            cancelled=engine.cancelled,
+            failed=engine.failed,
+            refused=engine.refused,
             wakeups=self.timer.wakeups,
-            slices=accounting.slices + self.timer.slices,
+            slices=engine.slices + self.timer.slices,
         )
 
     @final
@@ -130,7 +129,7 @@ class SynchronousPurgatory:
         """At most `limit` of the keys that have watchers now, O(limit).
 
         When there are more, half of the answer is the keys that have been watched for longest, and half is
-        the newest keys.
+        the newest keys. A key that raised, or had changed, as its last operation left is among them, too.
         """
         return self._engine.watchers.some_keys(limit)
 
@@ -153,7 +152,8 @@ class SynchronousPurgatory:
 
         The first observer is not told of operations that wait already, because nobody noted when they came.
         """
-        self._engine.accounting.add_observer(observer)
+        self._engine.observers.add(observer)
+        self._engine.observed = True
 
     @final
     def observe_keys(self, observer: KeyObserver | None) -> None:
@@ -162,7 +162,7 @@ class SynchronousPurgatory:
         It is not told of the keys that are watched already: `watched_keys` has them. Raises RuntimeError when
         there is another one.
         """
-        pending = self._engine.pending
-        if observer is not None and pending.key_observer is not None:
+        engine = self._engine
+        if observer is not None and engine.key_observer is not None:
             raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
-        pending.key_observer = observer
+        engine.key_observer = observer

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from purgatory._core.operation import Operation, end
 from purgatory._core.outcome import BY_WAITER, CANCELLED, NEW, NO_OUTCOME, Given
-from purgatory._core.safe_repr import safe_repr
+from purgatory.errors import safe_repr
 
 
 class Waiter(Protocol):

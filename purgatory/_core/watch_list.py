@@ -21,10 +21,12 @@ class Chunk:
     it is empty, but keeps its forward link. So a walk that has reached it finds the rest of the list.
     """
 
-    __slots__ = ("first", "following", "key", "operations", "previous")
+    __slots__ = ("first", "following", "key", "keys", "operations", "previous")
 
-    def __init__(self, key: Hashable, first: Chunk | None) -> None:
+    def __init__(self, key: Hashable, keys: tuple[Hashable, ...] | None, first: Chunk | None) -> None:
         self.key = key
+        # The key as the tuple of keys of an operation that has left. All operations of the list share it.
+        self.keys = keys
         # The first chunk of the list. None for that one itself, because it would keep itself alive.
         self.first = first
         self.operations: list[Operation] = []
@@ -33,19 +35,17 @@ class Chunk:
         self.following: Chunk | None = None
 
     def append(self, operation: Operation) -> Chunk | None:
-        """Append `operation` to the list whose first chunk this is. None when it is the last one already.
-
-        Returns the chunk that it is in. When this raises, the list is as it was.
-        """
+        """Append `operation` to this list. Returns its chunk, or None when it is the last one already."""
         last = self.previous or self
-        operations = last.operations
+        # Any, because compiled code checks the type of what it takes out of a list of operations.
+        operations: list[Any] = last.operations
         if operations and operations[-1] is operation:
             return None
         if len(operations) < CHUNK_LENGTH:
             operations.append(operation)
             return last
         # The key object of the first chunk, so that equal key objects do not each stay alive.
-        chunk = Chunk(self.key, self)
+        chunk = Chunk(self.key, self.keys, self)
         chunk.operations.append(operation)
         chunk.previous = last
         last.following = chunk
@@ -57,18 +57,16 @@ class Chunk:
 
         Raises IndexError when the operation is not in this chunk.
         """
-        operations = self.operations
+        operations: list[Any] = self.operations
         # By identity, because a user's class may define any equality.
         index = 0
         while operations[index] is not operation:
             index += 1
-        del operations[index]
+        operations.pop(index)
         if operations:
             return None
-        first = self.first
-        if first is None:
-            first = self
-        else:
+        first = self.first or self
+        if first is not self:
             self._leave(first)
         return None if first.operations or first.following is not None else first
 
@@ -83,27 +81,6 @@ class Chunk:
         # No backward link, or a walk on an empty chunk would keep the chunks before it alive.
         self.previous = None
 
-    def prune(self) -> bool:
-        """Remove all that are parked no more from the list whose first chunk this is. Whether any remain."""
-        chunk: Chunk | None = self
-        while chunk is not None:
-            chunk.operations = [each for each in chunk.operations if each._parked]
-            following = chunk.following
-            if chunk is not self and not chunk.operations:
-                chunk._leave(self)
-            chunk = following
-        return bool(self.operations) or self.following is not None
-
-    def any_pending(self) -> bool:
-        """Whether an operation of the list is pending. O(1) unless many of its first ones have ended."""
-        chunk: Chunk | None = self
-        while chunk is not None:
-            for operation in chunk.operations:
-                if operation._state is PENDING:
-                    return True
-            chunk = chunk.following
-        return False
-
     def count(self, limit: int) -> int:
         """How many operations the list has from here on. Counting stops at `limit` or a little above it."""
         count = 0
@@ -113,33 +90,21 @@ class Chunk:
             chunk = chunk.following
         return count
 
-    def _check(self) -> None:
-        """Raise AssertionError where an invariant of the list does not hold. For tests."""
-        last = self
-        while last.following is not None:
-            following = last.following
-            assert 0 < len(following.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
-            assert following.previous is last, "the links agree in both directions"
-            assert following.first is self, "every chunk knows the first one"
-            last = following
-        assert self.first is None
-        assert self.previous is (None if last is self else last), "the first chunk links to the last"
 
+def operations_at(place: Any, limit: int | None = None) -> list[Operation]:
+    """The pending operations at one place of the table, in order, the first `limit` of them.
 
-def operations_at(place: Any, limit: int | None = None, pending_only: bool = False) -> list[Operation]:
-    """The operations at one place of the table, in order, the first `limit` of them.
-
-    The place is the only operation of a key, or the first chunk of its list, or None. Some operations of a
-    dead entry are done. `pending_only` leaves them out.
+    The place is the only operation of a key, or the first chunk of its list, or None. The entry of a key that
+    could not be looked up may also hold operations that have ended.
     """
     found: list[Operation] = []
     if isinstance(place, Chunk):
         chunk: Chunk | None = place
         while chunk is not None and (limit is None or len(found) < limit):
-            found += chunk.operations
+            found += [each for each in chunk.operations if each._state is PENDING]
             chunk = chunk.following
         if limit is not None:
             del found[limit:]
-    elif place is not None:
+    elif place is not None and place._state is PENDING:
         found.append(place)
-    return [each for each in found if each._state is PENDING] if pending_only else found
+    return found

@@ -10,11 +10,11 @@ from typing import Final
 
 import anyio
 
-from purgatory._core.safe_repr import safe_repr
 from purgatory._uninterrupted import is_cancelled
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import Attempt
+from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
 

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory._core.safe_repr import safe_repr
 from purgatory._uninterrupted import uninterrupted
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
@@ -19,7 +18,7 @@ from purgatory.delayed.durable_operation import DurableOperation, Record
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
 from purgatory.delayed.recovery import Recovery
-from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
+from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen, safe_repr
 from purgatory.observer import Timing
 
 Factory = Callable[[bytes, float], DurableOperation[Any]]
@@ -110,7 +109,7 @@ class DurableOperations:
         await self.messages.__aenter__()
         try:
             # Once for all: an observer stays, and would keep this object with it.
-            if _ENDS not in self.purgatory._engine.accounting._observers:
+            if _ENDS not in self.purgatory._engine.observers:
                 self.purgatory.add_observer(_ENDS)
             await self._recovery.run()
         except BaseException as error:

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed.durable_operation import Record
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
+from purgatory.errors import safe_repr
 
 # Overdue operations that are brought back before the loop gets a turn.
 _SLICE: Final = 100

@@ -12,7 +12,7 @@ import zlib
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
 
-from purgatory._core.safe_repr import safe_repr
+from purgatory.errors import safe_repr
 
 Key: TypeAlias = "str | bytes | int | tuple[Key, ...]"
 

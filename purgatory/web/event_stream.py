@@ -13,9 +13,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from purgatory._core.outcome import OperationState
-from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull
+from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
 from purgatory.web.long_poll import is_refusal, try_again_later
 from purgatory.web.server_sent_event import HEARTBEAT, ServerSentEvent

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any, cast, final
 
 from purgatory._core.outcome import OperationState
-from purgatory._core.safe_repr import safe_repr
 from purgatory._core.waiting import wake_when_done
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.errors import safe_repr
 
 
 @final

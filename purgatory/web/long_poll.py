@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.exceptions import HTTPException
 
 from purgatory._core.outcome import OperationState
-from purgatory._core.safe_repr import safe_repr
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
     OperationWithdrawn,
@@ -17,6 +16,7 @@ from purgatory.errors import (
     PurgatoryError,
     PurgatoryFull,
     PurgatoryNotOpen,
+    safe_repr,
 )
 from purgatory.purgatory import Purgatory
 from purgatory.web.interruption import Interruption

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 
-from purgatory._core.engine import Sweep
-from purgatory._core.outcome import CANCELLED, EXPIRED
+from purgatory._core.bulk import Sweep
 from tests.core.fault_scene import Act, Bad, Scene
 
 
@@ -116,7 +115,7 @@ def an_end_that_ends_others_in_other_ways(scene: Scene) -> Act:
     return first.force_complete
 
 
-# Expiring by the reaper, sweeping, closing: step by step, without the loop
+# Expiring and sweeping, step by step, without the loop
 
 
 def several_are_due(scene: Scene) -> None:
@@ -139,18 +138,8 @@ def running_what_is_due(scene: Scene) -> Act:
 def a_slice_of_a_sweep(scene: Scene) -> Act:
     for number in range(20):
         scene.park("a", waiters=number % 2).opened = number % 3 > 0
-    sweep = Sweep(scene.purgatory._engine, scene.key("a"))
+    sweep = Sweep(scene.purgatory._checker, scene.key("a"))
     return functools.partial(sweep.step, 1.0)
-
-
-def closing_at_once(scene: Scene) -> Act:
-    several_are_due(scene)
-    return lambda: scene.purgatory._lifecycle._end_all(EXPIRED, None)
-
-
-def withdrawing_all_at_once(scene: Scene) -> Act:
-    several_are_due(scene)
-    return lambda: scene.purgatory._lifecycle._end_all(CANCELLED, None)
 
 
 # Inspecting
@@ -202,6 +191,18 @@ def closing(scene: Scene) -> Act:
 def closing_by_withdrawal(scene: Scene) -> Act:
     several_are_due(scene)
     return functools.partial(scene.purgatory.aclose, cancel_pending=True)
+
+
+def cancelling_the_reaper(scene: Scene) -> Act:
+    several_are_due(scene)
+    [reaper] = [task for task in asyncio.all_tasks(scene.loop) if task.get_name() == "struck reaper"]
+
+    async def cancel() -> None:
+        reaper.cancel()
+        await asyncio.wait([reaper])
+        await asyncio.sleep(0)
+
+    return cancel
 
 
 def cancelling_the_task_that_awaits(scene: Scene) -> Act:

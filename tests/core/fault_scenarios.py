@@ -71,14 +71,14 @@ def an_offer_that_expires_at_once(scene: Scene) -> Act:
 def an_offer_that_is_refused(scene: Scene) -> Act:
     scene.park("a")
     operation = scene.made()
-    pending = scene.purgatory._engine.pending
+    engine = scene.purgatory._engine
 
     def offer() -> None:
-        pending._max_pending = 2
+        engine._most = 2
         try:
             scene.offer(operation, "a", "b")
         finally:
-            pending._max_pending = 100
+            engine._most = 100
 
     return offer
 
@@ -159,6 +159,7 @@ ON_THE_LOOP = (
     endings.sweeping,
     endings.closing,
     endings.closing_by_withdrawal,
+    endings.cancelling_the_reaper,
     endings.cancelling_the_task_that_awaits,
 )
 IN_ONE_CALL = (
@@ -200,7 +201,5 @@ IN_ONE_CALL = (
     rescheduling_to_now,
     endings.running_what_is_due,
     endings.a_slice_of_a_sweep,
-    endings.closing_at_once,
-    endings.withdrawing_all_at_once,
     endings.inspecting,
 )

@@ -1,33 +1,15 @@
-"""Faults that strike once: at a call, at an allocation, or near the limit of the stack."""
+"""A fault that strikes once, at a call of user code or of the loop."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import os
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, TypeVarTuple
 
-import purgatory
 from purgatory import Timer
 from purgatory.testing import VirtualTimeLoop
 
-try:
-    testcapi: Any = importlib.import_module("_testcapi")
-except ImportError:
-    # Not every interpreter comes with the modules of CPython's own tests.
-    testcapi = None
-
 Ts = TypeVarTuple("Ts")
-
-PACKAGE = os.path.dirname(purgatory.__file__) + os.sep
-CORE = os.path.join(PACKAGE, "_core") + os.sep
-
-
-# These allocate nothing and call nobody.
-SAFE = (isinstance, len)
 
 
 class Injected(Exception):
@@ -37,9 +19,6 @@ class Injected(Exception):
 class Fault:
     """Raises `error` at the point with the number `at` of those that are reached in `strike`."""
 
-    # Whether it strikes only once.
-    once = True
-
     def __init__(self, error: BaseException, at: int) -> None:
         self.error = error
         self.at = at
@@ -47,16 +26,17 @@ class Fault:
         self.armed = False
         # Whether the point exists: an act that never gets to it shows that there are no more.
         self.struck = False
-        # Where that point is, where that is known.
-        self.where = ""
+        # Whether a method of a key raised. The entry of that key may stay in the table.
+        self.at_a_key = False
 
-    def reach(self) -> None:
+    def reach(self, *, at_a_key: bool = False) -> None:
         """User code and the loop call this at each of their points."""
         if self.armed:
             self.reached += 1
             if self.reached == self.at:
                 self.armed = False
                 self.struck = True
+                self.at_a_key = at_a_key
                 raise self.error
 
     def strike(self, act: Callable[[], object]) -> None:
@@ -69,109 +49,6 @@ class Fault:
     def caused(self, error: BaseException | None) -> bool:
         """Whether `error` is this fault's, or comes of it."""
         return error is not None and (error is self.error or self.caused(error.__cause__))
-
-
-class TracedFault(Fault):
-    """Strikes at a call that the interpreted core makes: of a builtin, or of a function of somebody else."""
-
-    def reach(self) -> None:
-        """The tracer finds the calls of user code and of the loop, too."""
-
-    def strike(self, act: Callable[[], object]) -> None:
-        self.armed = True
-        sys.setprofile(self._trace)
-        try:
-            act()
-        finally:
-            sys.setprofile(None)
-
-    def _trace(self, frame: FrameType, event: str, called: Any) -> None:
-        self.where = f"{frame.f_code.co_filename}:{frame.f_lineno} {event} {called!r}"
-        if event == "c_call":
-            if frame.f_code.co_filename.startswith(CORE) and called not in SAFE:
-                super().reach()
-        elif event == "call" and frame.f_back is not None:
-            caller, callee = frame.f_back.f_code.co_filename, frame.f_code.co_filename
-            if (
-                caller.startswith(PACKAGE)
-                and not callee.startswith(PACKAGE)
-                and frame.f_code not in (asyncio.Event.set.__code__, FaultyLoop.call_soon.__code__)
-            ):
-                super().reach()
-
-
-class MemoryFault(Fault):
-    """Makes one allocation fail: the one with the number `at`."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__(MemoryError(), at)
-        # Many more than the number by which the count of one and the same act varies.
-        self._spare: list[object] = [None] * 200
-        # More than the interpreter keeps for reuse.
-        self._floats: list[float] = [0.0] * 200
-
-    def reach(self) -> None:
-        """No call fails, only an allocation."""
-
-    def strike(self, act: Callable[[], object]) -> None:
-        self.struck = True
-        # A float that the interpreter has kept for reuse needs no memory, and the act may need nothing else.
-        for index in range(len(self._floats)):
-            self._floats[index] += 0.5
-        testcapi.set_nomemory(self.at, self.at + 1)
-        try:
-            try:
-                act()
-            finally:
-                try:
-                    self._allocate()
-                except MemoryError:
-                    # The act was over before it came to the allocation that fails.
-                    self.struck = False
-        finally:
-            testcapi.remove_mem_hooks()
-
-    def _allocate(self) -> None:
-        for index in range(200):
-            self._spare[index] = object()
-
-    def caused(self, error: BaseException | None) -> bool:
-        # CPython raises SystemError where it has no memory for a traceback.
-        return error is not None and (
-            isinstance(error, (MemoryError, SystemError)) or self.caused(error.__cause__)
-        )
-
-
-class DepthFault(Fault):
-    """Acts with room for `at` more frames on the stack."""
-
-    once = False
-
-    def __init__(self, at: int) -> None:
-        super().__init__(RecursionError(), at)
-
-    def reach(self) -> None:
-        """No call fails, as long as there is room for it."""
-
-    def strike(self, act: Callable[[], object]) -> None:
-        depth = 0
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            depth += 1
-            frame = frame.f_back
-        # To go down to the usual limit would put a thousand frames into each traceback.
-        usual = sys.getrecursionlimit()
-        sys.setrecursionlimit(depth + self.at)
-        try:
-            act()
-        finally:
-            sys.setrecursionlimit(usual)
-
-    def caused(self, error: BaseException | None) -> bool:
-        # The core has a MemoryError of its own for what it cannot keep.
-        return error is not None and (
-            isinstance(error, (RecursionError, MemoryError)) or self.caused(error.__cause__)
-        )
 
 
 def lost(task: asyncio.Task[Any]) -> bool:

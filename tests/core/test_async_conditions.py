@@ -189,16 +189,6 @@ async def test_after_an_expiration_the_result_is_that_of_on_complete(purgatory: 
     assert operation.expired
 
 
-async def test_an_operation_that_nobody_awaits_completes(purgatory: Purgatory) -> None:
-    store = Store()
-    store.value = 1
-    operation = purgatory.try_complete_else_watch(AtLeast(store, 1), ["a"])
-    await a_few_turns()
-    store.answer()
-    await a_few_turns()
-    assert operation.result() == 1
-
-
 async def test_a_predicate_may_return_any_awaitable_and_plain_values_in_between(
     purgatory: Purgatory,
 ) -> None:
@@ -239,33 +229,6 @@ async def test_signals_during_an_evaluation_bring_exactly_one_more(
     assert not wait.done()
     wait.cancel()
     await asyncio.wait([wait])
-
-
-@both
-async def test_without_a_signal_nothing_is_evaluated_again(purgatory: Purgatory, begin: Begin) -> None:
-    store = Store()
-    wait = await started(begin(purgatory, partial(store.at_least, 1), 60))
-    store.answer()
-    await a_few_turns()
-    tasks = other_tasks()
-    assert not {name for name in tasks if name.startswith("condition")}
-    assert store.asked == 1
-    wait.cancel()
-    await asyncio.wait([wait])
-
-
-async def test_a_change_and_its_signal_in_the_middle_of_an_evaluation_are_seen(purgatory: Purgatory) -> None:
-    # The atomicity that is lost: the question was asked before the change, and its answer comes after it.
-    store = Store()
-    operation = purgatory.try_complete_else_watch(AtLeast(store, 1), ["a"])
-    await a_few_turns()
-    store.value = 1
-    purgatory.check_and_complete("a")
-    store.answer()
-    await a_few_turns()
-    assert operation.state is OperationState.PENDING
-    store.answer()
-    assert await operation == 1
 
 
 async def test_the_value_may_be_out_of_date_when_the_waiter_wakes(purgatory: Purgatory) -> None:
@@ -707,28 +670,6 @@ async def test_an_evaluation_that_awaits_its_own_operation_ends_with_it(purgator
     operation = purgatory.try_complete_else_watch(Asking(ask, 5), ["a"])
     assert await operation is None
     assert operation.expired
-
-
-async def test_an_operation_that_has_ended_is_not_evaluated_though_the_loop_has_not_begun(
-    purgatory: Purgatory,
-) -> None:
-    store = Store()
-    operation = purgatory.try_complete_else_watch(AtLeast(store, 0), ["a"])
-    assert operation.complete(3)
-    await a_few_turns()
-    assert store.asked == 0
-    assert await operation == 3
-
-
-async def test_a_running_evaluation_is_cancelled_when_somebody_else_completes_the_operation(
-    purgatory: Purgatory,
-) -> None:
-    store = Store()
-    operation = purgatory.try_complete_else_watch(AtLeast(store, 1), ["a"])
-    await a_few_turns()
-    assert operation.complete(3)
-    assert await operation == 3
-    assert (store.cancelled, store.running) == (1, 0)
 
 
 # Exceptions

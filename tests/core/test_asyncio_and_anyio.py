@@ -116,6 +116,9 @@ async def test_a_limit_on_the_wait_raises_and_withdraws_the_operation(
         await limited(gate)
     assert gate.state is CANCELLED
     assert gate.ran == ["try_complete"]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 @pytest.mark.parametrize("limited", LIMITS)

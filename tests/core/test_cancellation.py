@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
 import pytest
 
 from purgatory import OperationState, OperationWithdrawn, Purgatory
+from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns, raising
 
 
@@ -43,23 +44,6 @@ async def waiting(purgatory: Purgatory, timeout: float | None = 60, **hooks: Any
     waiter = Waiter(gate)
     await asyncio.sleep(0)
     return gate, waiter
-
-
-def nothing_is_left(purgatory: Purgatory) -> bool:
-    figures = purgatory.statistics()
-    return (figures.pending, figures.watched, figures.keys) == (0, 0, 0) and not purgatory.timer.armed
-
-
-async def test_cancelling_a_waiting_task_withdraws_its_operation(purgatory: Purgatory) -> None:
-    gate, waiter = await waiting(purgatory)
-    waiter.task.cancel()
-    # The task has not run yet, so nothing has been withdrawn yet.
-    assert not gate.done
-    assert await waiter.end() == ["cancelled"]
-    assert waiter.task.cancelled()
-    assert gate.state is OperationState.CANCELLED
-    assert gate.ran == ["try_complete"]
-    assert nothing_is_left(purgatory)
 
 
 async def test_cancelling_a_task_before_it_awaits_leaves_the_operation_pending(purgatory: Purgatory) -> None:
@@ -97,18 +81,13 @@ async def test_completion_wins_when_it_comes_before_the_cancelled_task_resumes(p
     assert nothing_is_left(purgatory)
 
 
-async def test_withdrawing_after_the_task_was_cancelled_counts_once(purgatory: Purgatory) -> None:
+@pytest.mark.parametrize("first", ["task", "operation"])
+async def test_a_withdrawal_and_a_cancellation_in_one_turn_count_once(
+    purgatory: Purgatory, first: str
+) -> None:
     gate, waiter = await waiting(purgatory)
-    waiter.task.cancel()
-    assert gate.cancel()
-    assert await waiter.end() == ["cancelled"]
-    assert purgatory.statistics().cancelled == 1
-
-
-async def test_cancelling_the_task_after_withdrawing_counts_once(purgatory: Purgatory) -> None:
-    gate, waiter = await waiting(purgatory)
-    assert gate.cancel()
-    waiter.task.cancel()
+    for act in (waiter.task.cancel, gate.cancel) if first == "task" else (gate.cancel, waiter.task.cancel):
+        act()
     assert await waiter.end() == ["cancelled"]
     assert purgatory.statistics().cancelled == 1
 
@@ -172,17 +151,6 @@ async def test_an_operation_stays_while_another_task_awaits_it(purgatory: Purgat
     assert await first.end() == ["result"]
 
 
-async def test_cancelling_all_waiters_in_one_turn_withdraws_the_operation(purgatory: Purgatory) -> None:
-    gate, first = await waiting(purgatory)
-    waiters = [first, *[Waiter(gate) for _ in range(9)]]
-    await asyncio.sleep(0)
-    for waiter in waiters:
-        waiter.task.cancel()
-    assert [await waiter.end() for waiter in waiters] == [["cancelled"]] * 10
-    assert gate.state is OperationState.CANCELLED
-    assert purgatory.statistics().cancelled == 1
-
-
 async def test_a_task_that_begins_to_await_when_the_last_waiter_is_cancelled_keeps_the_operation(
     purgatory: Purgatory,
 ) -> None:
@@ -224,36 +192,6 @@ async def test_awaiting_an_operation_that_its_last_waiter_withdrew_says_so(
 # Timeouts around the await
 
 
-async def test_an_outer_asyncio_timeout_withdraws_the_operation(purgatory: Purgatory) -> None:
-    gate = Gate(60)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await purgatory.try_complete_else_watch(gate, ["a"])
-    assert gate.state is OperationState.CANCELLED
-    assert nothing_is_left(purgatory)
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.cancelling() == 0
-
-
-async def test_an_outer_anyio_move_on_after_withdraws_the_operation(purgatory: Purgatory) -> None:
-    gate = Gate(60)
-    with anyio.move_on_after(0.001) as scope:
-        await purgatory.try_complete_else_watch(gate, ["a"])
-    assert scope.cancelled_caught
-    assert gate.state is OperationState.CANCELLED
-    assert nothing_is_left(purgatory)
-
-
-async def test_an_outer_anyio_fail_after_withdraws_the_operation(purgatory: Purgatory) -> None:
-    gate = Gate(60)
-    with pytest.raises(TimeoutError):
-        with anyio.fail_after(0.001):
-            await purgatory.try_complete_else_watch(gate, ["a"])
-    assert gate.state is OperationState.CANCELLED
-    assert nothing_is_left(purgatory)
-
-
 async def test_a_shorter_timeout_of_the_operation_wins_over_an_outer_one(purgatory: Purgatory) -> None:
     with anyio.fail_after(60):
         async with asyncio.timeout(60):
@@ -277,31 +215,6 @@ async def test_an_outer_timeout_at_the_deadline_itself_leaves_nothing_behind(pur
 # Task groups
 
 
-async def test_a_failing_asyncio_task_group_withdraws_the_operations_of_its_tasks(
-    purgatory: Purgatory,
-) -> None:
-    gates = [Gate(60), Gate(None)]
-
-    async def wait(gate: Gate) -> None:
-        await purgatory.try_complete_else_watch(gate, ["a", "b"])
-
-    async def fail() -> None:
-        raise ValueError("bad")
-
-    async def run_them() -> None:
-        async with asyncio.TaskGroup() as group:
-            for gate in gates:
-                group.create_task(wait(gate))
-            await asyncio.sleep(0)
-            group.create_task(fail())
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await run_them()
-    assert caught.group_contains(ValueError, match="bad")
-    assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
-    assert nothing_is_left(purgatory)
-
-
 async def test_a_failing_anyio_task_group_withdraws_the_operations_of_its_tasks(purgatory: Purgatory) -> None:
     gates = [Gate(60), Gate(None)]
 
@@ -323,27 +236,6 @@ async def test_a_failing_anyio_task_group_withdraws_the_operations_of_its_tasks(
     assert caught.group_contains(ValueError, match="bad")
     assert [gate.state for gate in gates] == [OperationState.CANCELLED] * 2
     assert nothing_is_left(purgatory)
-
-
-async def test_a_failing_operation_fails_its_task_group_and_not_the_purgatory(
-    purgatory: Purgatory,
-) -> None:
-    bystander = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    gate = Gate(60)
-
-    async def wait(gate: Gate) -> None:
-        await purgatory.try_complete_else_watch(gate, ["a"])
-
-    async def run_them() -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(wait(gate))
-            group.create_task(wait(Gate(60, trying=raising(ValueError("bad")))))
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await run_them()
-    assert caught.group_contains(ValueError, match="bad")
-    assert gate.state is OperationState.CANCELLED
-    assert purgatory.operations() == [bystander]
 
 
 async def test_a_hook_may_cancel_the_scope_of_a_task_group(purgatory: Purgatory) -> None:
@@ -392,24 +284,6 @@ async def test_closing_in_the_turn_in_which_a_waiter_is_cancelled_ends_both() ->
 # Cancellation is not swallowed
 
 
-@pytest.mark.parametrize("outer", ["asyncio", "anyio"])
-async def test_cancellation_is_never_swallowed(purgatory: Purgatory, outer: str) -> None:
-    passed: list[str] = []
-
-    async def wait() -> None:
-        await purgatory.try_complete_else_watch(Gate(60), ["a"])
-        passed.append("went on")
-
-    if outer == "asyncio":
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001):
-                await wait()
-    else:
-        with anyio.move_on_after(0.001):
-            await wait()
-    assert passed == []
-
-
 async def test_the_message_of_a_cancellation_reaches_the_task(purgatory: Purgatory) -> None:
     gate, waiter = await waiting(purgatory)
     waiter.task.cancel("shutting down")
@@ -435,33 +309,6 @@ async def test_a_task_that_catches_its_cancellation_may_await_again(purgatory: P
 
 
 # Awaiting without a task
-
-
-async def test_closing_a_waiting_coroutine_withdraws_the_operation(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        return await gate
-
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    coroutine = wait()
-    assert asyncio.isfuture(coroutine.send(None))
-    coroutine.close()
-    assert gate.state is OperationState.CANCELLED
-    assert nothing_is_left(purgatory)
-
-
-async def test_closing_one_of_two_waiting_coroutines_keeps_the_operation(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        return await gate
-
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    coroutine = wait()
-    coroutine.send(None)
-    waiter = Waiter(gate)
-    await asyncio.sleep(0)
-    coroutine.close()
-    assert gate.state is OperationState.PENDING
-    gate.force_complete()
-    assert await waiter.end() == ["gate"]
 
 
 @pytest.mark.parametrize("error", [ValueError("thrown in"), Stop("thrown in"), GeneratorExit()], ids=repr)
@@ -496,44 +343,6 @@ async def test_closing_a_waiting_async_generator_withdraws_the_operation(purgato
     await generator.aclose()
     assert gate.state is OperationState.CANCELLED
     assert nothing_is_left(purgatory)
-
-
-async def test_a_base_exception_of_a_hook_reaches_the_caller_and_the_waiter(purgatory: Purgatory) -> None:
-    stop = Stop("now")
-
-    async def wait() -> Stop:
-        with pytest.raises(Stop) as caught:
-            await gate
-        return caught.value
-
-    gate = purgatory.try_complete_else_watch(Gate(60, completing=raising(stop)), ["a"])
-    waiter = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    with pytest.raises(Stop):
-        gate.force_complete()
-    assert await waiter is stop
-
-
-Ending = Callable[[Gate], object]
-
-
-@pytest.mark.parametrize(
-    "act",
-    [Gate.force_complete, Gate.cancel, lambda gate: gate.reschedule(0)],
-    ids=["complete", "cancel", "expire"],
-)
-async def test_a_hook_of_an_awaited_operation_may_end_another_awaited_one(
-    purgatory: Purgatory, act: Ending
-) -> None:
-    first, first_waiter = await waiting(purgatory)
-    second, second_waiter = await waiting(purgatory)
-    first.completing = lambda: act(second)
-    first.force_complete()
-    assert await first_waiter.end() == ["result"]
-    assert second.done
-    assert await second_waiter.end() == (
-        ["withdrawn"] if second.state is OperationState.CANCELLED else ["result"]
-    )
 
 
 # Withdrawal by others

@@ -52,12 +52,6 @@ def test_an_operation_whose_condition_does_not_hold_does_not_count(held: Purgato
     assert (completed(gates), tried(gates)) == ([1, 3], 4)
 
 
-def test_a_single_operation_completes(held: Purgatory) -> None:
-    (gate,) = parked(held, 1)
-    assert held.check_and_complete("a", limit=1) == 1
-    assert gate.state is COMPLETED
-
-
 def test_an_operation_that_fails_does_not_count(held: Purgatory) -> None:
     gates = parked(held, 3)
     gates[0].trying = raising(ValueError("bad"))

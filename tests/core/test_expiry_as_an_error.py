@@ -56,20 +56,3 @@ async def test_closing_raises_it_as_well() -> None:
     assert gate.state is EXPIRED
     assert isinstance(gate.exception(), TimeoutError)
     assert purgatory.statistics().expired == 1
-
-
-def test_a_timeout_error_of_on_complete_fails_the_operation(clock: ManualClock, held: Purgatory) -> None:
-    gate = held.try_complete_else_watch(Gate(1, completing=raising(TimeoutError("bad"))), ["a"])
-    with pytest.raises(ExceptionGroup):
-        clock.advance(2)
-    assert gate.state is FAILED
-
-
-@pytest.mark.parametrize("error", [ValueError("bad"), OSError("bad"), asyncio.CancelledError()])
-def test_any_other_exception_fails_the_operation(
-    clock: ManualClock, held: Purgatory, error: BaseException
-) -> None:
-    gate = held.try_complete_else_watch(Gate(1, expiring=raising(error)), ["a"])
-    with pytest.raises(BaseExceptionGroup):
-        clock.advance(2)
-    assert (gate.state, gate.exception()) == (FAILED, error)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, OperationState
+from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryFull
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
+from tests.core.invariants import check_watchers, check_wheel
 from tests.core.keys import Key
 from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate
@@ -56,6 +59,9 @@ class Meddling:
             gate.reschedule(5)
         elif act == "is rescheduled to now":
             gate.reschedule(0)
+        elif act == "is rescheduled and completes":
+            gate.reschedule(5)
+            gate.force_complete()
         elif act == "is offered":
             self.purgatory.try_complete_else_watch(gate, [Key("key", 7), "more"])
         elif act == "is offered and withdrawn":
@@ -90,8 +96,8 @@ class Meddling:
         for key in keys:
             watching = [gate.name for gate in pending if key in gate.keys]
             assert sorted(map(name_of, self.purgatory.operations(key))) == sorted(watching)
-        self.purgatory._engine.watchers._check()
-        self.purgatory.timer.wheel._check()
+        check_watchers(self.purgatory._engine.watchers)
+        check_wheel(self.purgatory.timer.wheel)
         ended = {gate.name: gate.state for gate in gates if gate.done}
         for gate in gates:
             gate.opened = True
@@ -108,6 +114,41 @@ def name_of(operation: DelayedOperation[Any]) -> str:
     return operation.name
 
 
+async def test_an_operation_whose_key_closes_the_purgatory_while_it_is_parked_expires() -> None:
+    purgatory = Purgatory()
+    purgatory._open_on(asyncio.get_running_loop())
+    other = purgatory.try_complete_else_watch(Gate(), ["other"])
+    key, closing = Key("key", 7), purgatory.aclose()
+
+    # An eager task, too, runs the call until its first await at once.
+    def close() -> None:
+        with suppress(StopIteration):
+            closing.send(None)
+
+    key.hashing = after(1, close)
+    gate = purgatory.try_complete_else_watch(Gate(60), [key])
+    assert gate.expired
+    assert other.expired
+    assert nothing_is_left(purgatory)
+
+
+def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_where_there_is_no_room() -> None:
+    purgatory = ManualClock().purgatory(max_pending=1)
+    key, inner = Key("key", 7), Gate(60)
+
+    def offer() -> None:
+        purgatory.try_complete_else_watch(inner, ["other"])
+        assert inner.state is OperationState.NEW
+
+    # The key is hashed once before anything is written.
+    key.hashing = after(1, offer)
+    outer = purgatory.try_complete_else_watch(Gate(60), [key])
+    assert outer.state is OperationState.PENDING
+    assert inner.state is OperationState.FAILED
+    assert isinstance(inner.exception(), PurgatoryFull)
+    assert purgatory.statistics().pending == 1
+
+
 ACTS = [
     "newcomer is withdrawn",
     "newcomer completes",
@@ -117,13 +158,14 @@ ACTS = [
     "alone completes",
     "alone is rescheduled to now",
     "alone is rescheduled",
+    "alone is rescheduled and completes",
     "alone is checked",
     "third is offered",
     "third is offered and withdrawn",
 ]
 
 
-def after(calls: int, act: Callable[[], None]) -> Callable[[], None]:
+def after(calls: int, act: Callable[[], object]) -> Callable[[], None]:
     """Return a function that calls `act` once, at its call with that number, from 0."""
     numbers: Iterator[int] = iter(range(calls + 1))
 

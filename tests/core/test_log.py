@@ -63,16 +63,6 @@ async def test_a_failure_that_a_task_awaits_is_logged_as_information(log: pytest
     assert records(log) == [(logging.INFO, {"purgatory": "polls", "kind": "Gate", "keys": ("a",)}, error)]
 
 
-def test_an_operation_that_does_not_fail_is_not_logged(log: pytest.LogCaptureFixture) -> None:
-    clock = ManualClock()
-    held = clock.purgatory()
-    gates = [held.try_complete_else_watch(Gate(1), ["a"]) for _ in range(3)]
-    gates[0].force_complete()
-    gates[1].cancel()
-    clock.advance(2)
-    assert records(log) == []
-
-
 async def test_an_observer_that_raises_is_logged_with_its_purgatory(
     reported: list[dict[str, Any]], log: pytest.LogCaptureFixture
 ) -> None:
@@ -162,3 +152,13 @@ def test_a_failure_is_logged_even_if_the_program_ends_at_once(log: pytest.LogCap
 
     asyncio.run(main())
     assert len(records(log)) == 1
+
+
+def test_a_failure_on_a_closed_loop_is_logged_at_once(log: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    purgatory = Purgatory()
+    purgatory._open_on(loop)
+    loop.close()
+    purgatory.try_complete_else_watch(Gate(trying=raising(ValueError("bad"))), ["a"])
+    assert [level for level, _, _ in records(log)] == [logging.ERROR]

@@ -127,6 +127,7 @@ async def test_after_closing_a_check_returns_zero(opened: bool) -> None:
     await purgatory.aclose()
     assert purgatory.check_and_complete("a") == 0
     assert await purgatory.sweep("a") == 0
+    assert purgatory.cancel_for_key("a") == []
 
 
 # Debug mode
@@ -419,7 +420,7 @@ def test_a_class_that_overrides_a_name_of_a_ready_made_operation_is_refused(
 
 @pytest.mark.parametrize("name", ["state", "timeout", "done", "keys", "deadline", "expired", "scheduled"])
 def test_setting_a_property_of_the_library_raises_an_error_that_names_it(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"Gate sets self.{name}, a name that belongs to the library"):
+    with pytest.raises(AttributeError, match=f"'{name}'"):
         setattr(Gate(), name, "mine")
 
 
@@ -597,8 +598,3 @@ async def test_closing_hints_at_no_keys(warned: Callable[[], list[str]]) -> None
         purgatory.try_complete_else_watch(Gate(1), ("topic", 3))
     await a_few_turns()
     assert warned() == []
-
-
-def test_the_repr_of_an_operation_gives_the_unit_of_its_timeout() -> None:
-    assert repr(Gate(30_000)) == "<Gate new timeout=30000.0 s keys=[]>"
-    assert repr(Gate()) == "<Gate new timeout=None keys=[]>"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import math
 import traceback
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -17,7 +16,6 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from purgatory import DelayedOperation, OperationState, OperationWithdrawn, Purgatory
-from purgatory._core.operation import Owner
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 
@@ -54,14 +52,6 @@ def test_a_timeout_that_is_not_a_number_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError):
         gate.reschedule(bad)
     assert gate.timeout == 5
-
-
-async def test_a_pending_operation_keeps_its_timeout_when_a_new_one_is_refused(purgatory: Purgatory) -> None:
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    deadline = gate.deadline
-    with pytest.raises(ValueError, match="NaN"):
-        gate.reschedule(math.nan)
-    assert (gate.state, gate.timeout, gate.deadline) == (OperationState.PENDING, 60.0, deadline)
 
 
 # Attributes
@@ -165,15 +155,6 @@ def test_an_operation_that_was_never_offered_raises_the_exception_of_its_hook_to
     assert gate.state is OperationState.FAILED
     assert gate.exception() is error
     assert not gate.force_complete()
-
-
-def test_run_which_the_timer_calls_expires_the_operation() -> None:
-    purgatory = ManualClock().purgatory()
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    gate.run()
-    assert gate.expired
-    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
-    assert purgatory.statistics().keys == 0
 
 
 def test_hooks_see_the_final_state_and_empty_watch_lists() -> None:
@@ -294,23 +275,6 @@ async def test_every_waiter_gets_the_same_exception_with_a_traceback_of_its_own(
 # Awaiting
 
 
-async def test_awaiting_returns_the_result_of_completion(purgatory: Purgatory) -> None:
-    async def complete() -> None:
-        gate.opened = True
-        assert purgatory.check_and_complete("a") == 1
-
-    gate = purgatory.try_complete_else_watch(Gate(60, "result"), ["a"])
-    completing = asyncio.create_task(complete())
-    assert await gate == "result"
-    await completing
-
-
-async def test_awaiting_returns_the_result_of_expiration(purgatory: Purgatory) -> None:
-    gate = purgatory.try_complete_else_watch(Gate(0.001, "timed out"), ["a"])
-    assert await gate == "timed out"
-    assert gate.expired
-
-
 async def test_a_done_operation_can_be_awaited_repeatedly_without_yielding_to_the_loop(
     purgatory: Purgatory,
 ) -> None:
@@ -320,31 +284,6 @@ async def test_a_done_operation_can_be_awaited_repeatedly_without_yielding_to_th
         next(waiting)
     assert caught.value.value == "done"
     assert [await gate for _ in range(3)] == ["done"] * 3
-
-
-async def test_many_tasks_can_await_one_operation(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        return await gate
-
-    gate = purgatory.try_complete_else_watch(Gate(60, "shared"), ["a"])
-    waits = [asyncio.create_task(wait()) for _ in range(10)]
-    await asyncio.sleep(0)
-    gate.force_complete()
-    assert await asyncio.gather(*waits) == ["shared"] * 10
-
-
-async def test_withdrawing_does_not_look_like_a_cancellation_of_the_waiters(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        try:
-            return await gate
-        except OperationWithdrawn:
-            return "withdrawn"
-
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    waits = [asyncio.create_task(wait()) for _ in range(3)]
-    await asyncio.sleep(0)
-    assert gate.cancel()
-    assert await asyncio.gather(*waits) == ["withdrawn"] * 3
 
 
 async def test_a_stop_iteration_from_a_hook_is_not_taken_for_a_result(purgatory: Purgatory) -> None:
@@ -366,35 +305,6 @@ async def test_a_stop_iteration_from_a_hook_is_not_taken_for_a_result(purgatory:
     assert gate.exception() is error
 
 
-async def test_asyncio_functions_accept_an_operation_as_an_awaitable(purgatory: Purgatory) -> None:
-    first, second, third = (purgatory.try_complete_else_watch(Gate(0.001, n), [n]) for n in "abc")
-    assert inspect.isawaitable(first)
-    assert isinstance(first, Awaitable)
-    assert list(await asyncio.gather(first, second, first)) == ["a", "b", "a"]
-    assert await asyncio.wait_for(third, 60) == "c"
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(purgatory.try_complete_else_watch(Gate(60), ["d"]), 0.001)
-    assert purgatory.statistics().cancelled == 1
-
-
-async def test_a_shielded_operation_outlives_the_task_that_awaits_it(purgatory: Purgatory) -> None:
-    async def wait() -> str:
-        return await asyncio.shield(gate)
-
-    gate = purgatory.try_complete_else_watch(Gate(60, "survivor"), ["a"])
-    waiting = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    assert gate.state is OperationState.PENDING
-    gate.force_complete()
-    assert await gate == "survivor"
-
-
-# The owner
-
-
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
 def test_a_done_operation_does_not_keep_its_purgatory_alive(end: Callable[[Gate], object]) -> None:
     purgatory = ManualClock().purgatory()
@@ -405,19 +315,6 @@ def test_a_done_operation_does_not_keep_its_purgatory_alive(end: Callable[[Gate]
     gc.collect()
     assert ref() is None
     assert kept.keys == ("a", "b")
-
-
-def test_an_owner_has_to_be_subclassed() -> None:
-    gate = Gate()
-    calls: list[Callable[[Owner], object]] = [
-        lambda owner: owner.end(gate, OperationState.COMPLETED, None),
-        lambda owner: owner.park(gate),
-        lambda owner: owner.reschedule(gate, 1),
-        lambda owner: owner.keys_of(gate),
-    ]
-    for call in calls:
-        with pytest.raises(NotImplementedError):
-            call(Owner())
 
 
 # Subclasses

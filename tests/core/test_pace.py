@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from purgatory import Purgatory
-from purgatory._pace import TURNS
 from purgatory.errors import PurgatoryClosed
+from purgatory.reaper import TURNS
 from purgatory.testing import VirtualTimeLoop
 from tests.operations import Gate, a_few_turns
 
@@ -112,17 +112,15 @@ async def test_bulk_work_gets_half_of_a_loop_that_others_keep_busy(how: str, hel
         assert await others * held <= own + (2 * TURNS + 2) * held
 
 
-@pytest.mark.parametrize("how", ["sweeping", "closing"])
 @pytest.mark.parametrize("many", [500, 2000])
 @pytest.mark.parametrize("asking", [0.000_05, 0.001])
-async def test_those_who_wait_are_answered_before_nearly_all_who_ask_again(
-    how: str, many: int, asking: float
-) -> None:
+async def test_those_who_wait_are_answered_before_nearly_all_who_ask_again(many: int, asking: float) -> None:
     async with Purgatory(slice_seconds=SLICE) as purgatory:
         loop = virtual_loop()
 
         def ask() -> None:
             loop.jump(asking)
+            # The last ones ask when it is closed.
             with suppress(PurgatoryClosed):
                 purgatory.try_complete_else_watch(Gate(60), ["key"])
 
@@ -130,7 +128,7 @@ async def test_those_who_wait_are_answered_before_nearly_all_who_ask_again(
         # The request comes by the network, and is not in the loop's queue before.
         crowd.answered_one = lambda: loop.call_later(0.000_5, ask)
         await a_few_turns()
-        began = await crowd.end(how)
+        began = await crowd.end("sweeping")
         burst = many * 0.000_11
         # Those of the first two slices ask again before the others are answered.
         early = 2 * SLICE / 0.000_1

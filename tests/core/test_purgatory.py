@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-import random
 import weakref
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -21,8 +19,8 @@ from purgatory import (
     PurgatoryFull,
     PurgatoryStatistics,
 )
-from purgatory.testing import ManualClock, VirtualTimeLoop
-from tests.operations import Gate, Stop, raising
+from purgatory.testing import ManualClock
+from tests.operations import Gate, raising
 
 # Offering
 
@@ -124,21 +122,6 @@ def test_an_iterable_of_keys_that_raises_is_refused_whole(held: Purgatory) -> No
     assert held.try_complete_else_watch(gate, ["a"]).state is OperationState.PENDING
 
 
-async def test_offering_is_refused_before_start_and_after_close() -> None:
-    purgatory = Purgatory("mine")
-    gate = Gate(opened=True)
-    with pytest.raises(PurgatoryClosed, match="'mine' is not open"):
-        purgatory.try_complete_else_watch(gate, ["a"])
-    async with purgatory:
-        pass
-    with pytest.raises(PurgatoryClosed, match="'mine' has been closed"):
-        purgatory.try_complete_else_watch(gate, ["a"])
-    assert gate.state is OperationState.NEW
-    assert gate.ran == []
-    async with Purgatory() as other:
-        assert other.try_complete_else_watch(gate, ["a"]).done
-
-
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel], ids=["completed", "withdrawn"])
 def test_a_done_operation_is_refused(held: Purgatory, end: Callable[[Gate], bool]) -> None:
     gate = Gate()
@@ -173,28 +156,6 @@ def test_offering_an_operation_again_inside_its_own_try_is_refused(
     assert gate.ran == ["try_complete", "try_complete"]
 
 
-def test_offering_an_operation_again_inside_its_own_hooks_is_refused(held: Purgatory) -> None:
-    def again() -> None:
-        with pytest.raises(RuntimeError, match="offered before"):
-            held.try_complete_else_watch(gate, ["b"])
-
-    gate = Gate(60, completing=again, expiring=again)
-    held.try_complete_else_watch(gate, ["a"])
-    gate.reschedule(0)
-    assert gate.state is OperationState.EXPIRED
-    assert held.statistics().keys == 0
-
-
-def test_an_operation_withdrawn_inside_its_first_try_is_not_watched(held: Purgatory) -> None:
-    gate = Gate(60)
-    gate.trying = gate.cancel
-    held.try_complete_else_watch(gate, ["a"])
-    assert gate.state is OperationState.CANCELLED
-    assert gate.ran == ["try_complete"]
-    assert held.statistics().cancelled == 1
-    assert held.statistics().keys == 0
-
-
 def test_an_operation_knows_its_keys_inside_its_first_try(held: Purgatory) -> None:
     seen: list[tuple[Any, ...]] = []
     gate = Gate(60)
@@ -203,37 +164,7 @@ def test_an_operation_knows_its_keys_inside_its_first_try(held: Purgatory) -> No
     assert seen == [(OperationState.NEW, ("a", "b"), [])]
 
 
-def test_a_check_of_any_one_key_removes_the_operation_from_all_its_keys(held: Purgatory) -> None:
-    for key in range(50):
-        gate = held.try_complete_else_watch(Gate(60), range(50))
-        assert held.statistics().watched == 50
-        gate.opened = True
-        assert held.check_and_complete(key) == 1
-        assert held.statistics().keys == 0
-    assert held.statistics().completed == 50
-
-
 # Back-pressure
-
-
-def test_an_operation_that_a_full_purgatory_refused_can_be_offered_again_here_or_elsewhere(
-    clock: ManualClock,
-) -> None:
-    full = clock.purgatory(max_pending=1)
-    first = full.try_complete_else_watch(Gate(1), ["a"])
-    refused = Gate(60)
-    for _ in range(3):
-        with pytest.raises(PurgatoryFull, match="holds 1 operations already"):
-            full.try_complete_else_watch(refused, ["a", "b"])
-        assert refused.state is OperationState.NEW
-        assert refused.keys == ()
-    assert full.statistics().watched == 1
-    assert (
-        clock.purgatory("elsewhere").try_complete_else_watch(refused, ["a"]).state is OperationState.PENDING
-    )
-    clock.advance(1)
-    assert first.expired
-    assert full.try_complete_else_watch(Gate(60), ["a"]).state is OperationState.PENDING
 
 
 @pytest.mark.parametrize("end", [Gate.force_complete, Gate.cancel, Gate.run])
@@ -259,19 +190,6 @@ def test_a_check_made_in_the_try_of_a_refused_operation_still_runs(clock: Manual
     assert full.statistics().pending == 0
 
 
-def test_a_purgatory_full_error_raised_by_a_hook_fails_that_operation(clock: ManualClock) -> None:
-    full = clock.purgatory(max_pending=1)
-    first = full.try_complete_else_watch(Gate(60), ["a"])
-
-    def offer() -> None:
-        full.try_complete_else_watch(Gate(60), ["a"])
-
-    bad = full.try_complete_else_watch(Gate(60, trying=offer), ["b"])
-    assert bad.state is OperationState.FAILED
-    assert isinstance(bad.exception(), PurgatoryFull)
-    assert full.operations() == [first]
-
-
 # Checking
 
 
@@ -286,19 +204,6 @@ def test_a_check_completes_the_operations_whose_condition_holds_and_counts_them(
     assert held.operations("a") == gates[1::2]
 
 
-def test_a_check_of_a_key_without_watchers_does_nothing(held: Purgatory) -> None:
-    held.try_complete_else_watch(Gate(60), ["a"])
-    assert held.check_and_complete("b") == 0
-
-
-async def test_a_check_after_close_does_nothing() -> None:
-    async with Purgatory() as purgatory:
-        purgatory.try_complete_else_watch(Gate(60), ["a"])
-    assert purgatory.check_and_complete("a") == 0
-    assert await purgatory.sweep("a") == 0
-    assert purgatory.cancel_for_key("a") == []
-
-
 def test_an_unhashable_key_cannot_be_checked(held: Purgatory) -> None:
     with pytest.raises(TypeError):
         held.check_and_complete([])  # type: ignore[arg-type]
@@ -306,45 +211,6 @@ def test_an_unhashable_key_cannot_be_checked(held: Purgatory) -> None:
         held.cancel_for_key([])  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         held.operations([])  # type: ignore[arg-type]
-
-
-def test_a_check_also_counts_the_completions_of_the_checks_its_hooks_make(held: Purgatory) -> None:
-    inner = held.try_complete_else_watch(Gate(), ["inner"])
-    inner.opened = True
-    outer = held.try_complete_else_watch(Gate(completing=lambda: held.check_and_complete("inner")), ["outer"])
-    outer.opened = True
-    assert held.check_and_complete("outer") == 2
-
-
-def test_a_check_queued_twice_before_it_has_begun_runs_once(held: Purgatory) -> None:
-    def ask() -> None:
-        for _ in range(5):
-            assert held.check_and_complete("b") == 0
-
-    other = held.try_complete_else_watch(Gate(), ["b"])
-    for _ in range(5):
-        held.try_complete_else_watch(Gate(trying=ask), ["a"])
-    other.ran.clear()
-    held.check_and_complete("a")
-    assert other.ran == ["try_complete"]
-
-
-def test_a_check_of_the_key_that_is_being_checked_runs_afterwards(held: Purgatory) -> None:
-    gate = held.try_complete_else_watch(Gate(), ["a"])
-    again: list[Callable[[], object]] = [
-        lambda: held.check_and_complete("a"),
-        lambda: setattr(gate, "opened", True),
-    ]
-    gate.trying = lambda: again.pop(0)()
-    assert held.check_and_complete("a") == 1
-    assert gate.ran == ["try_complete"] * 3 + ["on_complete"]
-
-
-def test_a_check_made_in_the_first_try_finds_the_operation_on_its_key(held: Purgatory) -> None:
-    gate = Gate()
-    gate.trying = lambda: gate.ran.count("try_complete") == 1 and held.check_and_complete("a")
-    held.try_complete_else_watch(gate, ["a"])
-    assert gate.ran == ["try_complete", "try_complete"]
 
 
 def test_an_operation_that_is_ended_during_a_pass_is_not_tried(held: Purgatory) -> None:
@@ -367,15 +233,6 @@ def test_an_operation_that_is_ended_during_a_pass_is_not_tried(held: Purgatory) 
     assert held.operations("a") == [first, last]
 
 
-def test_a_pass_ends_when_a_hook_withdraws_all_operations_of_the_key(held: Purgatory) -> None:
-    gates = [held.try_complete_else_watch(Gate(), ["a", "b"]) for _ in range(60)]
-    gates[30].trying = lambda: held.cancel_for_key("b")
-    assert held.check_and_complete("a") == 0
-    assert {gate.state for gate in gates} == {OperationState.CANCELLED}
-    assert [gate.ran.count("try_complete") for gate in gates] == [2] * 31 + [1] * 29
-    assert held.statistics().keys == 0
-
-
 def test_a_pass_does_not_visit_operations_that_replace_all_others_of_the_key(held: Purgatory) -> None:
     newcomers: list[Gate] = []
 
@@ -388,20 +245,6 @@ def test_a_pass_does_not_visit_operations_that_replace_all_others_of_the_key(hel
     held.check_and_complete("a")
     assert [gate.ran for gate in newcomers] == [["try_complete"]]
     assert held.operations("a") == newcomers
-
-
-def test_a_chain_of_completions_across_many_keys_is_counted_whole(held: Purgatory) -> None:
-    def light(number: int) -> None:
-        gates[number].opened = True
-        held.check_and_complete(number)
-
-    gates = [Gate() for _ in range(100)]
-    for number, gate in enumerate(gates):
-        held.try_complete_else_watch(gate, [number, "all"])
-        if number + 1 < len(gates):
-            gate.completing = partial(light, number + 1)
-    gates[0].opened = True
-    assert held.check_and_complete(0) == 100
 
 
 # Withdrawing
@@ -418,13 +261,6 @@ def test_cancel_for_key_withdraws_from_all_keys_and_returns_the_operations_in_or
     assert all(gate.ran == ["try_complete"] for gate in on_both + on_a)
     figures = held.statistics()
     assert (figures.cancelled, figures.pending, figures.watched, figures.keys) == (23, 3, 3, 1)
-
-
-def test_cancel_for_key_takes_none_for_a_key_like_any_other(held: Purgatory) -> None:
-    on_none = held.try_complete_else_watch(Gate(), [None])
-    other = held.try_complete_else_watch(Gate(), ["a"])
-    assert held.cancel_for_key(None) == [on_none]
-    assert held.operations() == [other]
 
 
 async def test_cancel_for_key_wakes_the_waiters(purgatory: Purgatory) -> None:
@@ -460,18 +296,6 @@ def test_operations_returns_a_snapshot(held: Purgatory) -> None:
     assert held.operations() == [gates[2]]
 
 
-def test_operations_returns_each_operation_once_whatever_keys_it_has(held: Purgatory) -> None:
-    rng = random.Random(1)
-    alive: list[Gate] = []
-    for _ in range(500):
-        if alive and rng.random() < 0.4:
-            alive.pop(rng.randrange(len(alive))).cancel()
-        else:
-            keys = rng.sample([1, 2, 3, 4, 5], rng.randint(1, 3))
-            alive.append(held.try_complete_else_watch(Gate(60), [float(key) for key in keys]))
-        assert sorted(map(id, held.operations())) == sorted(map(id, alive))
-
-
 def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory) -> None:
     counts = ["completed", "expired", "cancelled", "failed", "refused", "wakeups", "slices"]
     names = ["pending", "max_pending", "watched", "keys", *counts]
@@ -504,12 +328,6 @@ def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory)
     with pytest.raises(dataclasses.FrozenInstanceError):
         figures.pending = 5  # type: ignore[misc]
     assert not hasattr(figures, "__dict__")
-
-
-def test_statistics_of_a_new_purgatory_are_all_zero() -> None:
-    figures = dataclasses.asdict(Purgatory(max_pending=5).statistics())
-    assert figures.pop("max_pending") == 5
-    assert set(figures.values()) == {0}
 
 
 def test_its_public_face_has_no_callbacks_of_the_core() -> None:
@@ -559,15 +377,6 @@ def test_rescheduling_counts_from_now(clock: ManualClock, held: Purgatory) -> No
     assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
 
 
-def test_rescheduling_to_an_earlier_time_expires_earlier(clock: ManualClock, held: Purgatory) -> None:
-    gate = held.try_complete_else_watch(Gate(3_600), ["a"])
-    held.try_complete_else_watch(Gate(1_800), ["a"])
-    assert gate.reschedule(1)
-    assert gate.deadline == 1
-    clock.advance(1)
-    assert gate.expired
-
-
 @pytest.mark.parametrize("timeout", [0, -1, -math.inf])
 def test_rescheduling_to_now_expires_before_the_call_returns(held: Purgatory, timeout: float) -> None:
     gate = held.try_complete_else_watch(Gate(60), ["a", "b"])
@@ -576,15 +385,6 @@ def test_rescheduling_to_now_expires_before_the_call_returns(held: Purgatory, ti
     assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
     assert not gate.reschedule(60)
     assert held.statistics().keys == 0
-
-
-def test_rescheduling_to_a_time_too_near_for_the_clock_expires_at_once(
-    clock: ManualClock, held: Purgatory
-) -> None:
-    clock.advance(1_000)
-    gate = held.try_complete_else_watch(Gate(60), ["a"])
-    assert gate.reschedule(1e-300)
-    assert gate.expired
 
 
 @pytest.mark.parametrize("never", [None, math.inf, 1e300])
@@ -641,26 +441,6 @@ def test_an_operation_may_be_rescheduled_inside_its_first_try(clock: ManualClock
     assert now.expired
 
 
-def test_an_operation_may_be_rescheduled_inside_a_check(clock: ManualClock, held: Purgatory) -> None:
-    later, now = (held.try_complete_else_watch(Gate(10), ["a"]) for _ in range(2))
-    later.trying = lambda: later.reschedule(30)
-    now.trying = lambda: now.reschedule(0)
-    clock.advance(5)
-    assert held.check_and_complete("a") == 0
-    assert later.deadline == 35
-    assert now.expired
-    assert held.operations("a") == [later]
-
-
-def test_rescheduling_inside_on_complete_or_on_expiration_is_too_late(held: Purgatory) -> None:
-    answers: list[bool] = []
-    gate = Gate(60)
-    gate.completing = gate.expiring = lambda: answers.append(gate.reschedule(60))
-    held.try_complete_else_watch(gate, ["a"])
-    gate.reschedule(0)
-    assert answers == [False, False]
-
-
 @pytest.mark.parametrize("timeout", [5, None, math.inf, 1e300], ids=str)
 def test_a_due_operation_that_another_due_one_reschedules_waits_again(
     clock: ManualClock, held: Purgatory, timeout: float | None
@@ -685,28 +465,6 @@ def test_a_due_operation_that_another_due_one_ends_does_not_expire(
         held.try_complete_else_watch(gate, ["a"])
     clock.advance(1)
     assert [gate.state.name for gate in gates] == ["EXPIRED", "CANCELLED", "COMPLETED"]
-
-
-@pytest.mark.usefixtures("virtual_time")
-async def test_a_session_lives_as_long_as_heartbeats_come(purgatory: Purgatory) -> None:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualTimeLoop)
-    session = purgatory.try_complete_else_watch(Gate(10), ["session"])
-    for _ in range(100):
-        await asyncio.sleep(9)
-        assert session.reschedule(10)
-    await session
-    assert session.expired
-    assert loop.time() == pytest.approx(910, abs=0.001)
-
-
-def test_a_hook_of_a_rescheduled_operation_may_raise_a_base_exception(held: Purgatory) -> None:
-    gate = held.try_complete_else_watch(Gate(60, expiring=raising(Stop())), ["a"])
-    with pytest.raises(Stop):
-        gate.reschedule(0)
-    assert gate.state is OperationState.FAILED
-    assert held.statistics().keys == 0
-    assert held.check_and_complete("a") == 0
 
 
 # wait_until
@@ -758,13 +516,6 @@ async def test_wait_until_raises_what_the_predicate_raises(purgatory: Purgatory)
     assert purgatory.statistics().failed == 2
 
 
-async def test_wait_until_can_be_cancelled(purgatory: Purgatory) -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await purgatory.wait_until(lambda: False, ["a"])
-    assert purgatory.statistics().keys == 0
-
-
 @pytest.mark.parametrize(("cancel_pending", "error"), [(False, TimeoutError), (True, OperationWithdrawn)])
 async def test_wait_until_ends_when_the_purgatory_closes(
     cancel_pending: bool, error: type[BaseException]
@@ -808,14 +559,3 @@ async def test_wait_until_does_not_keep_the_value(purgatory: Purgatory) -> None:
     ref = weakref.ref(value)
     del value
     assert ref() is None
-
-
-def test_bounded_inspection_returns_keys_and_their_operations_and_counts_them(held: Purgatory) -> None:
-    gates = [held.try_complete_else_watch(Gate(), [number % 3, "all"]) for number in range(100)]
-    assert held.watched_keys(10) == [0, "all", 1, 2]
-    assert held.watched_keys(2) == [0, 2]
-    assert held.watching("all", 5) == gates[:5]
-    assert held.watching(0, 100) == gates[::3]
-    assert held.watching("nobody", 5) == []
-    assert [held.count_watching(key, 1_000) for key in ("all", 1, "nobody")] == [100, 33, 0]
-    assert 50 <= held.count_watching("all", 50) < 100

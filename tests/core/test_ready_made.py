@@ -9,7 +9,6 @@ import weakref
 import pytest
 
 from purgatory import DelayedOperation, DelayedQuorum, DelayedValue, OperationState, Purgatory
-from purgatory._core.operation import Owner
 from purgatory.testing import ManualClock
 
 PENDING, COMPLETED, EXPIRED = OperationState.PENDING, OperationState.COMPLETED, OperationState.EXPIRED
@@ -156,8 +155,3 @@ def test_who_is_no_member_cannot_acknowledge(held: Purgatory) -> None:
     with pytest.raises(ValueError, match="'d' is no member"):
         write.acknowledge("d")
     assert write.state is PENDING
-
-
-def test_an_owner_says_whether_it_closes() -> None:
-    with pytest.raises(NotImplementedError):
-        Owner().is_closing()

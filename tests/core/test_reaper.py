@@ -53,17 +53,6 @@ async def test_run_in_a_failing_anyio_task_group_closes_the_purgatory() -> None:
     assert nothing_is_left(purgatory)
 
 
-async def test_run_in_an_anyio_task_group_returns_when_the_purgatory_is_closed() -> None:
-    purgatory = Purgatory()
-    async with anyio.create_task_group() as group:
-        await group.start(purgatory.run)
-        gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-        await purgatory.aclose()
-        assert gate.expired
-    # The group has ended, because `run` has returned.
-    assert nothing_is_left(purgatory)
-
-
 async def test_run_in_an_asyncio_task_group_returns_when_the_purgatory_is_closed() -> None:
     purgatory = Purgatory()
     async with asyncio.TaskGroup() as group:
@@ -75,24 +64,6 @@ async def test_run_in_an_asyncio_task_group_returns_when_the_purgatory_is_closed
         assert not running.done(), "closing does not wait for the caller's task"
     assert running.done()
     assert not running.cancelled()
-    assert nothing_is_left(purgatory)
-
-
-async def test_run_in_a_failing_asyncio_task_group_closes_the_purgatory() -> None:
-    purgatory = Purgatory()
-    gate = Gate(60)
-
-    async def block() -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(purgatory.run())
-            await asyncio.sleep(0)
-            purgatory.try_complete_else_watch(gate, ["a"])
-            raise ValueError("mine")
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await block()
-    assert caught.group_contains(ValueError, match="mine")
-    assert gate.expired
     assert nothing_is_left(purgatory)
 
 

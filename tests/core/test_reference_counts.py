@@ -16,14 +16,6 @@ from typing import Any
 import pytest
 
 from purgatory import COMPILED, DelayedOperation, OperationState, Purgatory, TimerTask, TimingWheel
-from purgatory._core import operation as operation_module
-from purgatory._core import outcome as outcome_module
-from purgatory._core import watch_list as watch_list_module
-from purgatory._core import watchers as watchers_module
-from purgatory._core.engine import accounting, action_queue, engine, failures, signals, slices
-from purgatory._core.timer import task as task_module
-from purgatory._core.timer import timer as timer_module
-from purgatory._core.timer import wheel as wheel_module
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 
@@ -61,13 +53,10 @@ class Silent:
 
 def counted() -> list[object]:
     """All classes of the core, and what its code refers to most often."""
-    modules = [
-        accounting, action_queue, engine, failures, operation_module, outcome_module, signals, slices,
-        task_module, timer_module, watch_list_module, watchers_module, wheel_module,
-    ]  # fmt: skip
     classes = {
         member
-        for module in modules
+        for name, module in list(sys.modules.items())
+        if name.startswith("purgatory._core.")
         for member in vars(module).values()
         if inspect.isclass(member) and member.__module__.startswith("purgatory.")
     }

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import pytest
 
 from purgatory import OperationState, OperationWithdrawn, Purgatory
-from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer import TimerTask
+from purgatory.errors import safe_repr
 from purgatory.observer import Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, a_few_turns, raising

@@ -10,7 +10,7 @@ from typing import Any, TypeVarTuple
 
 import pytest
 
-from purgatory import DelayedOperation, Purgatory, PurgatoryNotOpen
+from purgatory import DelayedOperation, Purgatory
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.operations import Gate, a_few_turns
@@ -136,11 +136,6 @@ async def test_threads_that_signal_while_the_loop_checks_lose_nothing(purgatory:
             group.create_task(asyncio.to_thread(produce, number))
         await asyncio.gather(*gates)
     assert purgatory.statistics().completed == 2_000
-
-
-async def test_a_signal_before_start_is_refused() -> None:
-    with pytest.raises(PurgatoryNotOpen, match="'early' is not open"):
-        Purgatory("early").check_and_complete_threadsafe("key")
 
 
 async def test_a_signal_after_close_does_nothing(reported: list[dict[str, Any]]) -> None:

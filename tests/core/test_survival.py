@@ -36,7 +36,7 @@ from purgatory.observer import Timing
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.conftest import LoopFactory
 from tests.core.executed import executed
-from tests.core.faults import testcapi
+from tests.core.invariants import check_wheel
 from tests.core.keys import Key
 from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns, raising
@@ -84,41 +84,6 @@ def run_program(program: str) -> str:
 
 # Crashes
 
-CHAINS = """
-from purgatory import DelayedOperation
-from purgatory.testing import ManualClock
-
-class Linked(DelayedOperation):
-    def __init__(self, other):
-        super().__init__(60)
-        self.other = other
-    def try_complete(self):
-        return False
-
-class Idle:
-    def operation_finished(self, purgatory, operation, timing): pass
-    def key_checked(self, purgatory, key, tried, completed, at): pass
-
-for length, rounds in ((200, 300), (100_000, 2)):
-    for _ in range(rounds):
-        clock = ManualClock()
-        purgatory = clock.purgatory(observers=[Idle()])
-        last = None
-        for number in range(length):
-            last = purgatory.try_complete_else_watch(Linked(last), [number])
-        last = None
-        for number in range(length):
-            for operation in purgatory.operations(number):
-                operation.force_complete()
-        operation = purgatory = clock = None
-print("survived")
-"""
-
-
-@pytest.mark.slow
-def test_operations_that_refer_to_one_another_in_a_chain_are_freed_without_a_crash() -> None:
-    assert run_program(CHAINS) == "survived"
-
 
 THROWING = """
 import asyncio
@@ -147,44 +112,6 @@ asyncio.run(main())
 
 def test_throwing_what_is_no_exception_into_a_waiting_coroutine_raises_a_type_error_and_withdraws() -> None:
     assert run_program(THROWING) == "CANCELLED 0"
-
-
-# Compiled, a number beyond 256 may be an object. Without memory for that object the process would end.
-SHORT_OF_MEMORY = """
-import _testcapi
-from purgatory import DelayedOperation
-from purgatory.testing import ManualClock
-
-class Waiting(DelayedOperation):
-    def try_complete(self):
-        return False
-
-for at in range(1, 16):
-    clock = ManualClock()
-    purgatory = clock.purgatory(max_pending=10_000)
-    # The loop's timer is armed for this one.
-    purgatory.try_complete_else_watch(Waiting(0.5), ["early"])
-    for _ in range(300):
-        purgatory.try_complete_else_watch(Waiting(None), ["shared"])
-    operation = Waiting(60)
-    keys = ["a", "b"]
-    raised = False
-    _testcapi.set_nomemory(at, at + 1)
-    try:
-        purgatory.try_complete_else_watch(operation, keys)
-    except MemoryError:
-        raised = True
-    finally:
-        _testcapi.remove_mem_hooks()
-    assert raised == (operation.state.name == "NEW"), operation
-    assert purgatory.statistics().pending == 301 + (not raised)
-print("survived")
-"""
-
-
-@pytest.mark.skipif(testcapi is None, reason="this interpreter has no _testcapi")
-def test_parking_without_memory_ends_no_process() -> None:
-    assert run_program(SHORT_OF_MEMORY) == "survived"
 
 
 # Chains that need no stack
@@ -242,65 +169,6 @@ def test_a_chain_of_operations_that_end_one_another_needs_no_stack(hook: str, ac
     assert nothing_is_left(purgatory)
 
 
-# The collector would call the callbacks of others, such as Hypothesis's, where there is no stack for them.
-@pytest.mark.usefixtures("collector_off")
-@pytest.mark.parametrize("act", ["force_complete", "cancel", "reschedule", "offer", "check"])
-async def test_a_recursion_error_anywhere_harms_only_the_call_that_had_no_stack(
-    reported: list[dict[str, Any]], act: str
-) -> None:
-    def descend(frames: int, do: Callable[[], object]) -> None:
-        if frames:
-            descend(frames - 1, do)
-        else:
-            do()
-
-    def attempt(frames: int) -> bool:
-        """Whether the act had enough stack below so many frames."""
-        gate = Gate(60, completing=lambda: None, trying=lambda: None)
-        if act != "offer":
-            held.try_complete_else_watch(gate, ["key", "other"])
-        gate.opened = True
-        acts: dict[str, Callable[[], object]] = {
-            "force_complete": gate.force_complete,
-            "cancel": gate.cancel,
-            "reschedule": lambda: gate.reschedule(0),
-            "offer": lambda: held.try_complete_else_watch(gate, ["key"]),
-            "check": lambda: held.check_and_complete("key"),
-        }
-        try:
-            descend(frames, acts[act])
-        except RecursionError:
-            enough = False
-        else:
-            enough = not (gate.done and gate.state is FAILED)
-        attempts.append((gate, enough))
-        return enough
-
-    limit = sys.getrecursionlimit()
-    attempts: list[tuple[Gate, bool]] = []
-    async with Purgatory("held") as held, Purgatory("elsewhere") as elsewhere:
-        sys.setrecursionlimit(250)
-        try:
-            frames = next(frames for frames in range(250, 0, -1) if attempt(frames) and attempt(frames - 1))
-        finally:
-            sys.setrecursionlimit(limit)
-        assert frames > 50
-        await a_few_turns()
-        there = elsewhere.try_complete_else_watch(Gate(), ["there"])
-        there.opened = True
-        assert elsewhere.check_and_complete("there") == 1
-        for gate, _ in attempts:
-            assert gate.ran.count("on_complete") <= 1
-            if gate.state in (COMPLETED, EXPIRED):
-                assert gate.result() == "gate"
-        pending = [gate for gate, _ in attempts if gate.state is PENDING]
-        figures = held.statistics()
-        assert (figures.pending, len(held.operations())) == (len(pending), len(pending))
-        held.check_and_complete("key")
-        assert all(gate.done for gate in pending)
-        assert nothing_is_left(held)
-
-
 # Waiters that cannot be woken
 
 
@@ -339,16 +207,30 @@ def test_an_operation_that_a_task_of_a_closed_loop_awaits_ends_as_any_other(
     assert [type(error) for error in caught.value.exceptions] == [RuntimeError]
 
 
+class Broken:
+    """A waiter that raises when it is woken."""
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: None) -> None:
+        raise Stop
+
+
+@pytest.mark.parametrize("error", [None, ValueError("hook")])
+def test_an_operation_of_no_purgatory_raises_what_its_hook_raises_or_else_its_waiter(
+    error: Exception | None,
+) -> None:
+    gate = Gate(completing=None if error is None else raising(error))
+    wake_when_done(gate, Broken())
+    with pytest.raises(Stop if error is None else ValueError):
+        gate.force_complete()
+    assert gate.exception() is error
+
+
 async def test_a_waiter_that_cannot_be_woken_keeps_no_other_one_from_waking(
     reported: list[dict[str, Any]],
 ) -> None:
-    class Broken:
-        def done(self) -> bool:
-            return False
-
-        def set_result(self, result: None) -> None:
-            raise Stop
-
     async def wait() -> str:
         return await gate
 
@@ -410,43 +292,6 @@ def test_an_operation_that_nobody_offered_expires_in_the_users_own_timer() -> No
     assert gate.state is EXPIRED
     assert not gate.scheduled
     assert len(timer) == 0
-
-
-@pytest.mark.parametrize("timeout", [5, None, 1e300])
-def test_an_operation_that_is_in_the_users_own_wheel_is_refused_and_nothing_of_it_is_kept(
-    timeout: float | None,
-) -> None:
-    purgatory = ManualClock().purgatory()
-    wheel = TimingWheel(20)
-    gate = Gate(timeout)
-    wheel.add(gate, 7)
-    with pytest.raises(RuntimeError, match="in a timing wheel already"):
-        purgatory.try_complete_else_watch(gate, ["a", "b"])
-    assert refused_whole(purgatory, gate)
-    assert wheel.advance(7) == [gate]
-    purgatory.try_complete_else_watch(gate, ["a", "b"])
-    assert gate.state is PENDING
-
-
-async def test_offering_in_another_thread_in_debug_mode_raises_and_nothing_is_kept() -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_debug(True)
-    async with Purgatory() as purgatory:
-        gate = Gate(60)
-
-        def offer() -> None:
-            with pytest.raises(RuntimeError, match="thread"):
-                purgatory.try_complete_else_watch(gate, ["a", "b"])
-
-        await asyncio.to_thread(offer)
-        assert refused_whole(purgatory, gate)
-        other = purgatory.try_complete_else_watch(Gate(60), ["a"])
-        other.opened = True
-        assert purgatory.check_and_complete("a") == 1
-        # In the loop's own thread it is taken.
-        purgatory.try_complete_else_watch(gate, ["a"])
-        assert gate.state is PENDING
-    assert gate.state is EXPIRED
 
 
 def test_offering_on_a_closed_loop_raises_and_nothing_is_kept(loop_factory: LoopFactory) -> None:
@@ -540,33 +385,6 @@ def test_a_pending_operation_refuses_a_second_init_and_goes_on(timeout: float | 
     assert nothing_is_left(purgatory)
 
 
-def test_an_operation_that_is_being_tried_refuses_a_second_init() -> None:
-    clock = ManualClock()
-    purgatory = clock.purgatory()
-    refused: list[RuntimeError] = []
-
-    def again() -> None:
-        try:
-            gate.__init__(1.0)  # type: ignore[misc]
-        except RuntimeError as error:
-            refused.append(error)
-
-    gate = Gate(60, trying=again)
-    purgatory.try_complete_else_watch(gate, ["a"])
-    assert (len(refused), gate.state, gate.timeout) == (1, PENDING, 60)
-    clock.advance(60)
-    assert gate.expired
-    assert nothing_is_left(purgatory)
-
-
-def test_an_operation_that_is_done_refuses_a_second_init() -> None:
-    purgatory = ManualClock().purgatory()
-    gate = purgatory.try_complete_else_watch(Gate(60, opened=True), ["a"])
-    with pytest.raises(RuntimeError, match="was offered or scheduled before"):
-        gate.__init__(1.0)  # type: ignore[misc]
-    assert gate.result() == "gate"
-
-
 def test_an_operation_that_was_refused_may_be_initialized_again() -> None:
     purgatory = ManualClock().purgatory(max_pending=1)
     purgatory.try_complete_else_watch(Gate(), ["a"])
@@ -575,6 +393,19 @@ def test_an_operation_that_was_refused_may_be_initialized_again() -> None:
         purgatory.try_complete_else_watch(gate, ["a"])
     gate.__init__(30)  # type: ignore[misc]
     assert gate.timeout == 30
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["being tried", "done"])
+def test_an_operation_that_was_offered_refuses_a_second_init(opened: bool) -> None:
+    def initialize_again() -> None:
+        with pytest.raises(RuntimeError, match="was offered or scheduled before"):
+            gate.__init__(1.0)  # type: ignore[misc]
+
+    gate = Gate(60, opened=opened, trying=initialize_again)
+    ManualClock().purgatory().try_complete_else_watch(gate, ["a"])
+    if opened:
+        initialize_again()
+    assert (gate.done, gate.timeout) == (opened, 60)
 
 
 @pytest.mark.parametrize("make", [TimerTask, lambda: Gate(5)])
@@ -586,7 +417,7 @@ def test_a_scheduled_task_refuses_a_second_init(make: Callable[[], TimerTask]) -
     with pytest.raises(RuntimeError, match="make a new"):
         tasks[1].__init__()  # type: ignore[misc]
 
-    wheel._check()
+    check_wheel(wheel)
     assert wheel.advance(500) == tasks
     assert len(wheel) == 0
 
@@ -623,22 +454,6 @@ def test_waiters_that_give_up_newest_first_are_not_compared() -> None:
         abandon(gate, waiter)
     assert gate.state is CANCELLED
     assert Counting.compared == 0
-
-
-@pytest.mark.slow
-async def test_forty_thousand_tasks_that_are_cancelled_newest_first_withdraw_the_operation() -> None:
-    async def wait() -> str:
-        return await gate
-
-    async with Purgatory() as purgatory:
-        gate = purgatory.try_complete_else_watch(Gate(), ["key"])
-        tasks = [asyncio.ensure_future(wait()) for _ in range(40_000)]
-        await a_few_turns()
-        for task in reversed(tasks):
-            task.cancel()
-        await a_few_turns()
-        assert all(task.cancelled() for task in tasks)
-        assert gate.state is CANCELLED
 
 
 async def test_no_waiter_of_a_withdrawn_operation_formats_its_keys() -> None:

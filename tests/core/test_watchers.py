@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from purgatory import OperationState
 from purgatory._core.watch_list import CHUNK_LENGTH, Chunk
 from purgatory._core.watchers import Watchers, keys_at
+from tests.core.invariants import check_watchers
 from tests.operations import Gate
 
 
@@ -46,27 +47,6 @@ def names(watchers: Watchers, key: str = "key") -> list[str]:
     return [operation.name for operation in watchers.watching(key) if isinstance(operation, Gate)]
 
 
-def test_a_key_without_watchers_is_not_there() -> None:
-    watchers = Watchers()
-    assert "key" not in watchers
-    assert len(watchers) == 0
-    assert watchers.watched == 0
-    assert watchers.on("key") is None
-    assert watchers.watching("key") == []
-    assert watchers.watched_keys() == []
-
-
-def test_a_key_is_removed_with_its_last_watcher() -> None:
-    watchers = Watchers()
-    gate = Gate()
-    park(watchers, gate, ("key",))
-    assert "key" in watchers
-    assert (len(watchers), watchers.watched) == (1, 1)
-    leave(watchers, gate)
-    assert "key" not in watchers
-    assert (len(watchers), watchers.watched) == (0, 0)
-
-
 @pytest.mark.parametrize("many", [1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 3 * CHUNK_LENGTH, 1_000])
 @pytest.mark.parametrize("order", ["first to last", "last to first", "inside out", "at random"])
 def test_operations_may_leave_in_any_order_and_the_others_keep_their_order(many: int, order: str) -> None:
@@ -84,7 +64,7 @@ def test_operations_may_leave_in_any_order_and_the_others_keep_their_order(many:
         leave(watchers, gate)
         left.remove(gate.name)
         if len(left) % 37 == 0:
-            watchers._check()
+            check_watchers(watchers)
             assert names(watchers) == sorted(left, key=int)
         assert watchers.watched == len(left)
     assert "key" not in watchers
@@ -235,7 +215,7 @@ def test_each_of_many_keys_has_the_operations_that_share_it(many: int, order: in
     left = dict(zip(gates, keys, strict=True))
     for leaving in gates[::order]:
         leave(watchers, leaving)
-        watchers._check()
+        check_watchers(watchers)
         assert leaving._watched == left.pop(leaving)
         for key in range(3 * many + 1):
             assert watchers.watching(key) == [gate for gate in left if key in left[gate]]
@@ -264,7 +244,7 @@ def test_a_second_watcher_compares_none_of_the_other_keys_of_the_first() -> None
     second = Gate()
     park(watchers, second, (3,))
     Key.comparable = True
-    watchers._check()
+    check_watchers(watchers)
     assert watchers.watched == len(watchers) + 1 == len(keys) + 1
     assert watchers.watching(3) == [alone, second]
     assert keys_at(alone._watched) == keys

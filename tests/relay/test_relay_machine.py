@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from purgatory.relay import Key
 from purgatory.testing import InProcessBroker, VirtualTimeLoop
+from tests.core.invariants import check_watchers
 from tests.relay.processes import Process, State, Version
 
 HEARTBEAT = 9.0
@@ -220,7 +221,7 @@ class RelayMachine(RuleBasedStateMachine):
     def the_tables_are_right(self) -> None:
         for process in self.processes:
             process.relay._interest._check()
-            process.purgatory._engine.watchers._check()
+            check_watchers(process.purgatory._engine.watchers)
         assert self.failures == []
 
     def teardown(self) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from purgatory._core.safe_repr import safe_repr
 from purgatory._mypyc import mypyc_attr
+from purgatory.errors import safe_repr
 
 if TYPE_CHECKING:
-    from purgatory._core.timer.level import Bucket
-    from purgatory._core.timer.wheel import TimingWheel
+    from purgatory._core.timer.wheel import Bucket
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -45,35 +44,15 @@ class TimerTask:
         """Whether the task is in a wheel now."""
         return self._bucket is not None
 
-    @scheduled.setter
-    def scheduled(self, value: Any) -> NoReturn:
-        raise protected(self, "scheduled")
-
     @property
     def deadline(self) -> float | None:
         """The loop's time, in seconds, before which the task does not run. None means never."""
         return None if self._deadline == math.inf else self._deadline
 
-    @deadline.setter
-    def deadline(self, value: Any) -> NoReturn:
-        raise protected(self, "deadline")
-
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse copy.copy, copy.deepcopy and pickle: a wheel refers to this object and to no other."""
         raise TypeError(f"cannot copy or pickle {type(self).__name__}: make a new one")
 
-    def _fire(self, wheel: TimingWheel) -> None:
-        """Leave `wheel`, and run. Where this raises before the task has left, a `Timer` calls it again."""
-        wheel.remove(self)
-        self.run()
-
     def run(self) -> None:
         """The `Timer` calls this once when the task is due, after the task has left the wheel."""
         raise NotImplementedError(f"{type(self).__name__} is run by a Timer, so it must override run()")
-
-
-def protected(task: TimerTask, name: str) -> AttributeError:
-    """The error of a subclass that sets a property of the library as a field of its own."""
-    return AttributeError(
-        f"{type(task).__name__} sets self.{name}, a name that belongs to the library: choose another name"
-    )

@@ -7,11 +7,11 @@ import math
 import time
 from collections.abc import Callable
 from math import inf
-from typing import Final, cast, final
+from typing import Any, Final, final
 
-from purgatory._core.safe_repr import safe_repr
 from purgatory._core.timer.task import TimerTask
 from purgatory._core.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
+from purgatory.errors import safe_repr
 
 # Beyond this many ticks a float does not distinguish one tick from the next: 285,000 years of milliseconds.
 HORIZON: Final = float(1 << 53)
@@ -23,11 +23,8 @@ LONGEST_TICK: Final = 86_400.0
 # A look at the clock costs about as much as moving one task down, so one look serves for this many.
 BATCH: Final = 16
 
-# The exceptions that stay with their task. The type keeps mypyc from making a new tuple each time.
-KEPT: Final[tuple[type[BaseException], ...]] = (Exception, asyncio.CancelledError)
-
-# Compiled, 1 << 62 would be an object: comparing with it would allocate, and end the process without memory.
-NEVER: Final = 1 << 61
+# A tick beyond the horizon, for which nothing is armed.
+NEVER: Final = 1 << 54
 
 
 @final
@@ -71,7 +68,8 @@ class Timer:
         self._tick = float(tick)
         self.slice_seconds = float(slice_seconds)
         self._wheel = TimingWheel(wheel_size)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        # The event loop, once the timer is started.
+        self._loop: Any = None
         # Deadlines count from this clock: the loop's time, as exact as it can be read (see `clock_of`).
         self.clock: Callable[[], float] = _not_started
         # Whether that clock is more exact than the loop's own time.
@@ -149,7 +147,7 @@ class Timer:
     def reschedule(self, task: TimerTask, delay: float) -> bool:
         """Give `task` a new delay, as `add` does, whether or not it is scheduled.
 
-        When this raises, the task keeps its deadline.
+        When the loop refuses to arm its timer, the task keeps its deadline.
         """
         scheduled = self.schedule(task, delay)
         if not scheduled:
@@ -204,31 +202,26 @@ class Timer:
         or a CancelledError of a task goes to the loop's exception handler, and the next task runs.
         """
         until = self.clock() + (self.slice_seconds if seconds is None else seconds)
-        tick = self._tick_at(self._running_loop().time())
+        tick = self._tick_at(self._loop.time())
+        wheel = self._wheel
         # The wheel keeps its `now` until this slice is done, whatever the tasks add to it.
         self._fresh_until = inf
         try:
-            return self._run_until(tick, until)
+            while wheel.reach(tick):
+                if wheel.sink(BATCH) < BATCH:
+                    task = wheel.pop()
+                    while task is not None:
+                        # Otherwise it has a later expiration by now, or a finalizer has just removed it.
+                        if task._bucket is None and task._expiration <= wheel._now:
+                            self._run(task)
+                        if self.clock() >= until:
+                            return True
+                        task = wheel.pop()
+                elif self.clock() >= until:
+                    return True
+            return False
         finally:
             self._fresh_until = 0.0
-
-    def _run_until(self, tick: int, until: float) -> bool:
-        wheel = self._wheel
-        while wheel.reach(tick):
-            if wheel.sink(BATCH) < BATCH:
-                task = wheel.first()
-                while task is not None:
-                    if task._expiration <= wheel._now:
-                        self._run(task)
-                    if self.clock() >= until:
-                        return True
-                    ran, task = task, wheel.first()
-                    if task is ran:
-                        # There was no memory to run it. It is still due in the loop's next turn.
-                        return False
-            elif self.clock() >= until:
-                return True
-        return False
 
     def attach_reaper(self) -> None:
         """Reserve the timer for one reaper. Raises RuntimeError while another one drives it."""
@@ -250,8 +243,9 @@ class Timer:
     def sleep(self) -> asyncio.Future[None]:
         """Arm the loop's timer for the next occupied slot. The future is done when the reaper has to wake."""
         self._arm_next()
-        self._alarm = self._running_loop().create_future()
-        return self._alarm
+        alarm: asyncio.Future[None] = self._loop.create_future()
+        self._alarm = alarm
+        return alarm
 
     def stop(self) -> None:
         """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
@@ -268,31 +262,20 @@ class Timer:
         finally:
             self._arm_next()
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        return cast(asyncio.AbstractEventLoop, self._loop)
-
     def _run(self, task: TimerTask) -> None:
         try:
-            task._fire(self._wheel)
-        except KEPT as error:
-            if isinstance(error, RecursionError) and task._bucket is not None:
-                # The caller of `drive` has left no stack to run it.
-                raise
+            task.run()
+        except (Exception, asyncio.CancelledError) as error:
             # Nobody has cancelled the reaper: the task has awaited or read something that was cancelled.
-            self._running_loop().call_exception_handler(
+            self._loop.call_exception_handler(
                 {"message": f"{safe_repr(task)} raised an exception when it was due", "exception": error}
             )
 
     def _ring(self) -> None:
         self._handle = None
-        self._armed = NEVER
-        try:
-            self._sound()
-        except BaseException:
-            self._running_loop().call_soon(self._sound)
-            raise
         self._armed = -1
         self.wakeups += 1
+        self._sound()
 
     def _sound(self) -> None:
         alarm = self._alarm
@@ -304,7 +287,7 @@ class Timer:
         if self._whole_milliseconds:
             # The loop rounds down, and would wake the timer again and again until the tick starts.
             when = math.ceil(when * 1000 - 1e-6) / 1000
-        handle = self._running_loop().call_at(when, self._ring)
+        handle = self._loop.call_at(when, self._ring)
         armed = self._handle
         self._handle = handle
         self._armed = tick
@@ -347,7 +330,7 @@ class Timer:
         It would put near deadlines on high levels and later move them down one by one. At most once a tick.
         """
         # The loop's time, because the clock of the deadlines may be ahead of it.
-        tick = self._tick_at(self._running_loop().time())
+        tick = self._tick_at(self._loop.time())
         if tick > self._wheel.now:
             self._wheel.reach(tick)
         self._fresh_until = self._start_of(tick + 1)
@@ -355,16 +338,12 @@ class Timer:
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """A function that returns the loop's time. It bypasses a loop that is slow or inexact."""
-    return time.monotonic if _is_monotonic(loop) or _counts_whole_milliseconds(loop) else loop.time
+    monotonic = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+    return time.monotonic if monotonic or _counts_whole_milliseconds(loop) else loop.time
 
 
 def _not_started() -> float:
     raise RuntimeError("this timer is not started: call start(loop) first")
-
-
-def _is_monotonic(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the loop's time is the monotonic clock, which a caller can read without the loop."""
-    return getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
 
 
 def _counts_whole_milliseconds(loop: asyncio.AbstractEventLoop) -> bool:

@@ -7,18 +7,47 @@ to the next. The wheel knows no clock and no event loop: its caller says what ti
 
 from __future__ import annotations
 
-from typing import Final, cast, final
+from typing import Final, final
 
-from purgatory._core.timer.level import Bucket, Level, flip, flipped, slots_ahead
 from purgatory._core.timer.task import TimerTask
 
-# `python -m benchmarks wheel-size` measures it. Compiled, this was the fastest of 16 to 1024, 3 to 8 % ahead
-# of 64. Interpreted, 256 and more were 10 % ahead of it.
+# `python -m benchmarks wheel-size` measures it.
 DEFAULT_WHEEL_SIZE: Final = 32
 
+# More tasks than any wheel holds.
+UNLIMITED: Final = 1 << 60
 
-# Compiled, 1 << 62 would be an object.
-UNLIMITED: Final = 1 << 61
+
+@final
+class Level:
+    """One wheel of the stack: `size` slots, each `width` ticks wide."""
+
+    __slots__ = ("above", "buckets", "number", "occupied", "span", "width")
+
+    def __init__(self, number: int, width: int, size: int) -> None:
+        self.number = number
+        self.width = width
+        self.span = width * size
+        self.buckets: list[Bucket | None] = [None] * size
+        # One bit for each slot. Arithmetic finds the next occupied slot, however many are empty.
+        self.occupied = 0
+        self.above: Level | None = None
+
+
+@final
+class Bucket:
+    """The tasks of one slot, in order: a doubly linked list whose links are fields of the tasks."""
+
+    __slots__ = ("bit", "first", "last", "level", "slot", "wheel")
+
+    def __init__(self, wheel: TimingWheel, level: Level, slot: int) -> None:
+        self.wheel = wheel
+        self.level = level
+        self.slot = slot
+        # The bit of this slot.
+        self.bit = 1 << slot
+        self.first: TimerTask | None = None
+        self.last: TimerTask | None = None
 
 
 @final
@@ -32,30 +61,6 @@ class TimingWheel:
     Adding and removing cost O(1) for a given number of levels. That number grows with the logarithm of the
     longest timeout. `advance` costs O(1) for each task that it returns, and one move for each level that a
     task sinks. Raises ValueError for a `wheel_size` below 2.
-
-    A worked example with 20 slots:
-
-    >>> wheel = TimingWheel(20)
-    >>> def put(expiration):
-    ...     task = TimerTask()
-    ...     assert wheel.add(task, expiration)
-    ...     return wheel.locate(task)
-    >>> put(2)  # level 0, slot 2
-    (0, 2)
-    >>> put(350)  # beyond the 20 ticks of level 0; on level 1 slot 17 starts at tick 340
-    (1, 17)
-    >>> [put(expiration) for expiration in (450, 446, 455, 473)]  # on level 2 slot 1 starts at tick 400
-    [(2, 1), (2, 1), (2, 1), (2, 1)]
-    >>> len(wheel.advance(2))  # the task of tick 2
-    1
-    >>> put(10), put(21)  # slot 1 of level 0 has passed: it now serves for tick 21
-    ((0, 10), (0, 1))
-    >>> wheel.next_expiration()
-    10
-    >>> len(wheel.advance(399)), wheel.next_expiration()  # 10, 21 and 350; then slot 1 of level 2
-    (3, 400)
-    >>> [len(wheel.advance(tick)) for tick in (445, 446, 450, 455, 473)]  # each at its own tick
-    [0, 1, 1, 1, 1]
     """
 
     __slots__ = ("_latest_bucket", "_latest_expiration", "_levels", "_now", "_size", "_tasks")
@@ -102,15 +107,9 @@ class TimingWheel:
             bucket = self._bucket_for(expiration)
             self._latest_bucket = bucket
             self._latest_expiration = expiration
-        # What can fail for lack of memory comes first. From here on this changes nothing or everything.
-        tasks = self._tasks + 1
         last = bucket.last
         if last is None:
-            level = bucket.level
-            if level.wide:
-                level.occupied = flipped(level.occupied, bucket.bit)
-            else:
-                level.occupied ^= bucket.bit
+            bucket.level.occupied ^= bucket.bit
             bucket.first = task
         else:
             last._next = task
@@ -119,7 +118,7 @@ class TimingWheel:
         task._previous = last
         task._next = None
         bucket.last = task
-        self._tasks = tasks
+        self._tasks += 1
         return True
 
     def remove(self, task: TimerTask) -> bool:
@@ -127,16 +126,11 @@ class TimingWheel:
         bucket = task._bucket
         if bucket is None or bucket.wheel is not self:
             return False
-        tasks = self._tasks - 1
         previous, following = task._previous, task._next
         if previous is None:
-            if following is None:
-                level = bucket.level
-                if level.wide:
-                    level.occupied = flipped(level.occupied, bucket.bit)
-                else:
-                    level.occupied ^= bucket.bit
             bucket.first = following
+            if following is None:
+                bucket.level.occupied ^= bucket.bit
         else:
             previous._next = following
         if following is None:
@@ -144,38 +138,24 @@ class TimingWheel:
         else:
             following._previous = previous
         task._bucket = task._previous = task._next = None
-        self._tasks = tasks
+        self._tasks -= 1
         return True
 
     def move(self, task: TimerTask, expiration: int) -> bool:
-        """Give `task` another expiration, as `add` does. When this raises, the task is where it was.
+        """Give `task` another expiration, as `add` does.
 
         With a later expiration, too, the task stays where it is, so that this costs next to nothing. When its
         slot starts, `sink` or `pop` moves it on.
         """
-        left = task._bucket
-        if left is None:
-            return self.add(task, expiration)
-        if left.wheel is not self:
-            raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
-        if expiration >= task._expiration:
-            task._expiration = expiration
-            return True
-        if expiration <= self._now:
+        bucket = task._bucket
+        if bucket is not None:
+            if bucket.wheel is not self:
+                raise RuntimeError(f"{task!r} is in a timing wheel already: remove it there first")
+            if expiration >= task._expiration:
+                task._expiration = expiration
+                return True
             self.remove(task)
-            return False
-        bucket = self._bucket_for(expiration)
-        self._take_out(task, bucket)
-        last = bucket.last
-        if last is None:
-            bucket.first = task
-        else:
-            last._next = task
-        task._expiration = expiration
-        task._bucket = bucket
-        task._previous = last
-        bucket.last = task
-        return True
+        return self.add(task, expiration)
 
     def free(self, task: TimerTask) -> None:
         """Remove `task` if it is in a wheel. Raises RuntimeError when that is another one."""
@@ -221,14 +201,11 @@ class TimingWheel:
             if level.occupied:
                 position = self._now // level.width
                 slot = position % self._size
-                if level.wide:
-                    position += slots_ahead(level.occupied, slot, self._size)
-                else:
-                    ahead = level.occupied >> slot
-                    if not ahead:
-                        position += self._size - slot
-                        ahead = level.occupied
-                    position += (ahead & -ahead).bit_length() - 1
+                ahead = level.occupied >> slot
+                if not ahead:
+                    position += self._size - slot
+                    ahead = level.occupied
+                position += (ahead & -ahead).bit_length() - 1
                 start = position * level.width
                 if not found or start < soonest:
                     soonest = start
@@ -260,7 +237,8 @@ class TimingWheel:
                 if task is None:
                     break
                 budget -= 1
-                if task._bucket is None:
+                # A finalizer may have removed one that is not due, while its new slot was made.
+                if task._bucket is None and task._expiration <= self._now:
                     due.append(task)
             if budget == 0:
                 break
@@ -295,10 +273,8 @@ class TimingWheel:
                 last = bucket.last
                 if last is None:
                     break
-                target = self._bucket_for(last._expiration)
-                # Otherwise the collector has run a finalizer just now, which has removed the task.
-                if bucket.last is last:
-                    moved += self._sink_run(bucket, last, target, limit - moved)
+                self._move_to_front(last, self._bucket_for(last._expiration))
+                moved += 1
         return moved
 
     def pop(self) -> TimerTask | None:
@@ -307,109 +283,38 @@ class TimingWheel:
         It is due. Or it has got a later expiration meanwhile, and is in the slot of that now. Call this when
         `sink` has nothing left to move.
         """
-        task = self.first()
-        if task is not None and task._expiration <= self._now:
-            self.remove(task)
+        bucket = self._levels[0].buckets[self._now % self._size]
+        task = None if bucket is None else bucket.first
+        if task is not None:
+            if task._expiration <= self._now:
+                self.remove(task)
+            else:
+                self._move_to_front(task, self._bucket_for(task._expiration))
         return task
 
-    def first(self) -> TimerTask | None:
-        """Do what `pop` does, but leave a task that is due where it is."""
-        bucket = self._levels[0].buckets[self._now % self._size]
-        while bucket is not None:
-            task = bucket.first
-            if task is None:
-                break
-            if task._expiration <= self._now:
-                return task
-            target = self._bucket_for(task._expiration)
-            # As in `sink`.
-            if bucket.first is task:
-                self._move_to_front(task, task, bucket, target)
-                return task
-        return None
-
-    def _sink_run(self, source: Bucket, last: TimerTask, target: Bucket, limit: int) -> int:
-        """Move the last task of `source`, whose slot starts now, and those before it that go to `target` too.
-
-        Most tasks come in the order of their expirations. So these are many, and their links among each other
-        stay as they are. Returns the number.
-        """
-        first = last
-        before = last._previous
-        moved = 1
-        # Otherwise a later expiration takes the task to a slot that also serves for other rounds.
-        if before is not None and target.level.number < source.level.number:
-            # `now` is where a slot of that level starts, so the whole slot of `target` is ahead.
-            width = target.level.width
-            start = last._expiration - last._expiration % width
-            end = start + width
-            while before is not None and moved < limit and start <= before._expiration < end:
-                first = before
-                before = first._previous
-                moved += 1
-        self._move_to_front(first, last, source, target)
-        return moved
-
-    def _move_to_front(self, first: TimerTask, last: TimerTask, source: Bucket, target: Bucket) -> None:
-        """Move the tasks of `source` from `first` to `last` in front of the tasks in `target`."""
-        before, behind, following = first._previous, last._next, target.first
-        emptied = before is None and behind is None
-        if emptied or following is None:
-            # What can fail for lack of memory comes first. The rest changes nothing or everything.
-            left, entered = source.level, target.level
-            occupied = left.occupied
-            if emptied:
-                occupied = flip(left, occupied, source.bit)
-            among = occupied if entered is left else entered.occupied
-            if following is None:
-                among = flip(entered, among, target.bit)
-            left.occupied = occupied
-            entered.occupied = among
-        if before is None:
-            source.first = behind
+    def _move_to_front(self, task: TimerTask, target: Bucket) -> None:
+        """Move `task` in front of the tasks of `target`."""
+        if not self.remove(task):
+            # `target` was made just now, and the garbage collector has run a finalizer that removed the task.
+            return
+        first = target.first
+        if first is None:
+            target.level.occupied ^= target.bit
+            target.last = task
         else:
-            before._next = behind
-        if behind is None:
-            source.last = before
-        else:
-            behind._previous = before
-        if following is None:
-            target.last = last
-        else:
-            following._previous = last
-        first._previous = None
-        last._next = following
-        target.first = first
-        task: TimerTask | None = last
-        while task is not None:
-            task._bucket = target
-            task = task._previous
-
-    def _take_out(self, task: TimerTask, bucket: Bucket) -> None:
-        """Take `task` out of its slot. The caller puts it into `bucket`, which counts as occupied already.
-
-        When this raises, for lack of memory, the task is where it was.
-        """
-        left, level = cast(Bucket, task._bucket), bucket.level
-        tasks, occupied = self._tasks, level.occupied
-        leaves = left is not bucket and left.level is level and left.first is left.last
-        if leaves:
-            occupied = flip(level, occupied, left.bit)
-        if bucket.first is None:
-            occupied = flip(level, occupied, bucket.bit)
-        self.remove(task)
-        level.occupied = occupied
-        self._tasks = tasks
+            first._previous = task
+        task._bucket = target
+        task._previous = None
+        task._next = first
+        target.first = task
+        self._tasks += 1
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
+        if not isinstance(expiration, int):
+            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}")
         now = self._now
-        try:
-            # No float has this operator. Compiled, `isinstance` would make an object of the number, and
-            # without memory for it the process would end.
-            ahead = (expiration | 0) - now
-        except TypeError:
-            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}") from None
+        ahead = expiration - now
         level = self._levels[0]
         while ahead >= level.span:
             level = level.above or self._grow()
@@ -433,28 +338,3 @@ class TimingWheel:
         self._levels.append(level)
         highest.above = level
         return level
-
-    def _check(self) -> None:
-        """Raise AssertionError where an invariant does not hold. O(tasks). For tests."""
-        tasks = 0
-        for number, level in enumerate(self._levels):
-            assert (level.number, level.width) == (number, self._size**number)
-            first = self._now // level.width
-            for slot, bucket in enumerate(level.buckets):
-                occupied = bucket is not None and bucket.first is not None
-                assert bool(level.occupied >> slot & 1) is occupied, "a bit says which slots are occupied"
-                if bucket is None:
-                    continue
-                assert (bucket.wheel, bucket.level, bucket.slot) == (self, level, slot)
-                previous: TimerTask | None = None
-                task = bucket.first
-                while task is not None:
-                    assert task._bucket is bucket
-                    assert task._previous is previous, "the links agree in both directions"
-                    position = task._expiration // level.width
-                    start = first + (slot - first) % self._size
-                    assert position >= start, "a task is in the slot of its expiration, or in an earlier one"
-                    tasks += 1
-                    previous, task = task, task._next
-                assert bucket.last is previous
-        assert tasks == self._tasks

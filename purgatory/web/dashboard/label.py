@@ -5,7 +5,7 @@ from __future__ import annotations
 from reprlib import Repr
 from typing import Any, Final
 
-from purgatory._core.safe_repr import safe_repr
+from purgatory.errors import safe_repr
 
 KEY_LENGTH: Final = 80
 TEXT_LENGTH: Final = 300

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -53,9 +50,6 @@ class Named:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def greeting(self) -> str:
-        return f"I am {self.name}"
-
 
 class WithExtraBaseAfter(TimerTask, Named):
     def __init__(self, name: str = "extra base after") -> None:
@@ -88,11 +82,6 @@ class WithGenericBase(TimerTask, Counted[int]):
 
     def run(self) -> None:
         self.runs += 1
-
-
-class Runnable(ABC):
-    @abstractmethod
-    def run(self) -> None: ...
 
 
 class WithEqualityOfItsOwn(TimerTask):
@@ -133,17 +122,6 @@ WEAKLY_REFERABLE: list[type[Any]] = [
 ]
 
 
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Turns the garbage collector off, so that only reference counts free objects during the test."""
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    yield
-    if enabled:
-        gc.enable()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wheel_stores_locates_removes_and_returns_a_task_of_any_kind_of_class(kind: type[Any]) -> None:
     wheel = TimingWheel(20)
@@ -177,23 +155,6 @@ async def test_a_timer_runs_a_task_of_any_kind_of_class_once(
     assert (task.runs, removed.runs) == (1, 0)
 
 
-@pytest.mark.parametrize("kind", [WithExtraBaseAfter, WithExtraBaseBefore])
-def test_an_extra_base_class_keeps_its_state_and_its_methods(kind: type[Any]) -> None:
-    task = kind("both")
-    assert isinstance(task, TimerTask)
-    assert isinstance(task, Named)
-    assert task.greeting() == "I am both"
-
-
-def test_an_abstract_method_can_be_implemented_by_a_task() -> None:
-    class Task(TimerTask, Runnable):
-        def run(self) -> None: ...
-
-    Runnable.register(WithSlots)
-    assert isinstance(WithSlots(), Runnable)
-    assert isinstance(Task(), Runnable)
-
-
 def test_a_subclass_with_slots_has_no_dictionary() -> None:
     task = WithEmptySlots()
     assert not hasattr(task, "__dict__")
@@ -201,14 +162,8 @@ def test_a_subclass_with_slots_has_no_dictionary() -> None:
         task.surprise = 1  # type: ignore[attr-defined]
 
 
-def test_a_subclass_without_slots_takes_new_attributes() -> None:
-    task = WithDictionary()
-    task.surprise = "kept"  # type: ignore[attr-defined]
-    assert task.__dict__["surprise"] == "kept"
-
-
 @pytest.mark.parametrize("kind", WEAKLY_REFERABLE)
-def test_a_removed_task_is_freed_by_its_reference_count(kind: type[Any], without_collector: None) -> None:
+def test_a_removed_task_is_freed_by_its_reference_count(kind: type[Any], collector_off: None) -> None:
     wheel = TimingWheel(20)
     task, neighbour = kind(), kind()
     wheel.add(task, 30)
@@ -221,7 +176,7 @@ def test_a_removed_task_is_freed_by_its_reference_count(kind: type[Any], without
 
 
 @pytest.mark.parametrize("kind", WEAKLY_REFERABLE)
-def test_an_expired_task_is_freed_by_its_reference_count(kind: type[Any], without_collector: None) -> None:
+def test_an_expired_task_is_freed_by_its_reference_count(kind: type[Any], collector_off: None) -> None:
     wheel = TimingWheel(20)
     task = kind()
     wheel.add(task, 450)
@@ -232,7 +187,7 @@ def test_an_expired_task_is_freed_by_its_reference_count(kind: type[Any], withou
     assert reference() is None
 
 
-def test_a_removed_task_does_not_keep_its_former_neighbours_alive(without_collector: None) -> None:
+def test_a_removed_task_does_not_keep_its_former_neighbours_alive(collector_off: None) -> None:
     wheel = TimingWheel(20)
     first, middle, last = WithDictionary(), WithDictionary(), WithDictionary()
     for task in (first, middle, last):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import doctest
 import gc
-import sys
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-import purgatory
 from purgatory import COMPILED, TimerTask, TimingWheel
-from purgatory._core.timer.level import Bucket
+from purgatory._core.timer.wheel import Bucket
 from tests.core.finalized import Finalized
+from tests.core.invariants import check_wheel
 
 SIZES = [2, 3, 20, 64, 1000]
 FAR = [10**15, 2**70]
@@ -106,13 +101,6 @@ def test_worked_case_tasks_of_one_slot_of_level_2_move_down_and_each_fires_at_it
     assert fired == {a446: 446, a450: 450, a455: 455, a473: 473}
 
 
-def test_one_long_jump_returns_the_worked_case_of_level_2_in_order_of_expiration() -> None:
-    wheel = TimingWheel(20)
-    a450, a446, a455, a473 = added(wheel, 450, 446, 455, 473)
-    assert wheel.advance(10_000) == [a446, a450, a455, a473]
-    assert wheel.now == 10_000
-
-
 # Adding, removing, inspecting
 
 
@@ -143,38 +131,6 @@ def test_a_task_that_is_due_already_is_not_stored(expiration: int) -> None:
     assert wheel.add(task, 11) is True
 
 
-def test_the_length_of_a_wheel_is_the_number_of_stored_tasks() -> None:
-    wheel = TimingWheel(20)
-    first, *_ = added(wheel, 5, 5, 900)
-    assert len(wheel) == 3
-    wheel.remove(first)
-    assert len(wheel) == 2
-    wheel.advance(5)
-    assert len(wheel) == 1
-    wheel.advance(900)
-    assert len(wheel) == 0
-
-
-def test_a_removed_task_is_never_returned_and_can_be_added_again() -> None:
-    wheel = TimingWheel(20)
-    gone, stays = added(wheel, 30, 30)
-    assert wheel.remove(gone) is True
-    assert not gone.scheduled
-    assert wheel.remove(gone) is False
-    assert wheel.add(gone, 40)
-    assert wheel.advance(39) == [stays]
-    assert wheel.advance(40) == [gone]
-
-
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_task_can_be_removed_from_anywhere_in_its_slot(position: int) -> None:
-    wheel = TimingWheel(20)
-    tasks = added(wheel, 7, 7, 7)
-    removed = tasks.pop(position)
-    assert wheel.remove(removed)
-    assert wheel.advance(7) == tasks
-
-
 def test_an_expiration_beyond_all_levels_adds_levels_which_stay() -> None:
     wheel = TimingWheel(20)
     levels = []
@@ -182,48 +138,9 @@ def test_an_expiration_beyond_all_levels_adds_levels_which_stay() -> None:
         added(wheel, expiration)
         levels.append(wheel.levels)
     assert levels == [1, 2, 2, 3, 3, 4]
+    assert wheel.next_expiration() == 19
     wheel.advance(8000)
     assert wheel.levels == 4
-
-
-def test_in_the_middle_of_a_slot_the_slot_of_the_present_is_not_used_again() -> None:
-    # 409 is less than 400 ticks after 10, but its slot of level 1 is the one in which 10 itself lies.
-    wheel = TimingWheel(20, 10)
-    before, beyond = added(wheel, 399, 409)
-    assert wheel.locate(before) == (1, 19)
-    assert wheel.locate(beyond) == (2, 1)
-    assert wheel.advance(408) == [before]
-    assert wheel.advance(409) == [beyond]
-
-
-def test_next_expiration_is_the_start_of_the_next_occupied_slot_also_after_removals() -> None:
-    wheel = TimingWheel(20)
-    near, middle, far = added(wheel, 7, 25, 450)
-    assert wheel.next_expiration() == 7
-    wheel.remove(near)
-    assert wheel.next_expiration() == 20
-    wheel.remove(middle)
-    assert wheel.next_expiration() == 400
-    wheel.remove(far)
-    assert wheel.next_expiration() is None
-
-
-def test_a_slot_counts_as_occupied_until_its_last_task_has_left() -> None:
-    wheel = TimingWheel(20)
-    first, second, later = added(wheel, 7, 7, 9)
-    wheel.remove(first)
-    assert wheel.next_expiration() == 7
-    wheel.remove(second)
-    assert wheel.next_expiration() == 9
-    assert wheel.advance(9) == [later]
-
-
-def test_advancing_to_the_present_is_harmless() -> None:
-    wheel = TimingWheel(20, 3)
-    (task,) = added(wheel, 4)
-    assert wheel.advance(3) == []
-    assert wheel.advance(4) == [task]
-    assert wheel.advance(4) == []
 
 
 def test_the_repr_of_a_wheel_is_one_line() -> None:
@@ -233,32 +150,6 @@ def test_the_repr_of_a_wheel_is_one_line() -> None:
 
 
 # Order
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_tasks_are_returned_by_expiration_and_first_in_first_out_among_equals(size: int) -> None:
-    wheel = TimingWheel(size)
-    expirations = [8, 700, 3, 8, 64, 3, 65, 700, 8, 1000, 64, 7, 1001]
-    tasks = added(wheel, *expirations)
-    expected = [task for _, _, task in sorted(zip(expirations, range(13), tasks, strict=True))]
-    assert wheel.advance(2000) == expected
-
-
-@pytest.mark.parametrize("limit", [None, 1, 2, 3])
-def test_of_equal_expirations_an_earlier_task_on_a_higher_level_goes_first(
-    limit: int | None,
-) -> None:
-    wheel = TimingWheel(20)
-    (first,) = added(wheel, 405)
-    wheel.advance(100)
-    (second,) = added(wheel, 405)
-    wheel.advance(390)
-    (third,) = added(wheel, 405)
-    assert [wheel.locate(task)[0] for task in (first, second, third)] == [2, 1, 0]
-    if limit is None:
-        assert wheel.advance(405) == [first, second, third]
-    else:
-        assert [*chain(*in_steps(wheel, 405, limit))] == [first, second, third]
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 3])
@@ -283,55 +174,6 @@ def test_slots_of_all_levels_that_start_at_one_instant_are_taken_together(limit:
 # Partial advances
 
 
-def test_a_move_to_a_lower_level_counts_towards_the_limit_like_a_returned_task() -> None:
-    wheel = TimingWheel(20)
-    a450, a446, a455, a473 = added(wheel, 450, 446, 455, 473)
-    steps = in_steps(wheel, 500, 1)
-    # Each of the four tasks moves from level 2 to level 1, then to level 0, and is returned.
-    assert len([step for step in steps if step]) == 4
-    assert len(steps) in (12, 13)
-    assert [*chain(*steps)] == [a446, a450, a455, a473]
-    assert wheel.now == 500
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 11, 12, 13, 100])
-def test_partial_advances_together_return_what_one_call_returns(limit: int) -> None:
-    expirations = [450, 446, 20, 455, 19, 473, 450, 20, 8000, 1]
-    whole, parted = TimingWheel(20), TimingWheel(20)
-    added(whole, *expirations)
-    added(parted, *expirations)
-    steps = in_steps(parted, 8000, limit)
-    assert all(len(step) <= limit for step in steps)
-    assert [str(task) for step in steps for task in step] == [str(task) for task in whole.advance(8000)]
-    assert (parted.now, len(parted)) == (8000, 0)
-
-
-def test_a_partial_advance_stops_at_the_tick_whose_tasks_are_left() -> None:
-    wheel = TimingWheel(20)
-    first, second, later = added(wheel, 5, 5, 9)
-    assert wheel.advance(12, 1) == [first]
-    assert (wheel.now, wheel.next_expiration(), len(wheel)) == (5, 5, 2)
-    assert wheel.advance(12, 1) == [second]
-    assert (wheel.now, wheel.next_expiration()) == (5, 9)
-    assert wheel.advance(12, 2) == [later]
-    assert (wheel.now, wheel.next_expiration()) == (12, None)
-
-
-def test_tasks_can_be_added_and_removed_between_partial_advances() -> None:
-    wheel = TimingWheel(20)
-    a, b, c, d = added(wheel, 5, 5, 5, 25)
-    assert wheel.advance(30, 1) == [a]
-    # The wheel is still at tick 5: a task due by then is refused, a task due before 30 is not.
-    assert not wheel.add(a, 5)
-    assert wheel.add(a, 25)
-    assert wheel.remove(b)
-    assert not wheel.add(b, 5)
-    (e,) = added(wheel, 6)
-    assert wheel.advance(30, 2) == [c, e]
-    # d was added before a was added again, although on a higher level.
-    assert wheel.advance(30) == [d, a]
-
-
 def test_the_order_among_equals_is_kept_when_a_slot_is_half_moved_down() -> None:
     wheel = TimingWheel(20)
     tasks = added(wheel, 45, 45, 45, 45)
@@ -345,30 +187,7 @@ def test_the_order_among_equals_is_kept_when_a_slot_is_half_moved_down() -> None
     assert wheel.advance(45) == tasks
 
 
-@pytest.mark.parametrize("limit", [1, 3, 5, None])
-def test_tasks_that_move_down_side_by_side_keep_their_order_and_their_slots(limit: int | None) -> None:
-    wheel = TimingWheel(4)
-    early, late = added(wheel, 32, 33, 33, 36, 37, 36, 41, 33), added(wheel, 46, 32, 38)
-    postponed = added(wheel, 34)[0]
-    wheel.move(postponed, 300)
-    wheel.advance(28)
-    behind = added(wheel, 33, 36)
-    expected = sorted([*early, *late, *behind], key=lambda task: int(task.name))
-    steps = in_steps(wheel, 60, limit) if limit else [wheel.advance(60)]
-    assert list(chain.from_iterable(steps)) == expected
-    wheel._check()
-    assert wheel.advance(300) == [postponed]
-
-
-@pytest.fixture
-def untraced() -> Iterator[None]:
-    """No tracer, which would make objects at each line: so the collector would run where it never runs."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    yield
-    sys.settrace(tracer)
-
-
+# A tracer makes objects at each line, so the collector would run where it never runs.
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("postponed", [False, True], ids=["moves down", "moves on"])
 def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed: bool) -> None:
@@ -385,7 +204,7 @@ def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed:
         finally:
             gc.set_threshold(*threshold)
         removed += not task.scheduled
-        wheel._check()
+        check_wheel(wheel)
         assert due == [kept]
         gc.collect()
         assert wheel.advance(100) == []
@@ -407,8 +226,7 @@ def test_a_task_that_is_removed_while_its_new_slot_is_made_stays_removed(
     monkeypatch.setattr("purgatory._core.timer.wheel.Bucket", make)
     assert wheel.advance(36) == [kept]
     assert not task.scheduled
-    wheel._check()
-    assert wheel.advance(100) == []
+    check_wheel(wheel)
 
 
 def about_to_move(postponed: bool) -> tuple[TimingWheel, TimerTask, TimerTask]:
@@ -435,64 +253,6 @@ def test_limit_zero_advances_until_a_task_would_have_to_move() -> None:
 # Giving a task another expiration
 
 
-def test_a_task_with_a_later_expiration_stays_in_its_slot_until_that_starts() -> None:
-    wheel = TimingWheel(20)
-    low, high = added(wheel, 5, 450)
-    assert wheel.move(low, 30)
-    assert wheel.move(high, 460)
-    assert (wheel.locate(low), wheel.locate(high), wheel.next_expiration()) == ((0, 5), (2, 1), 5)
-    assert wheel.advance(5) == []
-    assert (wheel.locate(low), wheel.next_expiration()) == ((1, 1), 20)
-    assert wheel.advance(29) == []
-    assert wheel.advance(30) == [low]
-    assert wheel.advance(459) == []
-    assert wheel.advance(460) == [high]
-
-
-def test_a_task_with_a_later_expiration_can_move_to_a_higher_level_that_has_yet_to_be_added() -> None:
-    wheel = TimingWheel(2)
-    near, far = added(wheel, 1, 2)
-    assert wheel.move(near, 10**6)
-    assert wheel.move(far, 10**6)
-    assert wheel.advance(10**6 - 1) == []
-    assert set(wheel.advance(10**6)) == {near, far}
-
-
-@pytest.mark.parametrize("size", [20, 100])
-def test_a_task_that_moves_to_an_earlier_time_goes_behind_the_tasks_there(size: int) -> None:
-    wheel = TimingWheel(size)
-    there, moved = added(wheel, 7, 15)
-
-    assert wheel.move(moved, 7)
-
-    wheel._check()
-    assert len(wheel) == 2
-    assert wheel.advance(15) == [there, moved]
-
-
-@pytest.mark.parametrize("size", [20, 100])
-def test_a_task_that_moves_to_a_free_slot_leaves_its_own_free(size: int) -> None:
-    wheel = TimingWheel(size)
-    [task] = added(wheel, 15)
-
-    assert wheel.move(task, 7)
-
-    wheel._check()
-    assert wheel.next_expiration() == 7
-    assert wheel.advance(7) == [task]
-    assert wheel.next_expiration() is None
-
-
-def test_a_task_that_moves_to_a_time_that_is_over_is_taken_out() -> None:
-    wheel = TimingWheel(20, start=5)
-    [task] = added(wheel, 15)
-
-    assert not wheel.move(task, 5)
-
-    assert not task.scheduled
-    assert len(wheel) == 0
-
-
 def test_a_task_that_is_in_no_wheel_is_added_where_it_moves_to() -> None:
     wheel = TimingWheel(20)
     task = Task()
@@ -510,71 +270,6 @@ def test_a_task_of_another_wheel_does_not_move_here() -> None:
         wheel.move(task, 3)
 
     assert other.advance(7) == [task]
-
-
-def test_a_task_with_an_earlier_expiration_moves_at_once() -> None:
-    wheel = TimingWheel(20)
-    (task,) = added(wheel, 30)
-    assert wheel.move(task, 50)
-    assert wheel.move(task, 7)
-    assert (wheel.locate(task), wheel.next_expiration()) == ((0, 7), 7)
-    assert wheel.advance(7) == [task]
-
-
-def test_moving_a_postponed_task_on_counts_for_the_limit_of_an_advance() -> None:
-    wheel = TimingWheel(20)
-    first, second, third = added(wheel, 5, 5, 5)
-    assert wheel.move(first, 6)
-    assert wheel.advance(9, 1) == []
-    assert (wheel.now, wheel.locate(first)) == (5, (0, 6))
-    assert wheel.advance(9, 2) == [second, third]
-    assert wheel.advance(9, 1) == [first]
-
-
-def test_postponed_tasks_do_not_change_the_order_of_the_others() -> None:
-    wheel = TimingWheel(20)
-    tasks = added(wheel, *[45] * 4, *[2, 30, 41] * 2, 45)
-    for task in tasks[4:10]:
-        assert wheel.move(task, 45)
-    tasks += added(wheel, 45)
-    due = wheel.advance(45)
-    assert len(due) == 12
-    assert [task for task in due if str(task) == "45"] == [*tasks[:4], *tasks[10:]]
-
-
-def test_limit_zero_returns_no_due_task() -> None:
-    wheel = TimingWheel(20)
-    (task,) = added(wheel, 5)
-    assert wheel.advance(5, 0) == []
-    assert (wheel.now, len(wheel), task.scheduled) == (5, 1, True)
-    assert wheel.advance(5, 1) == [task]
-
-
-def test_limit_zero_advances_an_empty_wheel_to_the_end() -> None:
-    wheel = TimingWheel(20)
-    assert wheel.advance(10**15, 0) == []
-    assert wheel.now == 10**15
-
-
-def test_the_single_steps_of_an_advance_return_the_same_tasks() -> None:
-    wheel = TimingWheel(20)
-    late, early, equal = added(wheel, 450, 446, 450)
-    assert not wheel.reach(399)
-    assert wheel.now == 399
-    assert wheel.reach(500)
-    assert (wheel.now, wheel.pop()) == (400, None)
-    assert (wheel.sink(2), wheel.sink(0), wheel.sink(2), wheel.sink(2)) == (2, 0, 1, 0)
-    assert wheel.reach(500)
-    assert (wheel.now, wheel.sink(9)) == (440, 3)
-    assert wheel.reach(500)
-    assert (wheel.now, wheel.sink(9), wheel.pop(), wheel.pop()) == (446, 0, early, None)
-    assert wheel.reach(500)
-    assert (wheel.now, wheel.pop()) == (450, late)
-    # The wheel stays at this tick until the slot is empty.
-    assert wheel.reach(500)
-    assert (wheel.now, wheel.pop(), wheel.pop()) == (450, equal, None)
-    assert not wheel.reach(500)
-    assert (wheel.now, len(wheel)) == (500, 0)
 
 
 def test_a_step_to_the_past_does_not_change_the_time() -> None:
@@ -734,7 +429,7 @@ def test_the_loads_are_the_numbers_of_tasks_per_slot_up_to_a_maximum(size: int, 
     tasks = added(wheel, *[1 + number * number % 977 for number in range(300)], 10**6)
     for now in (0, 1, 40, 500, 10**6):
         due = wheel.advance(now)
-        wheel._check()
+        check_wheel(wheel)
         places = [wheel.locate(task) for task in tasks if task not in due and task.scheduled]
         assert wheel.loads(most) == [
             [min(most, places.count((level, slot))) for slot in range(size)] for level in range(wheel.levels)
@@ -744,28 +439,11 @@ def test_the_loads_are_the_numbers_of_tasks_per_slot_up_to_a_maximum(size: int, 
 def test_the_check_of_its_invariants_finds_a_wrong_count_and_a_task_in_a_wrong_slot() -> None:
     wheel = TimingWheel(20)
     (task,) = added(wheel, 5)
-    wheel._check()
+    check_wheel(wheel)
     task._expiration = 4
     with pytest.raises(AssertionError, match="the slot of its expiration"):
-        wheel._check()
+        check_wheel(wheel)
     task._expiration = 5
     wheel._tasks = 2
     with pytest.raises(AssertionError):
-        wheel._check()
-
-
-def test_the_worked_example_in_its_docstring_holds() -> None:
-    parser = doctest.DocTestParser()
-    # Compiled classes have no docstrings, so the example is read from the source.
-    source = Path(purgatory.__file__).with_name("_core") / "timer" / "wheel.py"
-    documentation = ast.get_docstring(
-        next(
-            node
-            for node in ast.parse(source.read_text()).body
-            if isinstance(node, ast.ClassDef) and node.name == "TimingWheel"
-        )
-    )
-    names = {"TimerTask": TimerTask, "TimingWheel": TimingWheel}
-    example = parser.get_doctest(documentation or "", names, "TimingWheel", str(source), 0)
-    assert len(example.examples) > 5
-    assert doctest.DocTestRunner().run(example).failed == 0
+        check_wheel(wheel)

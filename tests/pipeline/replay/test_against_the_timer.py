@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from purgatory import DelayedOperation, Purgatory, TimerTask, TimingWheel
+from purgatory import COMPILED, DelayedOperation, Purgatory, TimerTask, TimingWheel
 from purgatory.pipeline.replay.reaper import ReplayInterval, Setting, Wait
 from purgatory.testing import ManualClock, VirtualTimeLoop
 from tests.pipeline.replay.random_waits import random_waits
@@ -76,6 +76,7 @@ async def test_on_one_level_the_replay_equals_the_timer(virtual_time: VirtualTim
     )
 
 
+@pytest.mark.skipif(COMPILED, reason="a compiled wheel calls its own `sink`, not the one that counts")
 @pytest.mark.usefixtures("untraced")
 async def test_on_several_levels_the_replay_wakes_as_often_and_moves_slightly_more(
     virtual_time: VirtualTimeLoop, moves: Moves

@@ -1,0 +1,401 @@
+"""Layer 4: an engine tries operations, parks those that have to wait, and ends and counts them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
+from purgatory._core.operation import Operation, end, settle, wake
+from purgatory._core.outcome import (
+    BY_KEY,
+    BY_WAITER,
+    CANCELLED,
+    COMPLETED,
+    EXPIRED,
+    FAILED,
+    NEW,
+    PENDING,
+    Failure,
+    Given,
+    OperationState,
+    Timing,
+)
+from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, has_no_condition
+from purgatory._core.timer import Timer
+from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
+from purgatory._mypyc import i64
+from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, safe_repr
+
+if TYPE_CHECKING:
+    from purgatory.observer import KeyObserver, Observer
+
+Op = TypeVar("Op", bound=Operation)
+
+# More operations than fit into any memory.
+NO_MAXIMUM: Final = 1 << 62
+
+
+@final
+class Engine:
+    """The operations of one purgatory, from their offer to their end.
+
+    An operation is wholly parked or not at all. It is decided before anything else happens to it, and then it
+    leaves every book, whatever raises. The books are the timer, the watch lists and the counts. No await is
+    in the core, so nothing else runs in the middle of a method but a user's code. `action_queue` says what
+    that may do.
+    """
+
+    # The levels of the loop, once the engine is open.
+    queue: ActionQueue
+
+    def __init__(
+        self,
+        name: str,
+        timer: Timer,
+        max_pending: int | None,
+        observers: tuple[Observer, ...],
+        debug: bool | None,
+    ) -> None:
+        if max_pending is not None and max_pending < 1:
+            raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
+        self.name = name
+        self.timer = timer
+        self.watchers = Watchers()
+        self.reporter = Reporter(name)
+        self.observers = Observers(name, timer, self.reporter, observers)
+        # Whether there are observers.
+        self.observed = bool(observers)
+        # Told of the first and of the last watcher of each key.
+        self.key_observer: KeyObserver | None = None
+        # None means: as the loop does.
+        self._debug = debug
+        # Only in debug mode there is one.
+        self.debugger: Debugger | None = None
+        # How many operations may wait. None means that there is no limit.
+        self.max_pending = max_pending
+        self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
+        # None until it is open.
+        self.loop: asyncio.AbstractEventLoop | None = None
+        # Whether it takes operations.
+        self.open = False
+        # Whether it is closing or closed, and never takes operations again.
+        self.closing = False
+        # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
+        self.evaluations: set[asyncio.Future[Any]] = set()
+        # How many operations were ever parked. The number of an operation is its place in that order.
+        self.parked: i64 = 0
+        self.pending: i64 = 0
+        self.completed: i64 = 0
+        self.expired: i64 = 0
+        self.cancelled: i64 = 0
+        self.failed: i64 = 0
+        # Operations that were not parked, because as many as may wait did.
+        self.refused: i64 = 0
+        # How often sweeps and closing have paused.
+        self.slices: i64 = 0
+
+    # Opening and closing
+
+    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take operations from now on. Raises RuntimeError when open, PurgatoryClosed when closed."""
+        if self.closing:
+            raise PurgatoryClosed(f"purgatory {self.name!r} has been closed: make a new one")
+        if self.open:
+            raise RuntimeError(f"purgatory {self.name!r} is open already")
+        self.timer.start(loop)
+        self.reporter.open_on(loop)
+        self.queue = action_queue_of(loop)
+        if loop.get_debug() if self._debug is None else self._debug:
+            self.debugger = Debugger(loop, self.reporter)
+            # The debugger wants to know how often each operation was tried.
+            self.observed = True
+        self.loop = loop
+        self.open = True
+
+    def shut(self) -> None:
+        """Take no more operations, and stop the timer."""
+        self.open = False
+        self.closing = True
+        self.timer.stop()
+
+    def not_open(self) -> PurgatoryClosed:
+        """The error of a call that comes too early or too late."""
+        if self.closing:
+            return PurgatoryClosed(f"purgatory {self.name!r} has been closed")
+        return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+
+    # Offering and parking
+
+    def offer(self, operation: Op, keys: Iterable[Hashable]) -> Op:
+        """Try `operation` once. If its condition does not hold, park it on `keys` until its timeout."""
+        given = hashable_keys(keys)
+        if not self.open:
+            raise self.not_open()
+        try:
+            if operation._state is not NEW or operation._owner is not None:
+                offered = safe_repr(operation)
+                raise RuntimeError(f"{offered} was offered before: make a new operation for each wait")
+        except AttributeError:
+            raise TypeError(
+                f"{type(operation).__name__}.__init__ must call super().__init__(timeout)"
+            ) from None
+        if self.observed:
+            self._observe(operation)
+        # Any: an override may return what it likes, on both builds. The state tells what happened.
+        hooks: Any = operation
+        operation._owner = self
+        operation._watched = given
+        queue = self.queue
+        level = queue.level
+        if level == IDLE:
+            queue.level = TRYING
+        whole = False
+        try:
+            try:
+                debugger = self.debugger
+                tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
+            except BaseException as error:
+                if isinstance(error, NotImplementedError) and has_no_condition(operation):
+                    made = type(operation).__name__
+                    raise TypeError(f"{made} must override try_complete(), which is its condition") from None
+                if self.reporter.try_failed(operation, error):
+                    raise
+            if operation._state is NEW and (tried is False or not failed_by(operation, tried)):
+                if level == WRITING:
+                    queue.defer(operation)
+                else:
+                    self._park(operation, given)
+            whole = True
+        except BaseException as error:
+            if operation._state is NEW:
+                # The purgatory is full, or a key could not be looked up: nothing is kept of the operation.
+                operation._owner = None
+                operation._watched = ()
+            whole = isinstance(error, Exception)
+            raise
+        finally:
+            queue.leave(level, whole)
+        return operation
+
+    def _observe(self, operation: Operation) -> None:
+        """Note when the operation is offered."""
+        timing = Timing()
+        timing.offered = self.timer.clock()
+        timing.tries = 1
+        operation._timing = timing
+        if self.debugger is not None:
+            self.debugger.check_thread()
+            self.debugger.check_fields(operation)
+
+    def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
+        """Put `operation` on the wheel and on the watch lists of its keys, or on none of them.
+
+        Where this raises, the caller goes back to its own level.
+        """
+        timeout = operation._timeout
+        # The operation may have been tried by an eager task that closed the purgatory.
+        if timeout <= 0 or not self.open:
+            end(operation, EXPIRED)
+            return
+        if self.pending >= self._most:
+            self.refused += 1
+            raise PurgatoryFull(f"purgatory {self.name!r} holds {self.pending} operations already")
+        queue = self.queue
+        level = queue.level
+        queue.level = WRITING
+        try:
+            if timeout == inf:
+                # The timer refuses it where it has a timeout.
+                if operation._bucket is not None:
+                    offered = safe_repr(operation)
+                    raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
+            elif not self.timer.schedule(operation, timeout):
+                queue.level = level
+                end(operation, EXPIRED)
+                return
+            self.watchers.watch(operation, keys)
+            if self.key_observer is not None:
+                self._tell_watched(operation)
+            if operation._state is NEW:
+                self.parked += 1
+                self.pending += 1
+                operation._parked = self.parked
+                operation._state = PENDING
+            else:
+                # The methods of a key, or a finalizer, have ended it meanwhile. What is left of that waits.
+                self.timer.remove(operation)
+                self._unwatch(operation)
+        except BaseException:
+            self.timer.remove(operation)
+            raise
+        queue.level = level
+        if self.closing:
+            # A method of a key has closed the purgatory meanwhile.
+            end(operation, EXPIRED)
+
+    def _tell_watched(self, operation: Operation) -> None:
+        """Tell the observer of the keys that only this operation watches. It may refuse the operation."""
+        observer: Any = self.key_observer
+        try:
+            for key in first_watched(operation._watched):
+                observer.key_watched(key)
+        except BaseException:
+            self._unwatch(operation)
+            raise
+
+    # Ending
+
+    def end(self, operation: Operation, state: OperationState, outcome: Failure | Given | None) -> None:
+        """Decide an operation that has not ended. Finish that now, or when it disturbs nothing."""
+        # A task that abandons the operation runs in the thread of the loop.
+        if self.debugger is not None and outcome is not BY_WAITER:
+            self.debugger.check_thread()
+        operation._state = state
+        if outcome is not None:
+            operation._outcome = outcome
+        queue = self.queue
+        level = queue.level
+        whole = False
+        try:
+            if level < SETTLING:
+                self._finish(operation)
+            else:
+                queue.defer(operation)
+                if level == SETTLING and operation._parked:
+                    self._forget(operation)
+            whole = True
+        finally:
+            queue.leave(level, whole)
+
+    def _finish(self, operation: Operation) -> None:
+        """Forget a decided operation, run its hooks, wake its waiters, and count it.
+
+        Each step runs whatever an earlier one has raised.
+        """
+        raised: BaseException | None = None
+        try:
+            if operation._parked:
+                self._forget(operation)
+        finally:
+            self.queue.level = SETTLING
+            debugger = self.debugger
+            try:
+                raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
+            finally:
+                self._count(operation, None if operation._waiters is None else wake(operation))
+        # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
+        if raised is not None and not isinstance(raised, Exception):
+            raise raised
+
+    def _forget(self, operation: Operation) -> None:
+        """Remove a parked operation from the wheel and from its watch lists."""
+        self.queue.level = WRITING
+        operation._parked = 0
+        self.pending -= 1
+        try:
+            if operation._bucket is not None:
+                self.timer.remove(operation)
+        finally:
+            self._unwatch(operation)
+
+    def _unwatch(self, operation: Operation) -> None:
+        problem = self.watchers.unwatch(operation)
+        if self.key_observer is not None:
+            self._tell_left(operation)
+        if problem is not None:
+            if not isinstance(problem, Exception):
+                raise problem
+            message = f"a key of {safe_repr(operation)} raised, or has changed, since it was watched"
+            self.reporter.report(message, problem)
+
+    def _tell_left(self, operation: Operation) -> None:
+        """Tell the observer of the keys whose last watcher was the operation."""
+        observer: Any = self.key_observer
+        for key in keys_at(operation._watched):
+            try:
+                if key not in self.watchers:
+                    observer.key_left(key)
+            except Exception as error:
+                message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
+                self.reporter.report(message, error)
+
+    def _count(self, operation: Operation, unwoken: list[tuple[object, BaseException]] | None) -> None:
+        """Count an operation that has ended, and report it. From here on it has no owner."""
+        state: OperationState = operation._state
+        if state is COMPLETED:
+            self.completed += 1
+        elif state is EXPIRED:
+            self.expired += 1
+        elif state is CANCELLED:
+            self.cancelled += 1
+        else:
+            self.failed += 1
+        # Who asks for the result gets it now.
+        operation._owner = None
+        try:
+            if state is FAILED:
+                self.reporter.operation_failed(operation)
+            if unwoken is not None:
+                for waiter, error in unwoken:
+                    self.reporter.report(f"{safe_repr(waiter)} could not be woken", error)
+        finally:
+            if self.observed:
+                self.observers.ended(operation)
+
+    def attend(self, operation: Operation) -> None:
+        """Do what was put off for `operation`. Its state says what that is."""
+        if operation._state is NEW:
+            try:
+                self._park(operation, operation._watched)
+            except Exception as error:
+                self.queue.level = SETTLING
+                # The call that offered it has returned already.
+                end(operation, FAILED, Failure(error))
+        elif operation._state is PENDING:
+            self.reschedule(operation, operation._timeout)
+        else:
+            self._finish(operation)
+
+    def withdraw(self, key: Hashable) -> list[Operation]:
+        """Withdraw the operations that watch `key`, in order. Returns them."""
+        if self.debugger is not None:
+            self.debugger.check_thread()
+        watching = self.watchers.watching(key)
+        return [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
+
+    # A pending operation
+
+    def reschedule(self, operation: Operation, seconds: float) -> None:
+        """Give the pending `operation` a new timeout, which counts from now.
+
+        When the loop refuses to arm its timer, the operation keeps the old one.
+        """
+        if self.debugger is not None:
+            self.debugger.check_thread()
+        queue = self.queue
+        level = queue.level
+        if level == WRITING:
+            operation._timeout = seconds
+            queue.defer(operation)
+            return
+        whole = scheduled = False
+        try:
+            if seconds > 0:
+                queue.level = WRITING
+                scheduled = self.timer.reschedule(operation, seconds)
+                queue.level = level
+            else:
+                operation._deadline = self.timer.clock()
+            operation._timeout = seconds
+            if not scheduled:
+                end(operation, EXPIRED)
+            whole = True
+        finally:
+            queue.leave(level, whole)
+
+    def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
+        """The keys that the pending `operation` watches. A key named twice may be there twice."""
+        return keys_at(operation._watched)

@@ -1,0 +1,253 @@
+"""What an engine tells others: observers, the loop's exception handler and the log. What debug mode finds."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle
+from purgatory._core.outcome import EXPIRED, FAILED, Failure
+from purgatory._core.timer import Timer
+from purgatory.errors import safe_repr
+
+if TYPE_CHECKING:
+    from purgatory.delayed_operation import DelayedOperation
+    from purgatory.observer import Observer
+
+_logger: Final = logging.getLogger("purgatory")
+# Quiet until the program configures logging. The loop's exception handler gets what nobody awaited anyway.
+_logger.addHandler(logging.NullHandler())
+
+# The `slow_callback_duration` of asyncio's loops, for a clock that has none.
+SLOW_SECONDS: Final = 0.1
+
+
+@final
+class Reporter:
+    """Reports failures of one purgatory.
+
+    The log records have the fields `purgatory`, `kind` (the operation's class) and `keys`. The last two are
+    None where no operation is at fault. A failed operation is an ERROR when nobody awaited it, and INFO when
+    someone did, because that caller may expect the failure.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def operation_failed(self, operation: Operation) -> None:
+        """Log the failure of `operation`, and report it where nobody has awaited it two turns later."""
+        failure = cast(Failure, operation._outcome)
+        # A BaseException that is not an Exception goes up to the caller, who sees it.
+        if isinstance(failure.exception, Exception):
+            # In the first turn the tasks that were just woken see it, or are cancelled before they can. So
+            # does a task that is created to await the return value of try_complete_else_watch.
+            self._soon(self._report_soon, operation, failure)
+
+    def report(self, message: str, error: BaseException, operation: Operation | None = None) -> None:
+        """Hand a failure that nobody else sees to the loop's exception handler, and to the log."""
+        loop = cast(asyncio.AbstractEventLoop, self._loop)
+        loop.call_exception_handler({"message": message, "exception": error})
+        # Later, because a filter of the log may raise, and the engine may be in the middle of its work.
+        self._soon(self._log, logging.ERROR, message, error, operation)
+
+    def try_failed(self, operation: Operation, error: BaseException) -> bool:
+        """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
+        if not end(operation, FAILED, Failure(error)) and isinstance(error, Exception):
+            self.report(f"{safe_repr(operation)} was done when its try_complete() raised", error)
+        return not isinstance(error, Exception)
+
+    def warn(self, message: str, operation: Operation) -> None:
+        """Log what debug mode has found."""
+        self._soon(self._log, logging.WARNING, message, None, operation)
+
+    def _soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            cast(asyncio.AbstractEventLoop, self._loop).call_soon(callback, *arguments)
+        except RuntimeError:
+            # The loop is closed. There is no later turn.
+            callback(*arguments)
+
+    def _report_soon(self, operation: Operation, failure: Failure) -> None:
+        self._soon(self._report_unseen, operation, failure)
+
+    def _report_unseen(self, operation: Operation, failure: Failure) -> None:
+        if failure.seen:
+            self._log(logging.INFO, "an operation failed", failure.exception, operation)
+        else:
+            self.report(f"{safe_repr(operation)} failed and nobody awaited it", failure.exception, operation)
+
+    def _log(
+        self, level: int, message: str, error: BaseException | None, operation: Operation | None
+    ) -> None:
+        _logger.log(
+            level,
+            "purgatory %r: %s",
+            self._name,
+            message,
+            exc_info=error,
+            extra={
+                "purgatory": self._name,
+                "kind": None if operation is None else type(operation).__name__,
+                "keys": None if operation is None else operation.keys,
+            },
+        )
+
+
+@final
+class Observers:
+    """The observers of one purgatory. What one of them raises keeps no other from being told."""
+
+    def __init__(self, name: str, timer: Timer, reporter: Reporter, observers: tuple[Observer, ...]) -> None:
+        self._name = name
+        self._timer = timer
+        self._reporter = reporter
+        self._observers = observers
+
+    def __contains__(self, observer: object) -> bool:
+        return observer in self._observers
+
+    def add(self, observer: Observer) -> None:
+        self._observers += (observer,)
+
+    def ended(self, operation: Operation) -> None:
+        """Tell them that `operation` has ended."""
+        try:
+            timing = operation._timing
+        except AttributeError:
+            # It was offered before the first observer came, so nobody noted when.
+            return
+        timing.ended = self._timer.clock()
+        raised: BaseException | None = None
+        for observer in self._observers:
+            try:
+                observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), timing)
+            except BaseException as error:
+                raised = self._failed(observer, error, raised)
+        if raised is not None:
+            raise raised
+
+    def checked(self, key: Hashable, tried: int, completed: int) -> None:
+        """Tell them that a check of `key` is over."""
+        at = self._timer.clock()
+        raised: BaseException | None = None
+        for observer in self._observers:
+            try:
+                observer.key_checked(self._name, key, tried, completed, at)
+            except BaseException as error:
+                raised = self._failed(observer, error, raised)
+        if raised is not None:
+            raise raised
+
+    def _failed(
+        self, observer: Observer, error: BaseException, raised: BaseException | None
+    ) -> BaseException | None:
+        """Report what an observer raised. Returns what goes up when all were told: the first interruption."""
+        interruption = error
+        if isinstance(error, Exception):
+            try:
+                self._reporter.report(f"{safe_repr(observer)} raised an exception", error)
+            except BaseException as problem:
+                interruption = problem
+            else:
+                return raised
+        return interruption if raised is None else raised
+
+
+def has_no_condition(operation: Operation) -> bool:
+    """Whether nobody has overridden `try_complete`."""
+    kind: Any = type(operation)
+    base: Any = Operation
+    return kind.try_complete is base.try_complete
+
+
+def failed_by(operation: Operation, returned: Any) -> bool:
+    """Fail an operation that waits although its `try_complete` has `returned` something true."""
+    hook = f"{type(operation).__name__}.try_complete()"
+    try:
+        if not returned:
+            return False
+        if inspect.isawaitable(returned):
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
+        raise RuntimeError(
+            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
+            "when the condition holds, `return self.force_complete()`"
+        )
+    except Exception as error:
+        return end(operation, FAILED, Failure(error))
+
+
+@final
+class Debugger:
+    """Looks for mistakes that would cost too much to look for on every call. Debug mode has one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
+        self._loop = loop
+        self._reporter = reporter
+        self._thread_id = threading.get_ident()
+
+    def check_thread(self) -> None:
+        """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
+        if threading.get_ident() != self._thread_id:
+            raise RuntimeError(
+                "a purgatory belongs to the thread of its event loop: from another thread call "
+                "check_and_complete_threadsafe(key), or loop.call_soon_threadsafe with any other method"
+            )
+
+    def check_fields(self, operation: Operation) -> None:
+        """Raise TypeError for an operation that has put a value of its own under a name of the library."""
+        names = sorted(PROTECTED_NAMES.intersection(getattr(operation, "__dict__", ())))
+        if names:
+            raise TypeError(
+                f"{type(operation).__name__} sets self.{names[0]}, a name that belongs to the library: "
+                "choose another name"
+            )
+
+    def try_complete(self, operation: Operation) -> object:
+        """Try the operation, and report its `try_complete` when it was slow."""
+        hooks: Any = operation
+        started = time.monotonic()
+        try:
+            return hooks.try_complete()
+        finally:
+            self._look_at_duration(operation, "try_complete", started)
+
+    def settle(self, operation: Operation, closing: bool) -> BaseException | None:
+        """Settle the operation, and report its hooks when they were slow."""
+        expired = operation._state is EXPIRED
+        hooks = "on_complete and on_expiration" if expired else "on_complete"
+        started = time.monotonic()
+        raised = settle(operation)
+        self._look_at_duration(operation, hooks, started)
+        if expired and not closing:
+            self._look_at_keys(operation)
+        return raised
+
+    def _look_at_duration(self, operation: Operation, hook: str, started: float) -> None:
+        """Report a hook that was slow."""
+        seconds = time.monotonic() - started
+        if seconds >= getattr(self._loop, "slow_callback_duration", SLOW_SECONDS):
+            kind = type(operation).__name__
+            self._reporter.warn(f"{hook} of {kind} blocked the loop for {seconds:.3f} seconds", operation)
+
+    def _look_at_keys(self, operation: Operation) -> None:
+        """Report ("topic", 3) that was given as the keys and was meant as one key."""
+        keys = operation._watched
+        # A second try would mean that somebody has checked one of the keys.
+        if {type(key) for key in keys} == {str, int} and operation._timing.tries == 1:
+            self._reporter.warn(
+                f"{safe_repr(operation)} expired, and nobody has checked one of its {len(keys)} keys: "
+                "when the tuple is meant as one key, write [('topic', 3)] and not ('topic', 3)",
+                operation,
+            )
