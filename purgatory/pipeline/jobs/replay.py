@@ -27,13 +27,13 @@ SUMMARY: Final = "Replay recorded operations with other ticks and wheel sizes, a
 EXAMPLES: Final = """\
   %(prog)s build/dataset
       the newest 100,000 operations of each purgatory, with 42 settings
-  %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 32 512 --late 0.002
+  %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 60 512 --late 0.002
       all operations, with four settings; expirations may be 2 ms late
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 # Kafka's is 20.
-WHEEL_SIZES: Final = (8, 20, 32, 64, 256, 2048)
+WHEEL_SIZES: Final = (8, 20, 60, 128, 256, 2048)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
