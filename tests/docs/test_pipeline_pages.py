@@ -24,22 +24,22 @@ WHEEL_SIZE = (DOCS / "wheel-size.md").read_text()
 DEFAULT = ReplayedSetting(
     purgatory="fetch",
     tick_us=1000,
-    wheel_size=32,
+    wheel_size=60,
     since=datetime(2026, 11, 22, tzinfo=UTC),
     until=datetime(2026, 11, 22, tzinfo=UTC),
-    operations=8545,
-    wakeups=1018,
-    moves=4572,
+    operations=6120,
+    wakeups=791,
+    moves=2328,
     fullest_slot=24,
     levels=2,
-    expired=4572,
+    expired=2328,
     lateness_mean_us=500.0,
-    lateness_p99_us=991.0,
+    lateness_p99_us=986.0,
     lateness_max_us=1000,
     pareto=True,
 )
-COARSE = replace(DEFAULT, tick_us=10_000, wheel_size=8, wakeups=466, moves=0, lateness_p99_us=9870.0)
-IDLE = replace(DEFAULT, operations=14_993, wakeups=20, moves=0)
+COARSE = replace(DEFAULT, tick_us=10_000, wheel_size=20, wakeups=392, moves=0, lateness_p99_us=9780.0)
+IDLE = replace(DEFAULT, operations=13_377, wakeups=16, moves=0)
 
 
 @pytest.mark.parametrize(

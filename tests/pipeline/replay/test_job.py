@@ -96,7 +96,7 @@ def test_each_setting_and_the_default_are_replayed(run: Run) -> None:
     ]
     interval = ReplayInterval(waits, since=1_000_000)
     assert [(row["purgatory"], row["tick_us"], row["wheel_size"]) for row in run.settings] == [
-        ("fetch", 1_000, 32),
+        ("fetch", 1_000, 60),
         ("fetch", 1_000, 512),
         ("fetch", 10_000, 512),
     ]
@@ -126,7 +126,7 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
         "p99",
     ]
     assert [line.split()[:4] for line in run.output[3:6]] == [
-        ["fetch", "1", "ms", "32"],
+        ["fetch", "1", "ms", "60"],
         ["fetch", "1", "ms", "512"],
         ["fetch", "10", "ms", "512"],
     ]

@@ -44,7 +44,7 @@ def test_the_setting_with_the_least_work_and_acceptable_lateness_is_recommended(
     assert recommendation.chosen is COARSE
     assert recommendation.sentence() == (
         "Take a tick of 10 ms and 512 slots for fetch: for 10,000 operations its reaper wakes twice "
-        "instead of 1,500 times with the default, a tick of 1 ms and 32 slots, and makes 0 moves instead "
+        "instead of 1,500 times with the default, a tick of 1 ms and 60 slots, and makes 0 moves instead "
         "of 2,000; 99 % of the expirations are at most 9.90 ms late instead of 990 µs; no setting that is at "
         "most 10.0 ms late makes less work."
     )
@@ -71,7 +71,7 @@ def test_the_default_is_kept_if_little_work_is_saved() -> None:
     recommendation = recommend([DEFAULTS, almost], 10_000)
     assert recommendation.chosen is DEFAULTS
     assert recommendation.sentence() == (
-        "Keep the default for fetch, a tick of 1 ms and 32 slots: for 10,000 operations its reaper wakes "
+        "Keep the default for fetch, a tick of 1 ms and 60 slots: for 10,000 operations its reaper wakes "
         "1,500 times and makes 2,000 moves, and no setting that is at most 10.0 ms late saves one of "
         "these for every hundred operations."
     )

@@ -158,7 +158,7 @@ def settings(purgatory: str = "fetch", *, wakeups: int = 90, late: float | None 
         | {"lateness_mean_us": late and late / 2, "lateness_p99_us": late and late * tick / 1_000}
         | {"lateness_max_us": late and tick}
         for tick, size, wakes, moves, pareto in (
-            (1_000, 32, wakeups, 10, True),
+            (1_000, 60, wakeups, 10, True),
             (1_000, 8, wakeups, 1_000, False),
             (5_000, 256, wakeups // 10, 0, True),
         )

@@ -105,7 +105,7 @@ def test_a_dot_of_the_trade_off_has_its_setting() -> None:
     (figure,) = wheel(findings(settings=settings(), recommendations=[recommendation()])).figures
     default, worse, chosen = figure.spec["datasets"]["settings"]
 
-    assert default["setting"] == "tick 1.00 ms, 32 slots"
+    assert default["setting"] == "tick 1.00 ms, 60 slots"
     assert [(each["default"], each["pareto"], each["chosen"]) for each in (default, worse, chosen)] == [
         (True, True, False),
         (False, False, False),
@@ -116,7 +116,7 @@ def test_a_dot_of_the_trade_off_has_its_setting() -> None:
 
 
 def test_the_default_can_be_the_recommendation() -> None:
-    chosen = recommendation() | {"tick_us": 1_000, "wheel_size": 32}
+    chosen = recommendation() | {"tick_us": 1_000, "wheel_size": 60}
     (figure,) = wheel(findings(settings=settings(), recommendations=[chosen])).figures
 
     assert [each["chosen"] for each in figure.spec["datasets"]["settings"]] == [True, False, False]

@@ -13,7 +13,7 @@ from purgatory.web.dashboard.wheel import FIRST_COUNT, SECOND_COUNT, picture_whe
 from tests.operations import Gate
 
 
-def filled(clock: ManualClock, timeouts: list[float], wheel_size: int = 32) -> Purgatory:
+def filled(clock: ManualClock, timeouts: list[float], wheel_size: int = 60) -> Purgatory:
     purgatory = clock.purgatory(wheel_size=wheel_size)
     for timeout in timeouts:
         purgatory.try_complete_else_watch(Gate(timeout), ["key"])
@@ -33,10 +33,10 @@ def located(purgatory: Purgatory) -> Counter[tuple[int, int]]:
 def test_an_empty_wheel_has_one_empty_level(clock: ManualClock) -> None:
     picture = picture_wheel(clock.purgatory().timer, 0.5)
     assert (picture.tasks, picture.levels, picture.next_slot, picture.wakeup) == (0, [[]], None, None)
-    assert (picture.tick, picture.now, picture.size) == (0.001, 500.0, 32)
+    assert (picture.tick, picture.now, picture.size) == (0.001, 500.0, 60)
 
 
-@pytest.mark.parametrize("wheel_size", [2, 20, 32, 512])
+@pytest.mark.parametrize("wheel_size", [2, 20, 60, 512])
 def test_the_picture_always_shows_each_operation_in_its_slot(clock: ManualClock, wheel_size: int) -> None:
     choice = random.Random(wheel_size)
     purgatory = filled(clock, [choice.expovariate(0.2) for _ in range(300)] + [float("inf")], wheel_size)
@@ -57,7 +57,7 @@ def test_the_next_wakeup_is_counted_from_now_and_the_next_slot_in_ticks(clock: M
 
 def test_while_what_is_overdue_expires_the_wheel_is_where_that_was_due(clock: ManualClock) -> None:
     pictures = []
-    purgatory = filled(clock, [])
+    purgatory = filled(clock, [], wheel_size=32)
     # The hook of the first is slow.
     first = Gate(0.021, expiring=lambda: pictures.append(picture_wheel(purgatory.timer, 0.0743)))
     for gate in (first, Gate(0.021), Gate(0.041)):
