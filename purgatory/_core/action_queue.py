@@ -110,15 +110,6 @@ class ActionQueue:
             self._checks.append(check)
             self.waiting = True
 
-    def ask_for_each(self, checker: Checker, keys: list[Hashable]) -> None:
-        """Ask for a check of each of `keys`. One that cannot be compared does not stop the others."""
-        for key in keys:
-            try:
-                self.ask(checker, key, NO_LIMIT)
-            except Exception:
-                # The check is going to raise the same, which is then reported.
-                self.add(checker, key, NO_LIMIT)
-
     def add(self, checker: Checker, key: Hashable, limit: i64) -> None:
         """Do what `ask` does, but call no method of the key, and merge the check with no other."""
         self._checks.append(Check(checker, key, limit))

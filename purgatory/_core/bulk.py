@@ -93,7 +93,11 @@ class Sweep:
         """The task that sweeps is cancelled, or a hook raised: the loop checks the rest in its next turn."""
         if not self.over:
             self._chunk = None
-            self._checker.signal(self._key)
+            if not self._engine.closing:
+                # (`signal` would hash the key. What that may raise would take the place of the cancellation.)
+                queue = self._engine.queue
+                queue.add(self._checker, self._key, NO_LIMIT)
+                queue.leave(queue.level, whole=False)
             self._tell()
 
     def _tell(self) -> None:

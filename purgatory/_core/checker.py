@@ -48,7 +48,8 @@ class Checker:
             # One assignment, because a finalizer may signal in the middle of it.
             signalled, self._signalled = self._signalled, {}
         queue = self.engine.queue
-        queue.ask_for_each(self, list(signalled))
+        for key in signalled:
+            queue.add(self, key, NO_LIMIT)
         queue.resume()
 
     def check(self, key: Hashable, limit: i64 = NO_LIMIT) -> int:

@@ -350,10 +350,12 @@ class Engine:
         if operation._state is NEW:
             try:
                 self._park(operation, operation._watched)
-            except Exception as error:
+            except BaseException as error:
                 self.queue.level = SETTLING
                 # The call that offered it has returned already.
                 end(operation, FAILED, Failure(error))
+                if not isinstance(error, Exception):
+                    raise
         elif operation._state is PENDING:
             self.reschedule(operation, operation._timeout)
         else:

@@ -127,12 +127,14 @@ class KeyWitness:
 class Scene:
     """Two purgatories on one loop. The act works on the first one. A bystander waits in the second one."""
 
-    def __init__(self, fault: Fault, *, observed: bool) -> None:
+    def __init__(self, fault: Fault, *, observed: bool, debug: bool) -> None:
         self.fault = fault
         self.loop = FaultyLoop(fault)
+        # In debug mode every hook is reported as a slow one.
+        self.loop.slow_callback_duration = 0.0
         self.witness = Witness(fault)
         observers = [self.witness] if observed else ()
-        self.purgatory = Purgatory("struck", observers=observers, max_pending=50)
+        self.purgatory = Purgatory("struck", observers=observers, max_pending=50, debug=debug)
         self.key_witness = KeyWitness(fault)
         if observed:
             self.purgatory.observe_keys(self.key_witness)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -354,6 +355,47 @@ async def test_signalled_keys_of_one_hash_that_cannot_be_compared_keep_no_other_
         await a_few_turns()
         assert late.done
     assert nothing_is_left(purgatory)
+
+
+async def test_a_key_that_has_gone_bad_does_not_hide_the_cancellation_of_its_sweep(
+    virtual_time: VirtualTimeLoop, reported: list[dict[str, Any]]
+) -> None:
+    async with Purgatory(slice_seconds=0.001) as purgatory:
+        key = Key("key", 7)
+        gates = [purgatory.try_complete_else_watch(Gate(), [key]) for _ in range(20)]
+        for gate in gates:
+            gate.trying = partial(virtual_time.jump, 0.001)
+            gate.opened = True
+        sweep = asyncio.create_task(purgatory.sweep(key))
+        await asyncio.sleep(0)
+        key.hashing = raising(BadKey("hash"))
+        sweep.cancel()
+        await asyncio.wait([sweep])
+        assert sweep.cancelled()
+        await a_few_turns()
+        assert [type(context["exception"]) for context in reported] == [BadKey]
+    assert all(gate.done for gate in gates)
+
+
+def test_an_interrupt_in_the_hash_of_a_signalled_key_gets_through_and_the_other_signals_are_heard() -> None:
+    clock = ManualClock()
+    purgatory = clock.purgatory()
+    bad = Key("bad", 7)
+    gates = [purgatory.try_complete_else_watch(Gate(), [key]) for key in ("before", bad, "behind")]
+    for gate, key in zip(gates, ("before", bad, "behind"), strict=True):
+        gate.opened = True
+        purgatory.check_and_complete_threadsafe(key)
+    interrupts = [Stop()]
+
+    def interrupt_once() -> None:
+        if interrupts:
+            raise interrupts.pop()
+
+    bad.hashing = interrupt_once
+    with pytest.raises(BaseExceptionGroup) as caught:
+        clock.advance(0)
+    assert [type(error) for error in caught.value.exceptions] == [Stop]
+    assert [gate.done for gate in gates] == [True, False, True]
 
 
 async def test_a_signal_of_a_key_that_cannot_be_compared_raises_and_the_other_signals_are_heard() -> None:

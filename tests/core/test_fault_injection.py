@@ -20,15 +20,17 @@ from tests.core.faults import Fault, Injected
 
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("scenario", [*IN_ONE_CALL, *ON_THE_LOOP], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("observed", [True, False])
+@pytest.mark.parametrize(
+    ("observed", "debug"), [(False, False), (True, False), pytest.param(True, True, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("error", [Injected, KeyboardInterrupt, MemoryError, RecursionError])
 def test_user_code_and_the_loop_may_raise_at_each_call(
-    scenario: Scenario, error: type[BaseException], observed: bool
+    scenario: Scenario, error: type[BaseException], observed: bool, debug: bool
 ) -> None:
     for at in itertools.count(1):
         fault = Fault(error("injected"), at)
         try:
-            scene = Scene(fault, observed=observed)
+            scene = Scene(fault, observed=observed, debug=debug)
             scene.run(scenario(scene))
             scene.check()
         except BaseException as raised:

@@ -16,7 +16,7 @@ from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel
 from tests.core.keys import Key
 from tests.core.purgatories import nothing_is_left
-from tests.operations import Gate
+from tests.operations import Gate, Stop, raising
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
 
@@ -130,6 +130,22 @@ async def test_an_operation_whose_key_closes_the_purgatory_while_it_is_parked_ex
     assert gate.expired
     assert other.expired
     assert nothing_is_left(purgatory)
+
+
+async def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_when_its_own_key_interrupts(
+    purgatory: Purgatory,
+) -> None:
+    key, own, inner = Key("key", 7), Key("own", 8), Gate(60)
+    # A key is hashed once before anything is written.
+    key.hashing = after(1, lambda: purgatory.try_complete_else_watch(inner, [own]))
+    own.hashing = after(1, raising(Stop()))
+    outer = Gate(60)
+    with pytest.raises(Stop):
+        purgatory.try_complete_else_watch(outer, [key])
+    assert outer.state is OperationState.PENDING
+    assert purgatory.operations() == [outer]
+    with pytest.raises(Stop):
+        await inner
 
 
 def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_where_there_is_no_room() -> None:

@@ -178,14 +178,6 @@ async def test_closing_a_purgatory_that_was_never_opened_is_harmless() -> None:
         purgatory.start()
 
 
-async def test_closing_before_the_reaper_has_begun_is_harmless() -> None:
-    before = other_tasks()
-    purgatory = Purgatory()
-    purgatory.start()
-    await purgatory.aclose()
-    assert other_tasks() == before
-
-
 async def slow_to_close(many: int = 200, **options: Any) -> tuple[Purgatory, list[Gate]]:
     """A purgatory that closes in many slices of virtual time."""
     loop = asyncio.get_running_loop()

@@ -213,26 +213,6 @@ async def test_an_observer_that_raises_is_named_to_the_loops_exception_handler(
     assert all("BrokenObserver" in context["message"] for context in reported)
 
 
-def test_a_base_exception_of_an_observer_is_raised_and_leaves_a_consistent_purgatory() -> None:
-    stop = Stop("observer")
-    broken = BrokenObserver(stop)
-    clock = ManualClock()
-    purgatory = clock.purgatory(observers=[broken])
-    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    with pytest.raises(Stop):
-        gate.force_complete()
-    with pytest.raises(Stop):
-        purgatory.check_and_complete("a")
-    assert purgatory.statistics().completed == 1
-    broken.error = ValueError("no more")
-    waiting = purgatory.try_complete_else_watch(Gate(60), ["a"])
-    waiting.opened = True
-    # The check is not left in a queue.
-    assert purgatory.check_and_complete("a") == 1
-    with pytest.raises(ExceptionGroup):
-        clock.advance(0)
-
-
 @pytest.mark.parametrize("failing", [False, True])
 def test_the_others_are_told_before_the_base_exception_of_an_observer_is_raised(failing: bool) -> None:
     stop = Stop("observer")

@@ -305,38 +305,49 @@ def test_offering_on_a_closed_loop_raises_and_nothing_is_kept(loop_factory: Loop
     assert refused_whole(purgatory, gate)
 
 
+class ArmingClock(ManualClock):
+    """Calls a function of the test when a timer is armed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arming: Callable[[], object] = bool
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self.arming()
+        return super().call_at(when, callback, *args, context=context)
+
+
+def test_what_ends_in_the_middle_of_rescheduling_leaves_the_wheel() -> None:
+    clock = ArmingClock()
+    purgatory = clock.purgatory()
+    gate, other = (purgatory.try_complete_else_watch(Gate(60), ["a"]) for _ in range(2))
+    clock.arming = lambda: gate.cancel() and other.force_complete()
+    assert gate.reschedule(5)
+    assert (gate.state, other.ran) == (CANCELLED, ["try_complete", "on_complete"])
+    assert nothing_is_left(purgatory)
+
+
 @pytest.mark.parametrize("error", [ValueError("call_at"), Stop()])
 def test_a_loop_that_refuses_to_arm_a_timer_makes_the_offer_or_the_new_timeout_fail_as_a_whole(
     error: BaseException,
 ) -> None:
-    class Refusing(ManualClock):
-        refuses = True
-
-        def call_at(
-            self,
-            when: float,
-            callback: Callable[[*Ts], object],
-            *args: *Ts,
-            context: Context | None = None,
-        ) -> asyncio.TimerHandle:
-            if self.refuses:
-                raise error
-            return super().call_at(when, callback, *args, context=context)
-
-    clock = Refusing()
+    clock = ArmingClock()
     purgatory = clock.purgatory()
+    clock.arming = raising(error)
     gate = Gate(60)
     with pytest.raises(type(error)):
         purgatory.try_complete_else_watch(gate, ["a", "b"])
     assert refused_whole(purgatory, gate)
-    clock.refuses = False
+    clock.arming = bool
     purgatory.try_complete_else_watch(gate, ["a", "b"])
-    clock.refuses = True
+    clock.arming = raising(error)
     with pytest.raises(type(error)):
         gate.reschedule(5)
     assert gate.state is PENDING
     assert gate.deadline == 60
-    clock.refuses = False
+    clock.arming = bool
     clock.advance(60)
     assert gate.state is EXPIRED
     assert nothing_is_left(purgatory)
