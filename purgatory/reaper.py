@@ -74,7 +74,9 @@ class Pace:
         """After a pause: so many have ended by this work, and so many wait that have come since it began.
 
         When those who were woken ask again, the loop serves them in each pause, before it wakes the others.
-        Mostly that takes longer than an answer. So there are no more pauses for a while.
+        Mostly that takes longer than an answer. So there are no more pauses for a while. With 5,000 long
+        polls that ask again at once, the p99 is then 1.1 times that of an asyncio.Event. With pauses it is
+        6 times that (`python -m benchmarks longpoll --only wake-again`).
         """
         if self._behind and newcomers * OVERTAKEN > self._seen > 0:
             self.seconds = LONGEST * self._slice_seconds

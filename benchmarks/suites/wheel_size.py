@@ -15,7 +15,7 @@ from benchmarks.harness.event_loop import CollectorSetting
 from purgatory import TimerTask, TimingWheel
 
 # The default comes first: the others are set in relation to it.
-WHEEL_SIZES = (32, 16, 20, 64, 128, 256, 512, 1024)
+WHEEL_SIZES = (60, 16, 20, 32, 100, 128, 256, 512, 1024)
 PER_TICK = 100
 # No wheel starts at the beginning of a level.
 START = 1_234_567

@@ -110,13 +110,10 @@ class Observers:
         self._name = name
         self._timer = timer
         self._reporter = reporter
-        self._observers = observers
-
-    def __contains__(self, observer: object) -> bool:
-        return observer in self._observers
+        self.all = observers
 
     def add(self, observer: Observer) -> None:
-        self._observers += (observer,)
+        self.all += (observer,)
 
     def ended(self, operation: Operation) -> None:
         """Tell them that `operation` has ended."""
@@ -127,7 +124,7 @@ class Observers:
             return
         timing.ended = self._timer.clock()
         raised: BaseException | None = None
-        for observer in self._observers:
+        for observer in self.all:
             try:
                 observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), timing)
             except BaseException as error:
@@ -139,7 +136,7 @@ class Observers:
         """Tell them that a check of `key` is over."""
         at = self._timer.clock()
         raised: BaseException | None = None
-        for observer in self._observers:
+        for observer in self.all:
             try:
                 observer.key_checked(self._name, key, tried, completed, at)
             except BaseException as error:

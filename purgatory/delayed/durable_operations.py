@@ -109,7 +109,7 @@ class DurableOperations:
         await self.messages.__aenter__()
         try:
             # Once for all: an observer stays, and would keep this object with it.
-            if _ENDS not in self.purgatory._engine.observers:
+            if _ENDS not in self.purgatory._engine.observers.all:
                 self.purgatory.add_observer(_ENDS)
             await self._recovery.run()
         except BaseException as error:

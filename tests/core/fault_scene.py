@@ -269,7 +269,7 @@ class Scene:
         may_stay = self.fault.at_a_key and not (purgatory._engine.closing and not pending)
         assert names <= set(listed)
         assert len(listed) <= len(names) + may_stay
-        if self.witness in purgatory._engine.observers:
+        if self.witness in purgatory._engine.observers.all:
             assert self.key_witness.watched >= names, "a key that is watched was told"
         for name in names:
             watching = [each for each in pending if any(str(key) == name for key in each.keys)]

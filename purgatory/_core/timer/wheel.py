@@ -11,9 +11,9 @@ from typing import Final, final
 
 from purgatory._core.timer.task import TimerTask
 
-# `python -m benchmarks wheel-size` measures it. The tasks of a slot of level 1, which is 60 ticks long, sink
-# at once. With a million timeouts in a second, that makes the first of them some milliseconds late. The bits
-# of 60 slots are an int that compiled code does not allocate.
+# `python -m benchmarks wheel-size` measures it. All tasks of a slot of level 1 sink at once: of a million
+# timeouts in a second, 99 % are at most 3.4 ms late, with 100 slots 4.7, with 32 slots 37. And compiled code
+# does not allocate the bits of 60 slots.
 DEFAULT_WHEEL_SIZE: Final = 60
 
 # More tasks than any wheel holds.
@@ -106,6 +106,8 @@ class TimingWheel:
             return False
         bucket = self._latest_bucket
         if bucket is None or expiration != self._latest_expiration:
+            if not isinstance(expiration, int):
+                raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}")
             bucket = self._bucket_for(expiration)
             self._latest_bucket = bucket
             self._latest_expiration = expiration
@@ -267,6 +269,8 @@ class TimingWheel:
         are due move to the slot of this tick on level 0.
         """
         moved = 0
+        target: Bucket | None = None
+        expiration = 0
         for level in self._levels[1:]:
             if self._now % level.width:
                 break
@@ -275,7 +279,11 @@ class TimingWheel:
                 last = bucket.last
                 if last is None:
                     break
-                self._move_to_front(last, self._bucket_for(last._expiration))
+                # Tasks mostly come in the order of their expirations, so many in a row go to one slot.
+                if target is None or last._expiration != expiration:
+                    expiration = last._expiration
+                    target = self._bucket_for(expiration)
+                self._move_to_front(last, target)
                 moved += 1
         return moved
 
@@ -313,8 +321,6 @@ class TimingWheel:
 
     def _bucket_for(self, expiration: int) -> Bucket:
         """The bucket of the lowest level whose window reaches `expiration`."""
-        if not isinstance(expiration, int):
-            raise TypeError(f"expiration must be a whole number of ticks, not {expiration!r}")
         now = self._now
         ahead = expiration - now
         level = self._levels[0]

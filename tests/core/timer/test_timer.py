@@ -464,20 +464,23 @@ def test_a_deadline_a_hundred_thousand_years_away_is_kept() -> None:
 
 def test_moving_many_tasks_to_a_lower_level_also_happens_in_slices() -> None:
     class SlowClock(Clock):
-        """A clock on which each reading takes a millisecond."""
+        """A clock on which each reading takes so many seconds."""
+
+        reading = 0.0
 
         def time(self) -> float:
-            self.now += 0.001
+            self.now += self.reading
             return self.now
 
     clock = SlowClock()
     timer = started(clock, slice_seconds=0.005)
-    tasks = scheduled(timer, clock, *[100.0 + number / 1000 for number in range(1000)])
+    tasks = scheduled(timer, clock, *[100.0 + number / 20_000 for number in range(10_000)])
     due = timer.wheel.next_expiration()
     assert due is not None
     clock.now = due / 1000 + 0.5
+    clock.reading = 0.001
     assert timer.run_due()
-    assert len(timer) == 1000
+    assert len(timer) == 10_000
     assert not any(task.ran_at for task in tasks)
     levels = [timer.wheel.locate(task)[0] for task in tasks]
     # Some tasks have moved, and the rest wait for the next slice.
