@@ -14,6 +14,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from purgatory import Purgatory, PurgatoryStatistics
+from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.relay import RELAY_FIGURES
 from purgatory.statistics import OUTCOMES
@@ -167,7 +168,7 @@ def test_the_wheel_and_its_table_show_each_slot_and_level(open_page: Callable[..
     shown = [rows.nth(number).locator("td").all_text_contents() for number in range(rows.count())]
     expected = host.on_loop(located)
     assert [[occupied, load] for _, _, _, occupied, load in shown] == [
-        [f"{occupied} of 32", str(load)] for occupied, load in expected
+        [f"{occupied} of {DEFAULT_WHEEL_SIZE}", str(load)] for occupied, load in expected
     ]
     assert page.locator("#wheel path[class*=load]").count() == sum(occupied for occupied, _ in expected)
     assert "operations in" in (page.locator("#wheel").get_attribute("aria-label") or "")
