@@ -17,7 +17,7 @@ from benchmarks.harness.instructions import counted
 from purgatory import COMPILED
 from tests.core.instructions import ACTS, TIMES
 
-BUDGETS = {"one_key": 10_104, "three_keys": 11_920, "shared_key": 8_978, "heartbeats": 1_552}
+BUDGETS = {"one_key": 10_013, "three_keys": 11_811, "shared_key": 8_223, "heartbeats": 1_534}
 COUNTED_ON = ("3.11.7", "GCC 12.2.0")
 BUILD = (platform.python_version(), platform.python_compiler())
 
