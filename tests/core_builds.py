@@ -27,9 +27,14 @@ def build_core(into: Path, *, python: str = sys.executable, **environment: str) 
 
 
 def run_tests(
-    path: Sequence[Path | str], tests: list[str], *, python: str = sys.executable, **environment: str
+    path: Sequence[Path | str],
+    tests: list[str],
+    *,
+    marked: str = "not slow and not long",
+    python: str = sys.executable,
+    **environment: str,
 ) -> None:
-    """Run the fast ones of `tests` in a process with the import path `path`. All have to pass."""
+    """Run those of `tests` that are `marked` so, in a process with the import path `path`. All must pass."""
     # Pytest tells its workers what they are in variables, which are not meant for the inner run.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     own = {
@@ -41,7 +46,7 @@ def run_tests(
     # What a process says at its abnormal end is lost where pytest captures the file of standard error.
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout", "600"]
     done = subprocess.run(
-        [*command, "-m", "not slow and not long", *tests],
+        [*command, "-m", marked, *tests],
         cwd=ROOT,
         env={**inherited, **own, **environment},
         text=True,

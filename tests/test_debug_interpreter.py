@@ -88,4 +88,4 @@ def test_operations_leave_the_count_of_all_references_level(debug_build: Path) -
 
 
 def test_chains_of_operations_are_freed_without_harm(debug_build: Path) -> None:
-    run_tests([debug_build, ROOT, PACKAGES], CHAINS, python=str(DEBUG))
+    run_tests([debug_build, ROOT, PACKAGES], CHAINS, marked="slow", python=str(DEBUG))
