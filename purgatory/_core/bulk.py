@@ -39,14 +39,10 @@ class Sweep:
         else:
             self.completed = checker.check(key)
 
-    @property
-    def over(self) -> bool:
-        """Whether there is nothing left to do."""
-        return self._chunk is None
-
     def step(self, seconds: float) -> bool:
         """Run a slice of so many seconds. Returns whether there is more to do."""
-        if self.over:
+        begin = self._chunk  # mypy would take the field for a chunk in all of this.
+        if begin is None:
             return False
         engine = self._engine
         queue = engine.queue
@@ -70,7 +66,7 @@ class Sweep:
                 # A hook has raised. The checker has asked for another check of the key.
                 self._chunk = None
             self.completed += queue.leave(level, whole)
-        if self.over:
+        if self._chunk is None:
             self._tell()
             return False
         engine.slices += 1
@@ -91,7 +87,7 @@ class Sweep:
 
     def abandon(self) -> None:
         """The task that sweeps is cancelled, or a hook raised: the loop checks the rest in its next turn."""
-        if not self.over:
+        if self._chunk is not None:
             self._chunk = None
             if not self._engine.closing:
                 # (`signal` would hash the key. What that may raise would take the place of the cancellation.)

@@ -48,9 +48,17 @@ class Checker:
             # One assignment, because a finalizer may signal in the middle of it.
             signalled, self._signalled = self._signalled, {}
         queue = self.engine.queue
+        interruption: BaseException | None = None
         for key in signalled:
-            queue.add(self, key, NO_LIMIT)
+            try:
+                queue.ask(self, key, NO_LIMIT)
+            except BaseException as error:
+                # The check is going to raise the same exception, which is then reported.
+                queue.add(self, key, NO_LIMIT)
+                interruption = interruption if isinstance(error, Exception) else error
         queue.resume()
+        if interruption is not None:
+            raise interruption
 
     def check(self, key: Hashable, limit: i64 = NO_LIMIT) -> int:
         """Try the operations that watch `key`, until `limit` have completed, and run what hooks ask for."""

@@ -50,7 +50,7 @@ class Reporter:
         if isinstance(failure.exception, Exception):
             # In the first turn the tasks that were just woken see it, or are cancelled before they can. So
             # does a task that is created to await the return value of try_complete_else_watch.
-            self._soon(self._report_soon, operation, failure)
+            self._soon(self._soon, self._report_unseen, operation, failure)
 
     def report(self, message: str, error: BaseException, operation: Operation | None = None) -> None:
         """Hand a failure that nobody else sees to the loop's exception handler, and to the log."""
@@ -75,9 +75,6 @@ class Reporter:
         except RuntimeError:
             # The loop is closed. There is no later turn.
             callback(*arguments)
-
-    def _report_soon(self, operation: Operation, failure: Failure) -> None:
-        self._soon(self._report_unseen, operation, failure)
 
     def _report_unseen(self, operation: Operation, failure: Failure) -> None:
         if failure.seen:

@@ -377,7 +377,7 @@ async def test_a_key_that_has_gone_bad_does_not_hide_the_cancellation_of_its_swe
     assert all(gate.done for gate in gates)
 
 
-def test_an_interrupt_in_the_hash_of_a_signalled_key_gets_through_and_the_other_signals_are_heard() -> None:
+def test_an_interrupt_in_the_hash_of_a_signalled_key_gets_through_and_no_signal_is_lost() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()
     bad = Key("bad", 7)
@@ -395,7 +395,7 @@ def test_an_interrupt_in_the_hash_of_a_signalled_key_gets_through_and_the_other_
     with pytest.raises(BaseExceptionGroup) as caught:
         clock.advance(0)
     assert [type(error) for error in caught.value.exceptions] == [Stop]
-    assert [gate.done for gate in gates] == [True, False, True]
+    assert all(gate.done for gate in gates)
 
 
 async def test_a_signal_of_a_key_that_cannot_be_compared_raises_and_the_other_signals_are_heard() -> None:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from math import inf
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from purgatory._core.timer.task import TimerTask
 from purgatory._core.timer.wheel import DEFAULT_WHEEL_SIZE, TimingWheel
@@ -243,9 +243,8 @@ class Timer:
     def sleep(self) -> asyncio.Future[None]:
         """Arm the loop's timer for the next occupied slot. The future is done when the reaper has to wake."""
         self._arm_next()
-        alarm: asyncio.Future[None] = self._loop.create_future()
-        self._alarm = alarm
-        return alarm
+        self._alarm = self._loop.create_future()
+        return cast("asyncio.Future[None]", self._alarm)
 
     def stop(self) -> None:
         """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
