@@ -98,7 +98,10 @@ def snapshot(page: Page, host: Host) -> dict[str, Any]:
 
 
 def answer(context: BrowserContext, *snapshots: dict[str, Any]) -> None:
-    """Answer the next requests of a page with these snapshots, and refuse the later ones."""
+    """Answer the next requests of a page with these snapshots, and refuse the later ones.
+
+    A page asks once a second, so a test can rely on what the last of them shows only.
+    """
     answers = list(snapshots)
     context.route("**/data*", lambda route: route.fulfill(json=answers.pop(0)) if answers else route.abort())
 
@@ -349,10 +352,12 @@ def test_totals_say_since_when_they_count(browser: Browser, host: Host) -> None:
         page = context.new_page()
         now = datetime(2026, 3, 2, 3, 0, 0, tzinfo=UTC).timestamp()
         shown = snapshot(page, host) | {"time": now, "now": 5000.0}
-        answer(context, shown | {"since": 1400.0}, shown | {"since": 5000.0 - 4 * 3600, "version": "later"})
+        answers = [shown | {"since": 1400.0}]
+        context.route("**/data*", lambda route: route.fulfill(json=answers[-1]))
         page.goto(host.address)
         expect(page.locator("#more-wakeups")).to_have_text("since 02:00:00")
         # On another day.
+        answers.append(shown | {"since": 5000.0 - 4 * 3600, "version": "later"})
         expect(page.locator("#more-wakeups")).to_have_text("since 2026-03-01 23:00:00")
         expect(page.locator("#since")).to_have_text("Totals count since 2026-03-01 23:00:00.")
 
