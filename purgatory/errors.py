@@ -5,6 +5,8 @@ Wrong arguments raise ValueError, TypeError or RuntimeError.
 
 from __future__ import annotations
 
+import asyncio
+
 
 class PurgatoryError(Exception):
     """The root of this library's errors."""
@@ -45,3 +47,17 @@ def safe_repr(subject: object) -> str:
         return repr(subject)
     except Exception as error:
         return f"<{type(subject).__name__}, whose repr() raised {type(error).__name__}>"
+
+
+def own_error(error: BaseException, who: str) -> BaseException:
+    """The error of `who`, whose code has raised `error` in the middle of somebody else's call.
+
+    It is `error` itself, except for a CancelledError. Such code reads futures, and `result()` of a cancelled
+    one raises CancelledError. Nobody has cancelled the task that makes the call, and a task that raised this
+    would end as if somebody had. So it becomes a RuntimeError, with the CancelledError as its cause.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return error
+    replaced = RuntimeError(f"{who} raised CancelledError: something that it reads was cancelled")
+    replaced.__cause__ = error
+    return replaced
