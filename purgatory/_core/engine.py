@@ -6,10 +6,10 @@ import asyncio
 import threading
 from collections.abc import Hashable, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
-from purgatory._core.operation import BY_CLOSING, Operation, end, settle, wake
+from purgatory._core.operation import BY_CLOSING, Operation, deserted, end, settle, wake
 from purgatory._core.outcome import (
     BY_KEY,
     BY_WAITER,
@@ -212,6 +212,9 @@ class Engine:
         Where this raises, the caller goes back to its own level.
         """
         timeout = operation._timeout
+        # When it has asked to be tried again, in its first try.
+        wake = operation._deadline
+        operation._deadline = inf
         # The operation may have been tried by an eager task that closed the purgatory.
         if timeout <= 0 or not self.open:
             end(operation, EXPIRED)
@@ -232,6 +235,8 @@ class Engine:
                 queue.level = level
                 end(operation, EXPIRED)
                 return
+            if wake != inf:
+                self.timer.wake_at(operation, wake)
             self.watchers.watch(operation, keys)
             if self.key_observer is not None:
                 self._tell_watched(operation)
@@ -246,6 +251,7 @@ class Engine:
                 self._unwatch(operation)
         except BaseException:
             self.timer.remove(operation)
+            operation._deadline = inf
             raise
         queue.level = level
         if self.closing:
@@ -261,6 +267,36 @@ class Engine:
         except BaseException:
             self._unwatch(operation)
             raise
+
+    # A pending operation
+
+    def try_pending(self, operation: Operation) -> bool:
+        """Try an operation that is pending. Returns whether it is completed now."""
+        if operation._waiters is not None and deserted(operation):
+            # It would take what nobody gets.
+            end(operation, CANCELLED, BY_WAITER)
+            return False
+        hooks: Any = operation
+        if self.queue.round:
+            self.queue.tried = operation
+        if self.observed:
+            try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
+                operation._timing.tries += 1
+            except AttributeError:
+                # It was offered before the first observer came.
+                pass
+        try:
+            debugger = self.debugger
+            tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
+        except BaseException as error:
+            if self.reporter.try_failed(operation, error):
+                raise
+            return operation._state is COMPLETED
+        if operation._state is COMPLETED:
+            return True
+        if tried is not False and operation._state is PENDING:
+            failed_by(operation, tried)
+        return False
 
     # Ending
 
@@ -388,7 +424,7 @@ class Engine:
         watching = self.watchers.watching(key)
         return [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
 
-    # A pending operation
+    # The time of a pending operation
 
     def reschedule(self, operation: Operation, seconds: float) -> None:
         """Give the pending `operation` a new timeout, which counts from now.
@@ -407,13 +443,53 @@ class Engine:
         try:
             if seconds > 0:
                 queue.level = WRITING
+                wake = self.timer.wake_of(operation)
                 scheduled = self.timer.reschedule(operation, seconds)
+                if scheduled and wake != inf:
+                    self.timer.wake_at(operation, wake)
                 queue.level = level
             else:
                 operation._deadline = self.timer.clock()
             operation._timeout = seconds
             if not scheduled:
                 end(operation, EXPIRED)
+            whole = True
+        finally:
+            queue.leave(level, whole)
+
+    def wake_in(self, operation: Operation, seconds: float) -> None:
+        """Have the pending `operation` tried in so many seconds, unless its deadline is sooner."""
+        if self.debugger is not None:
+            self.check_thread()
+        queue = self.queue
+        level = queue.level
+        if level == WRITING:
+            cast(asyncio.AbstractEventLoop, self.loop).call_soon(operation.try_again_in, seconds)
+            return
+        whole = False
+        try:
+            queue.level = WRITING
+            self.timer.wake_at(operation, self.timer.clock() + seconds)
+            whole = True
+        finally:
+            queue.leave(level, whole)
+
+    def wake(self, operation: Operation) -> None:
+        """The time has come for which an operation has asked. Its deadline has not."""
+        queue = self.queue
+        level = queue.level
+        whole = False
+        try:
+            if operation._deadline != inf:
+                # First, because the try may ask for another time.
+                queue.level = WRITING
+                self.timer.wake_at(operation, inf)
+            queue.level = max(level, TRYING)
+            if operation._state is PENDING:
+                self.try_pending(operation)
+                # On a busy loop the deadline may have come, too.
+                if operation._bucket is None and operation._deadline != inf:
+                    end(operation, EXPIRED)
             whole = True
         finally:
             queue.leave(level, whole)

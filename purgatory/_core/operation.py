@@ -169,6 +169,32 @@ class Operation(TimerTask):
         return True
 
     @final
+    def try_again_in(self, seconds: float | None) -> bool:
+        """Have the operation tried once in so many seconds, or at its deadline if that is sooner.
+
+        Call it in `try_complete`, or from outside while the operation is pending, for a condition that comes
+        true by time: a rate limit, a quiet period. The latest call counts, and None ends what was asked for.
+        The operation is never tried early, and a tick from now at the earliest. False when it is done. Raises
+        RuntimeError before it is offered. The cost is O(1), and nothing for those that do not use it.
+        """
+        when = _seconds(seconds)
+        owner = self._owner
+        if self._state is PENDING:
+            cast("Engine", owner).wake_in(self, when)
+            return True
+        if self._state is not NEW:
+            return False
+        if owner is None:
+            raise RuntimeError(f"offer {safe_repr(self)} first, or call try_again_in() in its try_complete()")
+        # It is going to be parked: until then the deadline has no other use.
+        self._deadline = owner.timer.clock() + max(when, 0.0)
+        return True
+
+    @final
+    def _wake(self) -> None:
+        cast("Engine", self._owner).wake(self)
+
+    @final
     def run(self) -> None:
         """Have the operation expire, as the timer does at the deadline."""
         end(self, EXPIRED)

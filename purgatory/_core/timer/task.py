@@ -53,6 +53,10 @@ class TimerTask:
         """Refuse copy.copy, copy.deepcopy and pickle: a wheel refers to this object and to no other."""
         raise TypeError(f"cannot copy or pickle {type(self).__name__}: make a new one")
 
+    def _wake(self) -> None:
+        """The `Timer` calls this in place of `run` when the task wakes before its deadline."""
+        raise NotImplementedError
+
     def run(self) -> None:
         """The `Timer` calls this once when the task is due, after the task has left the wheel."""
         raise NotImplementedError(f"{type(self).__name__} is run by a Timer, so it must override run()")
