@@ -13,7 +13,7 @@ from purgatory._core.engine import Engine
 from purgatory._core.operation import end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import own_error
@@ -152,7 +152,7 @@ class Evaluator:
 
     async def _evaluate(self, operation: DelayedOperation[Any], condition: Callable[[], Any]) -> None:
         try:
-            with foreign(f"the condition of {type(operation).__name__}"):
+            with Foreign(f"the condition of {type(operation).__name__}"):
                 value, self._first = self._first, None
                 if value is None:
                     value = condition()

@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from purgatory._foreign import foreign, part
+from purgatory._foreign import Foreign, part
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import Attempt
@@ -99,7 +99,7 @@ class Delivery:
             loader.put_back(message)
             return
         try:
-            with foreign("deliver"):
+            with Foreign("deliver"):
                 await self._deliver(message.id, message.payload, message.due / 1000)
         except Exception as error:
             await self._failed(attempt, error, loader)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory._uninterrupted import uninterrupted
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
@@ -166,7 +166,7 @@ class DurableOperations:
         """Make an operation again, and let it wait. Raises what the factory raises."""
         if record.kind not in self._factories:
             raise ValueError(f"there is no factory for the kind {record.kind!r}")
-        with foreign(f"the factory of the kind {record.kind!r}"):
+        with Foreign(f"the factory of the kind {record.kind!r}"):
             operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
         kept = Kept(self, operation, receipt)
         self._park(kept, record.keys)
@@ -236,7 +236,7 @@ class DurableOperations:
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""
         deadline = self._clock() + (_NEVER if timeout is None else timeout)
-        with foreign(f"{type(operation).__name__}.payload()"):
+        with Foreign(f"{type(operation).__name__}.payload()"):
             payload = operation.payload()
         record = Record(operation.kind, keys, deadline, payload, replaces)
         return record.encoded(), deadline + _GRACE

@@ -8,7 +8,7 @@ from typing import Final, NoReturn, final
 
 import anyio
 
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
 from purgatory.relay.errors import RelayClosed
@@ -73,7 +73,7 @@ class Flusher:
             outbox, self._gathering = self._gathering, Outbox(self._max_keys)
             self._flying = outbox
             try:
-                with foreign("the engine"):
+                with Foreign("the engine"):
                     await self._publish(outbox)
             except Exception as error:
                 self.failures += 1

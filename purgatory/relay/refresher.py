@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias, final
 
 import anyio
 
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory.purgatory import Purgatory
 from purgatory.reaper import pause
 from purgatory.relay.backoff import Backoff
@@ -108,7 +108,7 @@ class Refresher:
                 await self._wait()
                 continue
             try:
-                with foreign("refresh"):
+                with Foreign("refresh"):
                     await self._bring(keys)
             except Exception as error:
                 self.failures += 1

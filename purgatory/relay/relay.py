@@ -15,7 +15,7 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, CancelScope
 from anyio.abc import TaskStatus
 
-from purgatory._foreign import foreign, part
+from purgatory._foreign import Foreign, part
 from purgatory._uninterrupted import uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
@@ -225,7 +225,7 @@ class Relay:
 
     async def _close_engine(self) -> None:
         try:
-            with anyio.move_on_after(self._heartbeat, shield=True), foreign("the engine"):
+            with anyio.move_on_after(self._heartbeat, shield=True), Foreign("the engine"):
                 await self._engine.aclose()
         except Exception as error:
             logger.warning("the engine could not be closed: %r", error)

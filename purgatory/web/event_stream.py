@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from purgatory._core.outcome import OperationState
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
@@ -111,7 +111,7 @@ class EventStream(Response):
 
     def _offer(self, last: str | None) -> DelayedOperation[Any] | None:
         """Offer the operation that waits for what comes after `last`. Raises HTTPException when refused."""
-        with foreign("read"):
+        with Foreign("read"):
             operation = self._read(last)
         if operation is None:
             return None
@@ -139,7 +139,7 @@ class EventStream(Response):
             while operation is not None:
                 at_once = operation.done
                 result = await operation
-                with foreign("events"):
+                with Foreign("events"):
                     batch = list(self._events(result))
                 if batch:
                     last = batch[-1].id
@@ -166,7 +166,7 @@ async def cancel_at_disconnection(
     receive: Receive, listening: anyio.CancelScope, stream: anyio.CancelScope
 ) -> None:
     """Cancel `stream` when the client disconnects. Cancelling `listening` ends this before."""
-    with listening, foreign("receive"):
+    with listening, Foreign("receive"):
         while (await receive())["type"] != "http.disconnect":
             pass
         stream.cancel()

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.exceptions import HTTPException
 
 from purgatory._core.outcome import OperationState
-from purgatory._foreign import foreign
+from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
     OperationWithdrawn,
@@ -97,7 +97,7 @@ async def poll(
     disconnected = False
     if not operation.done:
         try:
-            with Interruption(operation), foreign("receive"):
+            with Interruption(operation), Foreign("receive"):
                 # A receive() that swallows its cancellation returns when the operation is done.
                 while not operation.done and (await receive())["type"] != "http.disconnect":
                     pass

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from purgatory._foreign import foreign, part
+from purgatory._foreign import Foreign, part
 from tests.operations import Stop, raising
 
 
@@ -24,10 +24,10 @@ async def test_what_reads_or_awaits_something_cancelled_raises_runtime_error(
     job: asyncio.Future[None],
 ) -> None:
     message = "the job raised CancelledError: something that it reads was cancelled"
-    with pytest.raises(RuntimeError, match=message) as caught, foreign("the job"):
+    with pytest.raises(RuntimeError, match=message) as caught, Foreign("the job"):
         await job
     assert isinstance(caught.value.__cause__, asyncio.CancelledError)
-    with pytest.raises(RuntimeError, match=message), foreign("the job"):
+    with pytest.raises(RuntimeError, match=message), Foreign("the job"):
         job.result()
 
 
@@ -45,7 +45,7 @@ async def test_a_part_of_a_task_group_that_reads_something_cancelled_ends_with_a
 
 @pytest.mark.parametrize("error", [ValueError("no"), StopIteration(), StopAsyncIteration(), Stop("stop")])
 async def test_another_error_is_raised_as_it_is(error: BaseException) -> None:
-    with pytest.raises(type(error)) as caught, foreign("the job"):
+    with pytest.raises(type(error)) as caught, Foreign("the job"):
         raising(error)()
     assert caught.value is error
 
@@ -67,7 +67,7 @@ async def test_a_cancellation_of_the_task_is_raised_as_it_is(
     async def wait() -> None:
         with scope:
             try:
-                with foreign("the job"):
+                with Foreign("the job"):
                     await asyncio.Event().wait()
             except BaseException as error:
                 raised.append(error)
