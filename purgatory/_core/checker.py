@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Hashable
 from math import inf
@@ -9,11 +10,12 @@ from typing import Any, final
 
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.engine import Engine
-from purgatory._core.operation import NO_LIMIT, Operation
-from purgatory._core.outcome import COMPLETED, PENDING, OperationState
+from purgatory._core.operation import NO_LIMIT, Operation, deserted, end
+from purgatory._core.outcome import BY_WAITER, CANCELLED, COMPLETED, PENDING, OperationState
 from purgatory._core.reports import failed_by
 from purgatory._core.watch_list import Chunk
 from purgatory._mypyc import i64
+from purgatory.errors import own_error
 
 
 @final
@@ -41,7 +43,10 @@ class Checker:
             if not self._signalled:
                 engine.loop.call_soon_threadsafe(self._check_signalled)
             # That call waits for the lock, so it finds this key.
-            self._signalled[key] = None
+            try:
+                self._signalled[key] = None
+            except asyncio.CancelledError as error:
+                raise own_error(error, "a key") from error
 
     def _check_signalled(self) -> None:
         with self._lock:
@@ -55,7 +60,8 @@ class Checker:
             except BaseException as error:
                 # The check is going to raise the same exception, which is then reported.
                 queue.add(self, key, NO_LIMIT)
-                interruption = interruption if isinstance(error, Exception) else error
+                if not isinstance(error, (Exception, asyncio.CancelledError)):
+                    interruption = error
         queue.resume()
         if interruption is not None:
             raise interruption
@@ -157,6 +163,10 @@ class Checker:
 
     def _try(self, operation: Operation) -> bool:
         """Try one operation of the key that is checked. Returns whether it is completed now."""
+        if operation._waiters is not None and deserted(operation):
+            # It would take what nobody gets.
+            end(operation, CANCELLED, BY_WAITER)
+            return False
         engine = self.engine
         hooks: Any = operation
         if engine.observed:
