@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -141,7 +142,8 @@ class DurableOperations:
     def _clearing_ended(self, clearing: asyncio.Task[None]) -> None:
         if not self._closed.is_set():
             # The messages of operations that end would stay.
-            self.messages._fail(RuntimeError("somebody has cancelled the task that clears the store"))
+            error = RuntimeError("somebody has cancelled the task that clears the store")
+            self.messages._fail(error, logging.WARNING)
 
     def _withdraw(self) -> None:
         """Take all operations out of the purgatory. Their messages stay."""

@@ -202,18 +202,19 @@ class DelayedMessages:
     def _run_ended(self, running: asyncio.Task[None]) -> None:
         assert self._parts is not None
         error = None if running.cancelled() else running.exception()
-        if error is None and not self._parts.delivery.closing:
-            error = RuntimeError("somebody has cancelled the task of the store")
         if error is not None:
             self._fail(error)
+        elif not self._parts.delivery.closing:
+            # At its end, asyncio.run cancels all tasks.
+            self._fail(RuntimeError("somebody has cancelled the task of the store"), logging.WARNING)
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException, level: int = logging.CRITICAL) -> None:
         """Take and deliver nothing more: nobody knows what is on the disk, or a task has failed."""
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
         error = own_error(error, "the disk")
         if self._failure is None:
-            logger.critical("%s is closed: %s", self.path, error)
+            logger.log(level, "%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
             self._ended.set()

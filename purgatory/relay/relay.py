@@ -241,8 +241,10 @@ class Relay:
         self._opened.set()
         assert self._scope is not None
         if self._failure is None and not self._scope.cancel_called:
+            # At its end, asyncio.run cancels all tasks.
             self._failure = RuntimeError("somebody has cancelled the task of the relay")
-        if self._failure is not None and was_open:
+            logger.warning("%r: this process hears no signals any more: %s", self, self._failure)
+        elif self._failure is not None and was_open:
             message = f"{self!r}: this process hears no signals any more"
             context = {"message": message, "exception": self._failure}
             asyncio.get_running_loop().call_exception_handler(context)

@@ -642,7 +642,7 @@ async def test_a_relay_that_fails_says_so(
 
 
 async def test_a_relay_whose_task_somebody_cancels_says_so(
-    pair: Pair, reported: list[dict[str, Any]]
+    pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     third = Process(pair.broker, pair.state)
 
@@ -651,7 +651,8 @@ async def test_a_relay_whose_task_somebody_cancels_says_so(
             assert third.relay._task is not None
             third.relay._task.cancel()
             await asyncio.sleep(1)
-            assert "hears no signals any more" in reported[0]["message"]
+            words = "hears no signals any more: somebody has cancelled the task of the relay"
+            assert words in caplog.text
             with pytest.raises(RelayClosed):
                 third.relay.signal("tea")
 
