@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any, Final, Literal, TypeVar, cast, final
 
+from purgatory._cancellation import Foreign, until_done
 from purgatory._core.engine import Engine
 from purgatory._core.operation import end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
-from purgatory._foreign import Foreign
-from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import own_error
 

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory._foreign import Foreign
-from purgatory._uninterrupted import uninterrupted
+from purgatory._cancellation import Foreign, uninterrupted
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.durable_operation import DurableOperation, Record
