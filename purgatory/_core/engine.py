@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 Op = TypeVar("Op", bound=Operation)
 
+# The number of tries of an operation that its purgatory does not take. Somebody else has to offer it.
+NOT_HERE: Final = -1
+
 _get_ident: Final = threading.get_ident
 
 # More operations than fit into any memory.
@@ -168,9 +171,8 @@ class Engine:
                 raise ValueError("an operation must watch at least one key")
             given = NO_KEYS
         try:
-            if operation._state is not NEW or operation._owner is not None:
-                offered = safe_repr(operation)
-                raise RuntimeError(f"{offered} was offered before: make a new operation for each wait")
+            if operation._state is not NEW or operation._tries:
+                raise _refusal(operation)
         except AttributeError:
             raise TypeError(
                 f"{type(operation).__name__}.__init__ must call super().__init__(timeout)"
@@ -208,6 +210,7 @@ class Engine:
                 # The purgatory is full, or a key could not be looked up: nothing is kept of the operation.
                 operation._owner = None
                 operation._watched = ()
+                operation._tries = 0
             if isinstance(error, asyncio.CancelledError):
                 raise own_error(error, "a key, or the observer of the keys,") from error
             whole = isinstance(error, Exception)
@@ -579,3 +582,23 @@ class Engine:
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches. A key named twice may be there twice."""
         return keys_at(operation._watched)
+
+
+def reserve(operation: Operation) -> None:
+    """Have a new operation refused when somebody offers it to a purgatory before `release`."""
+    operation._tries = NOT_HERE
+
+
+def release(operation: Operation) -> None:
+    """From now on a purgatory takes the operation."""
+    operation._tries = 0
+
+
+def _refusal(operation: Operation) -> Exception:
+    """The error of an offer of an operation that is not new."""
+    offered = safe_repr(operation)
+    if operation._tries == NOT_HERE:
+        return TypeError(f"{offered} is durable: offer it by DurableOperations.offer()")
+    if operation._tries:
+        return RuntimeError(f"{offered} was offered before: make a new operation for each wait")
+    return RuntimeError(f"{offered} has ended before it was offered: offer it before anything can end it")

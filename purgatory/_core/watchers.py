@@ -58,6 +58,12 @@ class Watchers:
             return self._table.get(key)
         except asyncio.CancelledError as error:
             raise own_error(error, "a key") from error
+        except TypeError as error:
+            if isinstance(key, (list, set)) and len(key) == 1:
+                raise TypeError(
+                    f"this takes one key, not {key!r}: did you mean {next(iter(key))!r}?"
+                ) from error
+            raise
 
     def places(self) -> list[object]:
         """For each key, the only operation that watches it, or the first chunk of its list."""
@@ -273,7 +279,7 @@ def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """The keys as a tuple. Raises TypeError for a str and for an unhashable key."""
     if type(keys) is tuple:
         given = keys
-    elif isinstance(keys, (str, bytes)):
+    elif isinstance(keys, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
     else:
         given = tuple(keys)

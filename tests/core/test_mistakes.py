@@ -570,9 +570,10 @@ async def test_debug_mode_refuses_calls_from_another_thread(
         lambda purgatory: purgatory.check_and_complete("a"),
         lambda purgatory: purgatory.check_and_complete("nobody waits for it"),
         lambda purgatory: purgatory.cancel_for_key("a"),
-        lambda purgatory: asyncio.run(purgatory.sweep("a")),
+        lambda purgatory: purgatory.complete_for_key("a", 1),
+        lambda purgatory: purgatory.fail_for_key("a", ValueError("bad")),
     ],
-    ids=["check", "check of another key", "cancel_for_key", "sweep"],
+    ids=["check", "check of another key", "cancel_for_key", "complete_for_key", "fail_for_key"],
 )
 async def test_a_call_for_a_key_from_another_thread_is_refused_without_debug_mode(
     use: Callable[[Purgatory], object], purgatory: Purgatory

@@ -451,3 +451,16 @@ async def test_a_pool_under_random_cancellations_and_timeouts_keeps_its_permits(
         assert sorted(pool.free) == list(range(size))
         assert purgatory.statistics().pending == 0
     assert any(user.cancelled() for user in users)
+
+
+async def test_a_limited_check_that_chose_a_cancelled_wait_goes_on_to_the_next_one(
+    purgatory: Purgatory,
+) -> None:
+    free: list[int] = []
+    ada, bob = (asyncio.create_task(purgatory.wait_until(lambda: list(free), ["free"])) for _ in range(2))
+    await a_few_turns()
+    free.append(7)
+    assert purgatory.check_and_complete("free", limit=1) == 1
+    ada.cancel()
+    assert await bob == [7]
+    assert ada.cancelled()
