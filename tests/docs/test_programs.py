@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import prometheus_client
 import pytest
 
 from purgatory.testing import VirtualTimeLoop
@@ -43,8 +44,9 @@ STANDALONE = [program for program in PROGRAMS if not needs_pytest(program)]
 
 
 @pytest.fixture(autouse=True)
-def _logging_stays_as_it_is() -> Iterator[None]:
-    """Takes away the handlers that a program has added."""
+def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Takes away the handlers and the metrics that a program has added."""
+    monkeypatch.setattr(prometheus_client, "REGISTRY", prometheus_client.CollectorRegistry())
     logger = logging.getLogger("purgatory")
     handlers, level = logger.handlers[:], logger.level
     yield
@@ -52,6 +54,7 @@ def _logging_stays_as_it_is() -> Iterator[None]:
     logger.setLevel(level)
 
 
+@pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize("program", STANDALONE, ids=lambda program: program.name)
 def test_a_program_prints_what_its_page_says(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
