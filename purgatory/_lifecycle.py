@@ -93,8 +93,9 @@ class Lifecycle:
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            # Nobody here cancels the reaper: the loop ends around an open purgatory.
+            # Nobody here cancels the reaper. At its end, asyncio.run cancels all tasks.
             self._end_all(CANCELLED, None)
+            self._engine.reporter.warn("the reaper was cancelled while the purgatory was open; it is closed")
             return
         error = task.exception()
         if error is not None:

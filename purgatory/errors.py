@@ -45,7 +45,7 @@ def safe_repr(subject: object) -> str:
     """
     try:
         return repr(subject)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
         return f"<{type(subject).__name__}, whose repr() raised {type(error).__name__}>"
 
 

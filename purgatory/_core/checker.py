@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Hashable
 from math import inf
@@ -14,6 +15,7 @@ from purgatory._core.outcome import COMPLETED, PENDING, OperationState
 from purgatory._core.reports import failed_by
 from purgatory._core.watch_list import Chunk
 from purgatory._mypyc import i64
+from purgatory.errors import own_error
 
 
 @final
@@ -41,7 +43,10 @@ class Checker:
             if not self._signalled:
                 engine.loop.call_soon_threadsafe(self._check_signalled)
             # That call waits for the lock, so it finds this key.
-            self._signalled[key] = None
+            try:
+                self._signalled[key] = None
+            except asyncio.CancelledError as error:
+                raise own_error(error, "a key") from error
 
     def _check_signalled(self) -> None:
         with self._lock:
@@ -55,7 +60,8 @@ class Checker:
             except BaseException as error:
                 # The check is going to raise the same exception, which is then reported.
                 queue.add(self, key, NO_LIMIT)
-                interruption = interruption if isinstance(error, Exception) else error
+                if not isinstance(error, (Exception, asyncio.CancelledError)):
+                    interruption = error
         queue.resume()
         if interruption is not None:
             raise interruption

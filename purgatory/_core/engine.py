@@ -27,7 +27,7 @@ from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, ha
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
 from purgatory._mypyc import i64
-from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, safe_repr
+from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
@@ -174,6 +174,8 @@ class Engine:
                 # The purgatory is full, or a key could not be looked up: nothing is kept of the operation.
                 operation._owner = None
                 operation._watched = ()
+            if isinstance(error, asyncio.CancelledError):
+                raise own_error(error, "a key, or the observer of the keys,") from error
             whole = isinstance(error, Exception)
             raise
         finally:
@@ -306,6 +308,7 @@ class Engine:
         if self.key_observer is not None:
             self._tell_left(operation)
         if problem is not None:
+            problem = own_error(problem, "a key")
             if not isinstance(problem, Exception):
                 raise problem
             message = f"a key of {safe_repr(operation)} raised, or has changed, since it was watched"
@@ -318,7 +321,7 @@ class Engine:
             try:
                 if key not in self.watchers:
                     observer.key_left(key)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
                 message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
                 self.reporter.report(message, error)
 
@@ -353,8 +356,8 @@ class Engine:
             except BaseException as error:
                 self.queue.level = SETTLING
                 # The call that offered it has returned already.
-                end(operation, FAILED, Failure(error))
-                if not isinstance(error, Exception):
+                end(operation, FAILED, Failure(own_error(error, "a key, or the observer of the keys,")))
+                if not isinstance(error, (Exception, asyncio.CancelledError)):
                     raise
         elif operation._state is PENDING:
             self.reschedule(operation, operation._timeout)

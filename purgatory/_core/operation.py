@@ -22,7 +22,7 @@ from purgatory._core.outcome import (
 )
 from purgatory._core.timer import TimerTask
 from purgatory._mypyc import i64, mypyc_attr
-from purgatory.errors import OperationWithdrawn, safe_repr
+from purgatory.errors import OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory._core.engine import Engine
@@ -181,7 +181,7 @@ class Operation(TimerTask):
         keys: tuple[Hashable, ...] = self._watched if self._owner is None else self._owner.keys_of(self)
         try:
             return tuple(dict.fromkeys(keys))
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             # A key raises by now. Reports are to name the keys all the same.
             return keys
 
@@ -296,7 +296,8 @@ def settle(operation: Operation) -> BaseException | None:
                 hooks.on_expiration()
             except TimeoutError as timeout:
                 operation._outcome = Failure(timeout)
-    except BaseException as failure:
+    except BaseException as error:
+        failure = own_error(error, f"a hook of {type(operation).__name__}")
         operation._state = FAILED
         operation._outcome = Failure(failure)
         return failure

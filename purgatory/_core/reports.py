@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle
 from purgatory._core.outcome import EXPIRED, FAILED, Failure
 from purgatory._core.timer import Timer
-from purgatory.errors import safe_repr
+from purgatory.errors import own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
@@ -61,12 +61,13 @@ class Reporter:
 
     def try_failed(self, operation: Operation, error: BaseException) -> bool:
         """`try_complete` raised, which ends this operation only. Returns whether `error` has to go up."""
-        if not end(operation, FAILED, Failure(error)) and isinstance(error, Exception):
-            self.report(f"{safe_repr(operation)} was done when its try_complete() raised", error)
-        return not isinstance(error, Exception)
+        own = own_error(error, f"{type(operation).__name__}.try_complete()")
+        if not end(operation, FAILED, Failure(own)) and isinstance(own, Exception):
+            self.report(f"{safe_repr(operation)} was done when its try_complete() raised", own)
+        return not isinstance(own, Exception)
 
-    def warn(self, message: str, operation: Operation) -> None:
-        """Log what debug mode has found."""
+    def warn(self, message: str, operation: Operation | None = None) -> None:
+        """Log what is probably a mistake."""
         self._soon(self._log, logging.WARNING, message, None, operation)
 
     def _soon(self, callback: Callable[..., None], *arguments: object) -> None:
@@ -145,10 +146,10 @@ class Observers:
         self, observer: Observer, error: BaseException, raised: BaseException | None
     ) -> BaseException | None:
         """Report what an observer raised. Returns what goes up when all were told: the first interruption."""
-        interruption = error
-        if isinstance(error, Exception):
+        interruption = own_error(error, type(observer).__name__)
+        if isinstance(interruption, Exception):
             try:
-                self._reporter.report(f"{safe_repr(observer)} raised an exception", error)
+                self._reporter.report(f"{safe_repr(observer)} raised an exception", interruption)
             except BaseException as problem:
                 interruption = problem
             else:
@@ -178,8 +179,8 @@ def failed_by(operation: Operation, returned: Any) -> bool:
             f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
             "when the condition holds, `return self.force_complete()`"
         )
-    except Exception as error:
-        return end(operation, FAILED, Failure(error))
+    except (Exception, asyncio.CancelledError) as error:
+        return end(operation, FAILED, Failure(own_error(error, hook)))
 
 
 @final

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Final, cast, final
 
 from purgatory._core.operation import Operation
 from purgatory._core.watch_list import Chunk, operations_at
+from purgatory.errors import own_error
 
 
 @final
@@ -48,11 +50,14 @@ class Watchers:
         return len(self._table)
 
     def __contains__(self, key: Hashable) -> bool:
-        return bool(operations_at(self._table.get(key), 1))
+        return bool(operations_at(self.on(key), 1))
 
     def on(self, key: Hashable) -> object:
         """The only operation that watches `key`, or the first chunk of its list, or None."""
-        return self._table.get(key)
+        try:
+            return self._table.get(key)
+        except asyncio.CancelledError as error:
+            raise own_error(error, "a key") from error
 
     def places(self) -> list[object]:
         """For each key, the only operation that watches it, or the first chunk of its list."""
@@ -69,11 +74,11 @@ class Watchers:
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
         """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
-        return operations_at(self._table.get(key), limit)
+        return operations_at(self.on(key), limit)
 
     def count(self, key: Hashable, limit: int) -> int:
         """How many operations watch `key`. Counting stops at `limit` or a little above it."""
-        place = self._table.get(key)
+        place = self.on(key)
         return place.count(limit) if isinstance(place, Chunk) else len(operations_at(place, 1))
 
     def operations(self) -> list[Operation]:
@@ -254,6 +259,9 @@ def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
         given = tuple(keys)
     if not given:
         raise ValueError("an operation must watch at least one key")
-    for key in given:
-        hash(key)
+    try:
+        for key in given:
+            hash(key)
+    except asyncio.CancelledError as error:
+        raise own_error(error, "a key") from error
     return given
