@@ -16,8 +16,9 @@ import pytest
 from purgatory.testing import VirtualTimeLoop
 from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
-# Virtual time passes while data is on its way through a socket, so these run in real time.
-WITH_SOCKETS = {
+# Virtual time passes while data is on its way through a socket, or to a loop in another thread.
+IN_REAL_TIME = {
+    "docs/how-to/asyncio-and-anyio.md",
     "docs/how-to/server-sent-events.md",
     "docs/how-to/test-kafka-clients.md",
     "docs/how-to/websocket-acks.md",
@@ -63,7 +64,7 @@ def test_a_program_prints_what_its_page_says(
     path = tmp_path / f"{program.name}.py"
     path.write_text(program.code)
     monkeypatch.chdir(tmp_path)
-    if page_of(program) not in WITH_SOCKETS:
+    if page_of(program) not in IN_REAL_TIME:
         # So that no timing decides, and nobody waits.
         monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualTimeLoop)
     runpy.run_path(str(path), run_name="__main__")
