@@ -6,7 +6,9 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal, TypeVar, final
 
 from purgatory._conditions import Evaluator
+from purgatory._core.operation import Operation
 from purgatory._core.outcome import NEW
+from purgatory._core.waiting import abandon, claim, settled, wait_for
 from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
@@ -81,11 +83,24 @@ class AsyncDelayedOperation(DelayedOperation[R]):
 
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one and no evaluation is running. It raises as in any operation."""
+        waiter = None if settled(self) else wait_for(self)
         try:
-            return (yield from super().__await__())
-        finally:
-            if self._evaluator is not None:
-                yield from self._evaluator.ended().__await__()
+            if waiter is not None:
+                yield from waiter
+            yield from self._evaluation_ended()
+        except BaseException:
+            if waiter is not None:
+                abandon(self, waiter)
+                yield from self._evaluation_ended()
+            raise
+        if waiter is not None:
+            claim(self)
+        outcome: R = Operation.result(self)
+        return outcome
+
+    def _evaluation_ended(self) -> Generator[Any, None, None]:
+        if self._evaluator is not None:
+            yield from self._evaluator.ended().__await__()
 
 
 # The names that no subclass may use for anything else.

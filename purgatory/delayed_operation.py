@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
 from purgatory._core.ready_made import Quorum
-from purgatory._core.waiting import abandon, settled, wait_for
+from purgatory._core.waiting import abandon, claim, settled, wait_for
 
 R = TypeVar("R")
 
@@ -92,9 +92,9 @@ class DelayedOperation(Operation, Generic[R]):
             try:
                 yield waiter
             except BaseException:
-                if not self.done:
-                    abandon(self, waiter)
+                abandon(self, waiter)
                 raise
+            claim(self)
         # A subclass may have a field of this name.
         outcome: R = Operation.result(self)
         return outcome

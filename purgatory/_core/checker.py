@@ -10,8 +10,8 @@ from typing import Any, final
 
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.engine import Engine
-from purgatory._core.operation import NO_LIMIT, Operation
-from purgatory._core.outcome import COMPLETED, PENDING, OperationState
+from purgatory._core.operation import NO_LIMIT, Operation, deserted, end
+from purgatory._core.outcome import BY_WAITER, CANCELLED, COMPLETED, PENDING, OperationState
 from purgatory._core.reports import failed_by
 from purgatory._core.watch_list import Chunk
 from purgatory._mypyc import i64
@@ -163,6 +163,10 @@ class Checker:
 
     def _try(self, operation: Operation) -> bool:
         """Try one operation of the key that is checked. Returns whether it is completed now."""
+        if operation._waiters is not None and deserted(operation):
+            # It would take what nobody gets.
+            end(operation, CANCELLED, BY_WAITER)
+            return False
         engine = self.engine
         hooks: Any = operation
         if engine.observed:

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
 from purgatory._core.outcome import (
+    BY_WAITER,
     CANCELLED,
     COMPLETED,
     EXPIRED,
@@ -98,9 +99,21 @@ class Operation(TimerTask):
         expired. Such an error is not reported when nobody awaits the operation.
         """
 
+    def on_unclaimed(self) -> None:
+        """Override: give back what `on_complete` took, when nobody got the result, and check the key.
+
+        It runs once, in the task that is cancelled, when the operation is COMPLETED, tasks have awaited it,
+        and all of them were cancelled before they had the result. Afterwards awaiting the operation raises
+        OperationWithdrawn. It does not run when nobody has awaited the operation. A task that has the result
+        has claimed it, whatever becomes of that task: so `asyncio.shield(operation)` claims it, because the
+        task that `shield` makes goes on.
+        """
+
     @final
     def force_complete(self) -> bool:
         """Complete the operation whatever its condition says. True for the one call that completes it.
+
+        When all tasks that await it are cancelled already, this withdraws it and returns False.
 
         `on_complete` has run when this returns. There is one exception: in an `on_complete`, in an
         `on_expiration` and in an observer, this call returns first, and `on_complete` runs as soon as that
@@ -111,7 +124,8 @@ class Operation(TimerTask):
     def complete(self, value: Any) -> bool:
         """Complete the operation with `value` as its result. True for the one call that completes it.
 
-        `on_complete` runs first, as in `force_complete`. Then `value` replaces what it has returned.
+        It returns False where `force_complete` does. `on_complete` runs first. Then `value` replaces what it
+        has returned.
         """
         return end(self, COMPLETED, Given(value))
 
@@ -222,7 +236,7 @@ class Operation(TimerTask):
 
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
-HOOKS: Final = ("try_complete", "on_complete", "on_expiration")
+HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
 
 # The names that no subclass and no instance may use for anything else.
 PROTECTED_NAMES: Final = frozenset(
@@ -259,6 +273,9 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
+        return False
+    if operation._waiters is not None and (state is COMPLETED or state is FAILED) and deserted(operation):
+        end(operation, CANCELLED, BY_WAITER)
         return False
     engine = operation._owner
     if engine is not None:
@@ -304,10 +321,26 @@ def settle(operation: Operation) -> BaseException | None:
     return None
 
 
-def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
-    """Wake the waiters of an operation, which has some. Returns those that could not be woken, and why."""
+def deserted(operation: Operation) -> bool:
+    """Whether all tasks that await the operation, which has waiters, were cancelled, and will run next."""
     waiters = operation._waiters
-    operation._waiters = None
+    if type(waiters) is not dict:
+        return bool(waiters.cancelled())
+    tasks = 0
+    for waiter, companion in waiters.items():
+        if companion is None:
+            if not waiter.cancelled():
+                return False
+            tasks += 1
+    return tasks > 0
+
+
+def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
+    """Wake the waiters of an operation, which has some. Returns those that could not be woken, and why.
+
+    They stay, until one of their tasks claims the result.
+    """
+    waiters = operation._waiters
     if type(waiters) is not dict:
         error = _wake(waiters)
         return None if error is None else [(waiters, error)]

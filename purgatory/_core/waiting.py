@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
 
 from purgatory._core.operation import Operation, end
-from purgatory._core.outcome import BY_WAITER, CANCELLED, NEW, NO_OUTCOME, Given
-from purgatory.errors import safe_repr
+from purgatory._core.outcome import BY_WAITER, CANCELLED, COMPLETED, NEW, NO_OUTCOME, Failure, Given
+from purgatory.errors import OperationWithdrawn, own_error, safe_repr
 
 
-class Waiter(Protocol):
+class Companion(Protocol):
     """Is woken by the end of an operation: an asyncio.Future, or an object with these two methods."""
 
     def done(self) -> bool:
@@ -18,6 +18,16 @@ class Waiter(Protocol):
 
     def set_result(self, result: None, /) -> None:
         """The operation has its outcome. Its engine is still at work, so this only takes a note."""
+
+
+class Waiter(Companion, Protocol):
+    """Stands for a task that awaits an operation: an asyncio.Future, or an object with these methods."""
+
+    def cancelled(self) -> bool:
+        """Whether the task is cancelled already, and is going to abandon the operation."""
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of the task."""
 
 
 def settled(operation: Operation) -> bool:
@@ -30,6 +40,16 @@ def settled(operation: Operation) -> bool:
 
 def wait_for(operation: Operation) -> asyncio.Future[None]:
     """A future of the running loop, which is done when `operation`, which is not settled yet, has ended.
+
+    Raises RuntimeError as `future_for` does.
+    """
+    waiter = future_for(operation)
+    wake_when_done(operation, waiter)
+    return waiter
+
+
+def future_for(operation: Operation) -> asyncio.Future[None]:
+    """A future of the running loop for a task that is going to await `operation`.
 
     Raises RuntimeError where nobody would ever wake that loop.
     """
@@ -47,9 +67,7 @@ def wait_for(operation: Operation) -> asyncio.Future[None]:
             f"{safe_repr(operation)} belongs to the purgatory of another event loop: "
             "await it there, or use a purgatory for each loop"
         )
-    waiter = loop.create_future()
-    wake_when_done(operation, waiter)
-    return waiter
+    return loop.create_future()
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:
@@ -63,25 +81,59 @@ def wake_when_done(operation: Operation, waiter: Waiter) -> None:
         operation._waiters = {waiters: None, waiter: None}
 
 
-def accompany(operation: Operation, companion: Waiter) -> None:
-    """Have `companion`, of which there is one at most, woken when `operation` ends.
-
-    Unlike other waiters, it does not keep an operation that no task awaits any more.
-    """
+def accompany(operation: Operation, companion: Companion) -> None:
+    """Have `companion` woken when `operation` ends. Whether a task awaits the operation is another matter."""
     waiters = operation._waiters
     if type(waiters) is not dict:
         waiters = operation._waiters = {} if waiters is None else {waiters: None}
-    # The only one with a value.
+    # Only companions have a value.
     waiters[companion] = companion
 
 
+def claim(operation: Operation) -> None:
+    """A task that has awaited `operation` has its result."""
+    operation._waiters = None
+
+
 def abandon(operation: Operation, waiter: Waiter) -> None:
-    """A task no longer awaits `operation`. When no other task awaits it, withdraw it."""
+    """A task that awaited `operation` is cancelled. When no other one awaits it, the operation is withdrawn.
+
+    When it is completed already, and no task has the result, it gives back what it took.
+    """
+    owner = operation._owner
+    if owner is not None and operation.done:
+        # Its end may have been put off.
+        owner.queue.resume()
     waiters = operation._waiters
+    if waiters is None:
+        # Another task has claimed the result.
+        return
     if type(waiters) is dict:
         del waiters[waiter]
-        if len(waiters) > 1 or None in waiters.values():
+        if None in waiters.values():
             return
     else:
         operation._waiters = None
-    end(operation, CANCELLED, BY_WAITER)
+    if not end(operation, CANCELLED, BY_WAITER) and operation._state is COMPLETED:
+        operation._waiters = None
+        _give_back(operation, waiter.get_loop())
+
+
+def _give_back(operation: Operation, loop: asyncio.AbstractEventLoop) -> None:
+    kind: Any = type(operation)
+    base: Any = Operation
+    if kind.on_unclaimed is base.on_unclaimed:
+        return
+    hooks: Any = operation
+    try:
+        hooks.on_unclaimed()
+    except BaseException as error:
+        own = own_error(error, f"{kind.__name__}.on_unclaimed()")
+        if not isinstance(own, Exception):
+            raise
+        # The task goes on with its cancellation.
+        message = f"{safe_repr(operation)} could not give back what it took"
+        loop.call_exception_handler({"message": message, "exception": own})
+    finally:
+        withdrawn = OperationWithdrawn(f"{kind.__name__} was completed, and then gave back what it took")
+        operation._outcome = Failure(withdrawn)

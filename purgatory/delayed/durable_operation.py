@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Generator, Hashable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from purgatory._core.operation import Operation
-from purgatory._core.waiting import settled, wait_for
+from purgatory._core.waiting import accompany, future_for, settled
 from purgatory.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
@@ -54,25 +53,15 @@ class DurableOperation(DelayedOperation[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Raises as awaiting a `DelayedOperation` does."""
         if not settled(self):
-            waiter = wait_for(self)
+            # As a companion, which is not in the way of the operation's end when its task is cancelled.
+            waiter = future_for(self)
+            accompany(self, waiter)
             try:
                 yield from waiter
-            except BaseException:
-                if not self.done:
-                    _leave(self, waiter)
-                raise
+            finally:
+                self._waiters.pop(waiter, None)
         outcome: R = Operation.result(self)
         return outcome
-
-
-def _leave(operation: Operation, waiter: asyncio.Future[None]) -> None:
-    """A task no longer awaits `operation`, which stays pending."""
-    waiters = operation._waiters
-    if type(waiters) is dict:
-        del waiters[waiter]
-        if waiters:
-            return
-    operation._waiters = None
 
 
 class Record(NamedTuple):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, cast, final
 
 from purgatory._core.outcome import OperationState
-from purgatory._core.waiting import wake_when_done
+from purgatory._core.waiting import abandon, claim, wake_when_done
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import safe_repr
 
@@ -18,7 +18,8 @@ class Interruption:
 
     So one task waits for two things, and the second wait needs no task of its own. Enter it once, in a task.
     When the operation is done, the task is cancelled, and the block's end catches this cancellation, as
-    asyncio.timeout does. A cancellation by anybody else is raised as usual.
+    asyncio.timeout does. A cancellation by anybody else is raised as usual. When an exception leaves the
+    block, the task abandons the operation. Otherwise it has claimed the result.
 
     If the operation fails, the task that entered the block is expected to read its exception. When another
     exception leaves the block instead, the loop's exception handler gets the operation's.
@@ -43,6 +44,10 @@ class Interruption:
     ) -> bool:
         self._over = True
         ended = self._sent and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError
+        if ended or kind is None:
+            claim(self._operation)
+        else:
+            abandon(self._operation, self)
         # A BaseException that is no Exception has been raised already, where the operation ended.
         if isinstance(self._failure, Exception) and error is not None and not ended:
             message = f"{safe_repr(self._operation)} failed and nobody awaited it"
@@ -50,7 +55,15 @@ class Interruption:
             self._task.get_loop().call_exception_handler(context)
         return ended
 
-    # The two methods of a future that the operation calls to wake a waiter
+    # The methods of a future that the operation calls
+
+    def cancelled(self) -> bool:
+        """Whether somebody else has cancelled the task."""
+        return self._task.cancelling() > self._cancelling + self._sent
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of the task."""
+        return self._task.get_loop()
 
     def done(self) -> bool:
         """Whether the block has been left."""

@@ -93,18 +93,13 @@ async def poll(
     the exceptions of `receive`, of `Purgatory.try_complete_else_watch` and of awaiting the operation.
     """
     purgatory.try_complete_else_watch(operation, keys)
-    disconnected = False
     if not operation.done:
-        try:
-            with Interruption(operation):
-                # A receive() that swallows its cancellation returns when the operation is done.
-                while not operation.done and (await receive())["type"] != "http.disconnect":
-                    pass
-        finally:
-            # After a disconnection, a cancellation or an error of receive().
-            disconnected = operation.cancel()
+        with Interruption(operation):
+            # A receive() that swallows its cancellation returns when the operation is done.
+            while not operation.done:
+                if (await receive())["type"] == "http.disconnect":
+                    client = f"the client that waited for {safe_repr(operation)}"
+                    raise ClientDisconnected(f"{client} has disconnected")
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
-    if disconnected:
-        raise ClientDisconnected(f"the client that waited for {safe_repr(operation)} has disconnected")
     raise PollWithdrawn(f"{safe_repr(operation)} was withdrawn while its client waited")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import anyio
@@ -70,15 +70,28 @@ async def test_cancelling_a_task_after_completion_and_before_it_resumes_leaves_t
     assert nothing_is_left(purgatory)
 
 
-async def test_completion_wins_when_it_comes_before_the_cancelled_task_resumes(purgatory: Purgatory) -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda purgatory, gate: purgatory.check_and_complete("b"),
+        lambda purgatory, gate: gate.force_complete(),
+        lambda purgatory, gate: gate.complete("value"),
+        lambda purgatory, gate: gate.fail(ValueError("bad")),
+    ],
+    ids=["check", "force_complete", "complete", "fail"],
+)
+async def test_an_operation_whose_task_was_cancelled_before_is_withdrawn_and_not_completed(
+    purgatory: Purgatory, end: Callable[[Purgatory, Gate], object]
+) -> None:
     gate, waiter = await waiting(purgatory)
-    assert waiter.task.cancel()
     gate.opened = True
-    assert purgatory.check_and_complete("b") == 1
+    assert waiter.task.cancel()
+    assert not end(purgatory, gate)
+    assert gate.state is OperationState.CANCELLED
     assert await waiter.end() == ["cancelled"]
-    assert gate.state is OperationState.COMPLETED
-    assert gate.ran == ["try_complete", "try_complete", "on_complete"]
+    assert gate.ran == ["try_complete"]
     assert nothing_is_left(purgatory)
+    assert purgatory.statistics().cancelled == 1
 
 
 @pytest.mark.parametrize("first", ["task", "operation"])
@@ -118,18 +131,13 @@ async def test_a_task_may_be_cancelled_by_a_hook_of_the_operation_that_it_awaits
     assert gate.state is OperationState.COMPLETED
 
 
-@pytest.mark.parametrize("first", ["cancel", "fail"])
 async def test_the_exception_of_an_operation_whose_only_waiter_was_cancelled_in_that_turn_is_reported(
-    purgatory: Purgatory, reported: list[dict[str, Any]], first: str
+    purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
     error = ValueError("bad")
     gate, waiter = await waiting(purgatory, completing=raising(error))
-    if first == "cancel":
-        waiter.task.cancel()
-        gate.force_complete()
-    else:
-        gate.force_complete()
-        waiter.task.cancel()
+    gate.force_complete()
+    waiter.task.cancel()
     assert await waiter.end() == ["cancelled"]
     await a_few_turns()
     assert [context["exception"] for context in reported] == [error]

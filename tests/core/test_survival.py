@@ -210,6 +210,12 @@ def test_an_operation_that_a_task_of_a_closed_loop_awaits_ends_as_any_other(
 class Broken:
     """A waiter that raises when it is woken."""
 
+    def cancelled(self) -> bool:
+        return False
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
     def done(self) -> bool:
         return False
 
@@ -436,7 +442,7 @@ def test_a_scheduled_task_refuses_a_second_init(make: Callable[[], TimerTask]) -
 # Costs that grow linearly
 
 
-class Counting:
+class Counting(Broken):
     """A waiter that counts how often any of its kind is compared."""
 
     compared = 0
@@ -446,9 +452,6 @@ class Counting:
     def __eq__(self, other: object) -> bool:
         Counting.compared += 1
         return self is other
-
-    def done(self) -> bool:
-        return False
 
     def set_result(self, result: None) -> None:
         pass

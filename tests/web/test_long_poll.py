@@ -102,15 +102,42 @@ async def test_the_rest_of_the_body_is_dropped(purgatory: Purgatory) -> None:
     assert await task == "answer"
 
 
-async def test_a_completion_wins_over_a_disconnection_in_the_same_turn(
-    purgatory: Purgatory,
+class Taking(Gate):
+    """Counts how often it gives back what it took."""
+
+    given_back = 0
+
+    def on_unclaimed(self) -> None:
+        self.given_back += 1
+
+
+@pytest.mark.parametrize("first", ["completion", "departure"])
+@pytest.mark.parametrize("how", ["disconnection", "cancellation"])
+async def test_an_operation_that_completes_as_its_client_leaves_gives_back_what_it_took(
+    purgatory: Purgatory, first: str, how: str
 ) -> None:
-    client, gate = Client(REQUEST), Gate(name="answer")
+    client, gate = Client(REQUEST), Taking(name="answer")
     task = polling(client, purgatory, gate)
     await parked(purgatory, client)
-    client.send(DISCONNECT)
-    gate.force_complete()
-    assert await task == "answer"
+
+    def leave() -> None:
+        if how == "cancellation":
+            task.cancel()
+        else:
+            client.send(DISCONNECT)
+
+    for act in (gate.force_complete, leave) if first == "completion" else (leave, gate.force_complete):
+        act()
+    if (first, how) == ("completion", "disconnection"):
+        # Nobody looks for a disconnection any more.
+        assert await task == "answer"
+        return
+    with pytest.raises(ClientDisconnected if how == "disconnection" else asyncio.CancelledError):
+        await task
+    # A task that is cancelled before completes nothing.
+    withdrawn = first == "departure" and how == "cancellation"
+    assert gate.state is (OperationState.CANCELLED if withdrawn else OperationState.COMPLETED)
+    assert gate.given_back == (0 if withdrawn else 1)
     assert other_tasks() == set()
 
 
