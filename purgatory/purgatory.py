@@ -184,7 +184,7 @@ class Purgatory(SynchronousPurgatory):
             if operation.evaluator is not None:
                 await operation.evaluator.ended()
         if operation.expired:
-            when = f"before {self.name!r} was closed" if self._engine.closing else f"within {timeout} seconds"
+            when = f"within {timeout} seconds" if operation.timed_out else f"before {self.name!r} was closed"
             raise TimeoutError(f"{safe_repr(predicate)} did not hold {when}")
         return value
 

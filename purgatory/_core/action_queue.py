@@ -16,7 +16,8 @@ that comes in the middle of other work does at once what disturbs nothing. The r
    complete each other needs no stack. (Kafka's overflowed at about 900: KAFKA-17509, KAFKA-17703.)
 3. On WRITING, nothing else is written. The methods of a key and finalizers run there, and an entry that they
    changed would be lost. A new timeout waits, too.
-4. Checks wait for the outermost call, which returns how many operations they have completed.
+4. Checks wait for the outermost call, which returns how many operations they have completed. Checks that
+   ask for checks again and again, while nothing ends, go on in the loop's next turn.
 
 A call notes the level that it finds, sets its own, and goes back with `leave` in a `finally`. Then `leave`
 does what waits and may be done on that level. When something was raised that goes up to the caller, it goes
@@ -44,18 +45,26 @@ TRYING: Final = 1
 SETTLING: Final = 2
 WRITING: Final = 3
 
+# So many checks in a row may each be asked for by the one before it, while nothing ends. In debug mode the
+# fourth one is reported already: two conditions that check each other's key have asked twice by then.
+ROUNDS: Final = 100
+DEBUG_ROUNDS: Final = 3
+
 
 @final
 class Check:
     """A check of one key that somebody has asked for."""
 
-    __slots__ = ("checker", "key", "limit", "started")
+    __slots__ = ("asker", "checker", "key", "limit", "round", "started")
 
-    def __init__(self, checker: Checker, key: Hashable, limit: i64) -> None:
+    def __init__(self, checker: Checker, key: Hashable, limit: i64, queue: ActionQueue) -> None:
         self.checker = checker
         self.key = key
         self.limit = limit
         self.started = False
+        # How many checks in a row have led to this one while nothing ended, and the operation that asked.
+        self.round: i64 = queue.round + 1
+        self.asker = queue.tried if queue.round else None
 
 
 @final
@@ -72,6 +81,10 @@ class ActionQueue:
         self.level: i64 = IDLE
         # Whether anything waits.
         self.waiting = False
+        # The round of the check that is under way, and 0 for the outermost one, and when something has ended.
+        self.round: i64 = 0
+        # The operation that it tries.
+        self.tried: Operation | None = None
         # Operations to look at. Their state says what for.
         self._deferred: deque[Operation] = deque()
         # In the order in which they were asked for.
@@ -105,14 +118,14 @@ class ActionQueue:
             return
         asked = self._asked.get((checker, key))
         if asked is None or asked.started:
-            check = Check(checker, key, NO_LIMIT)
+            check = Check(checker, key, NO_LIMIT, self)
             self._asked[checker, key] = check
             self._checks.append(check)
             self.waiting = True
 
     def add(self, checker: Checker, key: Hashable, limit: i64) -> None:
         """Do what `ask` does, but call no method of the key, and merge the check with no other."""
-        self._checks.append(Check(checker, key, limit))
+        self._checks.append(Check(checker, key, limit, self))
         self.waiting = True
 
     def resume(self) -> None:
@@ -133,14 +146,28 @@ class ActionQueue:
         try:
             self._settle()
             while level == IDLE and self._checks:
+                if self._checks[0].round > ROUNDS:
+                    self._put_off()
+                    break
                 completed += self._check()
             whole = True
         finally:
             self.level = level
             self.waiting = bool(self._deferred or self._checks)
-            if self.waiting and not whole:
+            if self.waiting and (level == IDLE or not whole):
                 self._resume_later()
         return completed
+
+    def _put_off(self) -> None:
+        """The checks that wait have the loop's next turn. Each is a first one there."""
+        named = self._checks[0]
+        for check in self._checks:
+            # By identity, because the methods of a key may raise.
+            if check.asker is not None and [key for key in check.asker.keys if key is check.key]:
+                # It leads back to the operation that has asked for it.
+                named = check
+            check.round = 0
+        named.checker.engine.reporter.warn_of_rounds(named.key, named.asker)
 
     def _settle(self) -> None:
         """Look at the deferred operations. Raises the first exception of these when all are done."""
@@ -162,6 +189,9 @@ class ActionQueue:
         self.level = TRYING
         check = self._checks.popleft()
         check.started = True
+        self.round = check.round
+        if check.round == DEBUG_ROUNDS and check.checker.engine.debugger is not None:
+            check.checker.engine.reporter.warn_of_rounds(check.key, check.asker)
         if not self._checks:
             self._asked.clear()
         try:
@@ -170,6 +200,9 @@ class ActionQueue:
             # The key was good when it was asked for, and now it raises. Others go on.
             check.checker.engine.reporter.report(f"the check of {safe_repr(check.key)} failed", error)
             return 0
+        finally:
+            self.round = 0
+            self.tried = None
 
 
 _queues: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]] = (

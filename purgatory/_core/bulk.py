@@ -35,6 +35,7 @@ class Sweep:
         place = engine.watchers.on(key)
         # In a hook it is the outermost call's work. An eager task would run it on the hook's stack.
         if isinstance(place, Chunk) and engine.queue.level == IDLE:
+            engine.check_thread()
             self._chunk = self._first = place
         else:
             self.completed = checker.check(key)

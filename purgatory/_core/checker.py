@@ -69,12 +69,11 @@ class Checker:
     def check(self, key: Hashable, limit: i64 = NO_LIMIT) -> int:
         """Try the operations that watch `key`, until `limit` have completed, and run what hooks ask for."""
         engine = self.engine
-        if engine.debugger is not None:
-            engine.debugger.check_thread()
         if engine.loop is None:
             if engine.closing:
                 return 0
             raise engine.not_open()
+        engine.check_thread()
         queue = engine.queue
         if queue.level:
             # Ask even if the key has no watchers now: the operation that is being tried may watch it soon.
@@ -169,6 +168,8 @@ class Checker:
             return False
         engine = self.engine
         hooks: Any = operation
+        if engine.queue.round:
+            engine.queue.tried = operation
         if engine.observed:
             try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
                 operation._timing.tries += 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
-from purgatory._core.operation import Operation, end, settle, wake
+from purgatory._core.operation import BY_CLOSING, Operation, end, settle, wake
 from purgatory._core.outcome import (
     BY_KEY,
     BY_WAITER,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
 
 Op = TypeVar("Op", bound=Operation)
+
+_get_ident: Final = threading.get_ident
 
 # More operations than fit into any memory.
 NO_MAXIMUM: Final = 1 << 62
@@ -77,6 +80,8 @@ class Engine:
         # How many operations may wait. None means that there is no limit.
         self.max_pending = max_pending
         self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
+        # The thread of the loop, once it is open.
+        self.thread = 0
         # None until it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
         # Whether it takes operations.
@@ -112,6 +117,7 @@ class Engine:
             self.debugger = Debugger(loop, self.reporter)
             # The debugger wants to know how often each operation was tried.
             self.observed = True
+        self.thread = _get_ident()
         self.loop = loop
         self.open = True
 
@@ -126,6 +132,14 @@ class Engine:
         if self.closing:
             return PurgatoryClosed(f"purgatory {self.name!r} has been closed")
         return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
+
+    def check_thread(self) -> None:
+        """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
+        if _get_ident() != self.thread:
+            raise RuntimeError(
+                "a purgatory belongs to the thread of its event loop: from another thread call "
+                "check_and_complete_threadsafe(key), or loop.call_soon_threadsafe with any other method"
+            )
 
     # Offering and parking
 
@@ -189,7 +203,7 @@ class Engine:
         timing.tries = 1
         operation._timing = timing
         if self.debugger is not None:
-            self.debugger.check_thread()
+            self.check_thread()
             self.debugger.check_fields(operation)
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
@@ -254,12 +268,13 @@ class Engine:
         """Decide an operation that has not ended. Finish that now, or when it disturbs nothing."""
         # A task that abandons the operation runs in the thread of the loop.
         if self.debugger is not None and outcome is not BY_WAITER:
-            self.debugger.check_thread()
+            self.check_thread()
         operation._state = state
         if outcome is not None:
             operation._outcome = outcome
         queue = self.queue
         level = queue.level
+        queue.round = 0
         whole = False
         try:
             if level < SETTLING:
@@ -283,6 +298,8 @@ class Engine:
                 self._forget(operation)
         finally:
             self.queue.level = SETTLING
+            if self.closing:
+                operation._parked = BY_CLOSING
             debugger = self.debugger
             try:
                 raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
@@ -366,8 +383,8 @@ class Engine:
 
     def withdraw(self, key: Hashable) -> list[Operation]:
         """Withdraw the operations that watch `key`, in order. Returns them."""
-        if self.debugger is not None:
-            self.debugger.check_thread()
+        if self.loop is not None:
+            self.check_thread()
         watching = self.watchers.watching(key)
         return [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
 
@@ -379,7 +396,7 @@ class Engine:
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
         if self.debugger is not None:
-            self.debugger.check_thread()
+            self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

@@ -18,6 +18,7 @@ from purgatory._core.outcome import (
     PENDING,
     Failure,
     Given,
+    GivenFailure,
     OperationState,
     Timing,
 )
@@ -66,7 +67,8 @@ class Operation(TimerTask):
             self._timeout = _seconds(timeout)
         # The engine that it was offered to, until that has ended it.
         self._owner: Engine | None = None
-        # The place of this operation in the order in which its purgatory parked operations; 0 before that.
+        # The place of this operation in the order in which its purgatory parked operations. 0 before that and
+        # after its end. BY_CLOSING when closing has ended it.
         self._parked: i64 = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
@@ -133,14 +135,16 @@ class Operation(TimerTask):
     def fail(self, error: Exception) -> bool:
         """End the operation with `error`, which waiters raise. True for the one call that ends it.
 
-        No hook runs, and the state is FAILED. An error that nobody awaits is reported, as those of hooks are.
+        No hook runs, and the state is FAILED. The error is a result like any other: it is reported when the
+        operation is freed and nobody has seen it, as that of a Future is. It returns False where
+        `force_complete` does.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
         # Any: on both builds, the caller may give what it likes.
         given: Any = error
         if not isinstance(given, Exception) or isinstance(given, StopIteration):
             raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {given!r}")
-        return end(self, FAILED, Failure(given))
+        return end(self, FAILED, GivenFailure(given))
 
     @final
     def cancel(self) -> bool:
@@ -181,8 +185,13 @@ class Operation(TimerTask):
 
     @property
     def expired(self) -> bool:
-        """Whether the timeout, or closing, ended the operation."""
+        """Whether the timeout, or closing, ended the operation. `timed_out` tells the two apart."""
         return self._state is EXPIRED
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the timeout ended the operation, and not the closing of its purgatory."""
+        return self._state is EXPIRED and self._parked != BY_CLOSING
 
     @property
     def timeout(self) -> float | None:
@@ -236,6 +245,7 @@ class Operation(TimerTask):
 
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
+BY_CLOSING: Final = -1
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
 
 # The names that no subclass and no instance may use for anything else.

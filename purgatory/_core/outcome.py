@@ -6,6 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 
@@ -52,7 +53,6 @@ class Timing:
         return f"<Timing offered={self.offered} ended={self.ended} tries={self.tries}>"
 
 
-@final
 class Failure:
     """An exception as the outcome, and whether anybody has seen it."""
 
@@ -63,6 +63,22 @@ class Failure:
         # Every waiter raises the exception with this traceback. Otherwise each would add its own frames.
         self.traceback: TracebackType | None = exception.__traceback__
         self.seen = False
+
+
+@final
+class GivenFailure(Failure):
+    """The exception that `fail` was given. It is a result, which somebody may await later, as a Future's."""
+
+    __slots__ = ("report",)
+
+    def __init__(self, exception: BaseException) -> None:
+        super().__init__(exception)
+        # Called with the exception when this is freed and nobody has seen it.
+        self.report: Callable[[BaseException], None] | None = None
+
+    def __del__(self) -> None:
+        if self.report is not None and not self.seen:
+            self.report(self.exception)
 
 
 @final

@@ -77,6 +77,4 @@ class Quorum(Operation):
 
 
 def _limit(operation: Operation) -> str:
-    if operation._owner is not None and operation._owner.closing:
-        return "before the purgatory was closed"
-    return f"within {operation.timeout} seconds"
+    return f"within {operation.timeout} seconds" if operation.timed_out else "before the purgatory was closed"

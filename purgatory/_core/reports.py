@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 import time
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle
-from purgatory._core.outcome import EXPIRED, FAILED, Failure
+from purgatory._core.outcome import EXPIRED, FAILED, Failure, GivenFailure
 from purgatory._core.timer import Timer
 from purgatory.errors import own_error, safe_repr
 
@@ -39,13 +39,21 @@ class Reporter:
     def __init__(self, name: str) -> None:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._warned_of_rounds = False
 
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def operation_failed(self, operation: Operation) -> None:
-        """Log the failure of `operation`, and report it where nobody has awaited it two turns later."""
+        """Log the failure of `operation`, and report it where nobody has awaited it two turns later.
+
+        What `fail` was given is a result: it is reported when the operation is freed and nobody has seen it.
+        """
         failure = cast(Failure, operation._outcome)
+        if isinstance(failure, GivenFailure):
+            failure.report = partial(self._freed_unseen, type(operation).__name__, operation.keys)
+            self._soon(self._log, logging.INFO, "an operation failed", failure.exception, operation)
+            return
         # A BaseException that is not an Exception goes up to the caller, who sees it.
         if isinstance(failure.exception, Exception):
             # In the first turn the tasks that were just woken see it, or are cancelled before they can. So
@@ -66,6 +74,16 @@ class Reporter:
             self.report(f"{safe_repr(operation)} was done when its try_complete() raised", own)
         return not isinstance(own, Exception)
 
+    def warn_of_rounds(self, key: Hashable, operation: Operation | None) -> None:
+        """Log, once for a purgatory, that checks ask for checks and nothing ends."""
+        if not self._warned_of_rounds:
+            self._warned_of_rounds = True
+            self.warn(
+                f"{safe_repr(operation)} asks for a check of {safe_repr(key)} whenever it is tried, and "
+                "nothing ends: a condition must not check a key whose check tries it again",
+                operation,
+            )
+
     def warn(self, message: str, operation: Operation | None = None) -> None:
         """Log what is probably a mistake."""
         self._soon(self._log, logging.WARNING, message, None, operation)
@@ -82,6 +100,16 @@ class Reporter:
             self._log(logging.INFO, "an operation failed", failure.exception, operation)
         else:
             self.report(f"{safe_repr(operation)} failed and nobody awaited it", failure.exception, operation)
+
+    def _freed_unseen(self, kind: str, keys: tuple[Hashable, ...], error: BaseException) -> None:
+        """Report what `fail` was given. A finalizer calls it, in any thread, in the middle of anything."""
+        message = f"{kind} on {safe_repr(keys)} failed and nobody awaited it"
+        loop = cast(asyncio.AbstractEventLoop, self._loop)
+        try:
+            loop.call_soon_threadsafe(self.report, message, error)
+        except RuntimeError:
+            # The loop is closed.
+            self.report(message, error)
 
     def _log(
         self, level: int, message: str, error: BaseException | None, operation: Operation | None
@@ -190,15 +218,6 @@ class Debugger:
     def __init__(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
         self._loop = loop
         self._reporter = reporter
-        self._thread_id = threading.get_ident()
-
-    def check_thread(self) -> None:
-        """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
-        if threading.get_ident() != self._thread_id:
-            raise RuntimeError(
-                "a purgatory belongs to the thread of its event loop: from another thread call "
-                "check_and_complete_threadsafe(key), or loop.call_soon_threadsafe with any other method"
-            )
 
     def check_fields(self, operation: Operation) -> None:
         """Raise TypeError for an operation that has put a value of its own under a name of the library."""

@@ -137,7 +137,7 @@ class Watchers:
             return key
         if isinstance(found, Chunk):
             first = found
-        elif cast(Operation, found)._parked:
+        elif cast(Operation, found)._parked > 0:
             first = self._list_of(cast(Operation, found), key)
         else:
             # The operation has left. The key could not be looked up then, and now it can.

@@ -13,11 +13,11 @@ from typing import Any, TypeVarTuple
 import pytest
 
 from purgatory import Purgatory
-from purgatory._core.action_queue import action_queue_of
+from purgatory._core.action_queue import ROUNDS, action_queue_of
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.conftest import LoopFactory
-from tests.operations import Gate, Stop, raising
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 Ts = TypeVarTuple("Ts")
 
@@ -202,3 +202,107 @@ def test_a_hook_that_raises_on_a_closed_loop_leaves_what_waits_undone(loop_facto
     # The next outermost call does it.
     purgatory.try_complete_else_watch(Gate(), ["another"])
     assert inner.done
+
+
+# Checks that ask for checks, while nothing ends
+
+
+def checking(purgatory: Purgatory, *keys: str) -> tuple[Callable[[], bool], list[None]]:
+    """A condition that checks the keys and does not hold, and a list that grows with each of its tries."""
+    tries: list[None] = []
+
+    def try_it() -> bool:
+        tries.append(None)
+        for key in keys:
+            purgatory.check_and_complete(key)
+        return False
+
+    return try_it, tries
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("others", [[], ["other", "nobody waits for it"]])
+async def test_a_condition_that_checks_its_own_key_keeps_nobody_from_running(
+    others: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Purgatory() as purgatory:
+        condition, tries = checking(purgatory, *others, "k")
+        neighbour = purgatory.try_complete_else_watch(Gate(0.05), ["other"])
+        waiting = asyncio.create_task(purgatory.wait_until(condition, ["k"], timeout=0.1))
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await waiting
+        assert neighbour.expired
+        assert len(tries) > 1
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "PredicateOperation" in warning.message
+    assert "asks for a check of 'k' whenever it is tried, and nothing ends" in warning.message
+    assert (warning.__dict__["kind"], warning.__dict__["keys"]) == ("PredicateOperation", ("k",))
+
+
+@pytest.mark.real_time
+async def test_two_conditions_that_check_each_others_key_keep_nobody_from_running() -> None:
+    async with Purgatory() as first, Purgatory() as second:
+        waits = [
+            asyncio.create_task(first.wait_until(checking(second, "b")[0], ["a"], timeout=0.1)),
+            asyncio.create_task(second.wait_until(checking(first, "a")[0], ["b"], timeout=0.2)),
+        ]
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(end) for end in ended] == [TimeoutError, TimeoutError]
+
+
+@pytest.mark.parametrize("debug", [True, False])
+async def test_debug_mode_says_at_once_that_a_condition_checks_its_own_key(
+    debug: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = 5
+
+    def check() -> None:
+        nonlocal left
+        if left:
+            left -= 1
+            purgatory.check_and_complete("k")
+
+    async with Purgatory(debug=debug) as purgatory:
+        purgatory.try_complete_else_watch(Gate(trying=check), ["k"])
+        await a_few_turns()
+    warnings = [record.message for record in caplog.records if "and nothing ends" in record.message]
+    assert len(warnings) == (1 if debug else 0)
+
+
+def test_a_check_that_goes_on_in_the_next_turn_completes_what_it_finds(clock: ManualClock) -> None:
+    purgatory = clock.purgatory()
+    condition, tries = checking(purgatory, "k")
+    asking = purgatory.try_complete_else_watch(Gate(trying=condition), ["k"])
+    assert purgatory.check_and_complete("k") == 0
+    asking.opened = True
+    assert not asking.done
+    clock.advance(0)
+    assert asking.done
+    assert ROUNDS < len(tries) < 3 * ROUNDS
+
+
+def test_a_hook_may_ask_for_any_number_of_checks_that_end_nothing(clock: ManualClock) -> None:
+    purgatory = clock.purgatory()
+    watching = [purgatory.try_complete_else_watch(Gate(), [number]) for number in range(10 * ROUNDS)]
+
+    def check_all() -> None:
+        for number in range(10 * ROUNDS):
+            purgatory.check_and_complete(number)
+
+    purgatory.try_complete_else_watch(Gate(opened=True, completing=check_all), ["a"])
+    assert {len(gate.ran) for gate in watching} == {2}
+
+
+def test_rounds_in_which_something_ends_do_not_count(clock: ManualClock) -> None:
+    purgatory = clock.purgatory()
+    left = [purgatory.try_complete_else_watch(Gate(), ["left"]) for _ in range(3 * ROUNDS)]
+
+    def end_one() -> None:
+        if left:
+            left.pop().force_complete()
+            purgatory.check_and_complete("k")
+
+    purgatory.try_complete_else_watch(Gate(trying=end_one), ["k"])
+    purgatory.check_and_complete("k")
+    assert left == []

@@ -118,12 +118,58 @@ async def test_failing_wakes_every_task_with_the_error(purgatory: Purgatory) -> 
     assert (purgatory.statistics().failed, purgatory.statistics().keys) == (1, 0)
 
 
-def test_an_error_that_nobody_sees_is_reported(clock: ManualClock, held: Purgatory) -> None:
+@pytest.mark.usefixtures("collector_off")
+def test_an_error_that_nobody_sees_is_reported_when_the_operation_is_freed(
+    clock: ManualClock, held: Purgatory
+) -> None:
     error = OSError("gone")
-    parked(held).fail(error)
+    gate = parked(held)
+    gate.fail(error)
+    clock.advance(0)
+    del gate
     with pytest.raises(ExceptionGroup) as caught:
         clock.advance(0)
     assert caught.value.exceptions == (error,)
+
+
+async def test_an_error_that_somebody_awaits_later_is_not_reported(purgatory: Purgatory) -> None:
+    gate, error = parked(purgatory, "a"), LookupError("gone")
+    assert gate.fail(error)
+    await a_few_turns()
+    with pytest.raises(LookupError):
+        await gate
+
+
+async def test_an_error_that_nobody_sees_names_the_operation_and_its_keys(
+    purgatory: Purgatory, reported: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    error = LookupError("gone")
+    assert parked(purgatory, "a", "b").fail(error)
+    await a_few_turns()
+    assert [(context["message"], context["exception"]) for context in reported] == [
+        ("Gate on ('a', 'b') failed and nobody awaited it", error)
+    ]
+    assert "Gate on ('a', 'b') failed and nobody awaited it" in caplog.text
+
+
+def test_an_error_that_is_freed_after_the_loop_is_reported_at_once() -> None:
+    reported: list[dict[str, Any]] = []
+
+    async def main() -> Gate:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with Purgatory() as purgatory:
+            gate = parked(purgatory)
+            assert gate.fail(LookupError("gone"))
+            return gate
+
+    gate = asyncio.run(main())
+    assert reported == []
+    del gate
+    assert [type(context["exception"]) for context in reported] == [LookupError]
+
+
+def test_an_error_of_an_operation_that_was_never_offered_is_reported_to_nobody() -> None:
+    assert Gate().fail(LookupError("gone"))
 
 
 def test_an_error_that_somebody_sees_is_not_reported(clock: ManualClock, held: Purgatory) -> None:

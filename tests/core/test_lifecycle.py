@@ -525,3 +525,29 @@ async def test_while_closing_a_hook_may_end_other_operations_and_cannot_keep_the
     assert withdrawn.state is OperationState.CANCELLED
     assert renewed.expired
     assert nothing_is_left(purgatory)
+
+
+# How an operation ended
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_an_operation_tells_its_timeout_from_closing() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def note(gate: Gate) -> Callable[[], None]:
+        return lambda: seen.append((gate.name, gate.timed_out))
+
+    async with Purgatory() as purgatory:
+        gates = [Gate(timeout, name) for timeout, name in [(1, "timed out"), (60, "closed"), (0, "at once")]]
+        for gate in gates:
+            gate.completing = gate.expiring = note(gate)
+            assert not gate.timed_out
+            purgatory.try_complete_else_watch(gate, ["a"])
+        completed = purgatory.try_complete_else_watch(Gate(1, opened=True), ["a"])
+        withdrawn = purgatory.try_complete_else_watch(Gate(1), ["a"])
+        withdrawn.cancel()
+        await asyncio.sleep(2)
+    assert [gate.timed_out for gate in gates] == [True, False, True]
+    assert [gate.expired for gate in gates] == [True, True, True]
+    assert (completed.timed_out, withdrawn.timed_out) == (False, False)
+    assert seen == [(name, name != "closed") for name in ["at once"] * 2 + ["timed out"] * 2 + ["closed"] * 2]

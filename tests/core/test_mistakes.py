@@ -564,6 +564,26 @@ async def test_debug_mode_refuses_calls_from_another_thread(
     assert await gate == "gate"
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda purgatory: purgatory.check_and_complete("a"),
+        lambda purgatory: purgatory.check_and_complete("nobody waits for it"),
+        lambda purgatory: purgatory.cancel_for_key("a"),
+        lambda purgatory: asyncio.run(purgatory.sweep("a")),
+    ],
+    ids=["check", "check of another key", "cancel_for_key", "sweep"],
+)
+async def test_a_call_for_a_key_from_another_thread_is_refused_without_debug_mode(
+    use: Callable[[Purgatory], object], purgatory: Purgatory
+) -> None:
+    gates = [purgatory.try_complete_else_watch(Gate(60), ["a"]) for _ in range(2)]
+    with pytest.raises(RuntimeError, match=r"from another thread call check_and_complete_threadsafe\(key\)"):
+        await asyncio.to_thread(use, purgatory)
+    assert [gate.state for gate in gates] == [OperationState.PENDING] * 2
+    assert gates[0].ran == ["try_complete"]
+
+
 # A tuple in place of a list of keys
 
 

@@ -17,6 +17,8 @@ def test_what_is_installed_comes_before_the_zip_files_of_spark(monkeypatch: pyte
     zipped = ["/spark/lib/pyspark.zip", "/spark/lib/py4j-0.10-src.zip"]
     own = list(sys.path)
     monkeypatch.setattr(sys, "path", [*zipped, *own])
+    # Another test may have imported it.
+    monkeypatch.delitem(sys.modules, "purgatory.pipeline.daemon", raising=False)
     runpy.run_module("purgatory.pipeline.daemon", run_name="__main__")
     assert started == [[*own, *zipped]]
 
