@@ -7,14 +7,16 @@ import contextvars
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any, Final, Literal, TypeVar, cast, final
 
+from purgatory._cancellation import Foreign, until_done
 from purgatory._core.engine import Engine
 from purgatory._core.operation import end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
-from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.errors import own_error
 
 T = TypeVar("T")
 
@@ -137,7 +139,8 @@ class Evaluator:
             # Nobody would ever look at the condition.
             evaluation.close()
             self._drop_first()
-            if not end(operation, FAILED, Failure(error)) or not isinstance(error, Exception):
+            failure = Failure(own_error(error, "the task factory"))
+            if not end(operation, FAILED, failure) or not isinstance(error, Exception):
                 raise
             return
         self._task = task
@@ -149,12 +152,13 @@ class Evaluator:
 
     async def _evaluate(self, operation: DelayedOperation[Any], condition: Callable[[], Any]) -> None:
         try:
-            value, self._first = self._first, None
-            if value is None:
-                value = condition()
-            if inspect.isawaitable(value):
-                value = await value
-            holds = bool(value)
+            with Foreign(f"the condition of {type(operation).__name__}"):
+                value, self._first = self._first, None
+                if value is None:
+                    value = condition()
+                if inspect.isawaitable(value):
+                    value = await value
+                holds = bool(value)
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:
@@ -206,25 +210,30 @@ class PredicateOperation(DelayedOperation[T]):
     predicate nothing.)
     """
 
-    __slots__ = ("_predicate", "_value", "evaluator")
+    __slots__ = ("_every", "_predicate", "_value", "evaluator")
 
-    def __init__(self, predicate: Callable[[], Any], timeout: float | None) -> None:
+    def __init__(self, predicate: Callable[[], Any], timeout: float | None, every: float | None) -> None:
         super().__init__(timeout)
+        if every is not None and not 0 < every < inf:
+            raise ValueError(f"every must be a positive number of seconds, or None, not {every!r}")
         self._predicate = predicate
+        self._every = every
         self._value: Any = None
         # Only an async predicate has one.
         self.evaluator: Evaluator | None = None
 
     def try_complete(self) -> bool:
-        self._value = value = self._predicate()
-        if not value:
-            return False
-        if value is not True and inspect.isawaitable(value):
-            self._value = None
+        value = self._predicate()
+        if value and value is not True and inspect.isawaitable(value):
             self.evaluator = Evaluator(self, self._predicate, value)
             self._predicate = self.evaluator.ask
-            return self.evaluator.ask()
-        return self.force_complete()
+            value = self.evaluator.ask()
+        if value:
+            self._value = value
+            return self.force_complete()
+        if self._every is not None:
+            self.try_again_in(self._every)
+        return False
 
     def on_complete(self) -> T:
         return cast(T, self._value)

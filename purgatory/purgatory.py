@@ -151,6 +151,8 @@ class Purgatory(SynchronousPurgatory):
         predicate: Callable[[], Awaitable[T | Literal[False] | None]],
         keys: Iterable[Hashable],
         timeout: float | None = None,
+        *,
+        every: float | None = None,
     ) -> T: ...
     @overload
     async def wait_until(
@@ -158,14 +160,25 @@ class Purgatory(SynchronousPurgatory):
         predicate: Callable[[], T | Literal[False] | None],
         keys: Iterable[Hashable],
         timeout: float | None = None,
+        *,
+        every: float | None = None,
     ) -> T: ...
     async def wait_until(
-        self, predicate: Callable[[], Any], keys: Iterable[Hashable], timeout: float | None = None
+        self,
+        predicate: Callable[[], Any],
+        keys: Iterable[Hashable],
+        timeout: float | None = None,
+        *,
+        every: float | None = None,
     ) -> Any:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
 
         Its type is that of the predicate's values without None and False, such as int for
         ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
+
+        A predicate only looks, because the task that waits may be cancelled when it holds. What has to be
+        taken is taken by an operation, whose `on_unclaimed` gives it back. Where the predicate comes true by
+        time, `every` has it called every so many seconds, too.
 
         The predicate may be async, or return an awaitable. Then it is evaluated in a task, with one
         evaluation at a time. After any number of checks during an evaluation, one more follows. So a change
@@ -177,7 +190,7 @@ class Purgatory(SynchronousPurgatory):
         Raises OperationWithdrawn when `cancel_for_key` or ``aclose(cancel_pending=True)`` ends the wait,
         PurgatoryClosed or PurgatoryFull as `try_complete_else_watch` does, and whatever the predicate raises.
         """
-        operation: PredicateOperation[Any] = PredicateOperation(predicate, timeout)
+        operation: PredicateOperation[Any] = PredicateOperation(predicate, timeout, every)
         try:
             value = await self.try_complete_else_watch(operation, keys)
         finally:

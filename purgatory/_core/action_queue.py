@@ -50,6 +50,10 @@ WRITING: Final = 3
 ROUNDS: Final = 100
 DEBUG_ROUNDS: Final = 3
 
+# When the loop's next turn ends nothing either, they pause for so many seconds. So timeouts end them even in
+# virtual time, where the clock stands still while the loop has anything to run.
+PAUSE: Final = 0.001
+
 
 @final
 class Check:
@@ -85,6 +89,9 @@ class ActionQueue:
         self.round: i64 = 0
         # The operation that it tries.
         self.tried: Operation | None = None
+        # Whether the loop is going to call `resume`, and whether it has to pause before it does.
+        self._resuming = False
+        self._fruitless = False
         # Operations to look at. Their state says what for.
         self._deferred: deque[Operation] = deque()
         # In the order in which they were asked for.
@@ -130,15 +137,22 @@ class ActionQueue:
 
     def resume(self) -> None:
         """Do what waits, as the outermost call."""
+        self._resuming = False
         if self.level == IDLE and self.waiting:
             self._go_on(IDLE)
 
     def _resume_later(self) -> None:
         # Each engine that has anything in this queue keeps the loop alive.
         loop = cast(asyncio.AbstractEventLoop, self._loop())
+        if self._resuming:
+            return
         # A loop that is closed raises. Nobody waits there any more.
         with suppress(RuntimeError):
-            loop.call_soon(self.resume)
+            if self._fruitless:
+                loop.call_at(loop.time() + PAUSE, self.resume)
+            else:
+                loop.call_soon(self.resume)
+            self._resuming = True
 
     def _go_on(self, level: i64) -> int:
         completed = 0
@@ -150,12 +164,15 @@ class ActionQueue:
                     self._put_off()
                     break
                 completed += self._check()
+            else:
+                self._fruitless = False
             whole = True
         finally:
             self.level = level
             self.waiting = bool(self._deferred or self._checks)
             if self.waiting and (level == IDLE or not whole):
                 self._resume_later()
+                self._fruitless = whole
         return completed
 
     def _put_off(self) -> None:

@@ -10,9 +10,8 @@ from typing import Any, final
 
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.engine import Engine
-from purgatory._core.operation import NO_LIMIT, Operation, deserted, end
-from purgatory._core.outcome import BY_WAITER, CANCELLED, COMPLETED, PENDING, OperationState
-from purgatory._core.reports import failed_by
+from purgatory._core.operation import NO_LIMIT, Operation
+from purgatory._core.outcome import COMPLETED, PENDING, OperationState
 from purgatory._core.watch_list import Chunk
 from purgatory._mypyc import i64
 from purgatory.errors import own_error
@@ -118,7 +117,7 @@ class Checker:
             operation: Operation = place
             if operation._state is PENDING:
                 tried = 1
-                completed = 1 if self._try(operation) else 0
+                completed = 1 if engine.try_pending(operation) else 0
         if engine.observed:
             engine.observers.checked(key, tried, completed)
         return completed
@@ -131,6 +130,7 @@ class Checker:
         It stops when `limit` have completed. A negative limit is none. Returns the number of the operation at
         which the time ran out, else 0; how many were tried; and how many of these completed.
         """
+        engine = self.engine
         tried: i64 = 0
         completed: i64 = 0
         # A copy, because operations that end leave the chunk.
@@ -143,48 +143,19 @@ class Checker:
             if number > after and state is PENDING:
                 tried += 1
                 try:
-                    done = self._try(operation)
+                    done = engine.try_pending(operation)
                 except BaseException:
                     if operation._state is COMPLETED:
                         completed += 1
                     if completed != limit:
                         # The operations behind it are still to be checked. (`ask` would hash the key. What
                         # that may raise would take the place of this exception.)
-                        self.engine.queue.add(self, chunk.key, NO_LIMIT if limit < 0 else limit - completed)
+                        engine.queue.add(self, chunk.key, NO_LIMIT if limit < 0 else limit - completed)
                     raise
                 if done:
                     completed += 1
                     if completed == limit:
                         break
-                if until != inf and self.engine.timer.clock() >= until:
+                if until != inf and engine.timer.clock() >= until:
                     return number, tried, completed
         return 0, tried, completed
-
-    def _try(self, operation: Operation) -> bool:
-        """Try one operation of the key that is checked. Returns whether it is completed now."""
-        if operation._waiters is not None and deserted(operation):
-            # It would take what nobody gets.
-            end(operation, CANCELLED, BY_WAITER)
-            return False
-        engine = self.engine
-        hooks: Any = operation
-        if engine.queue.round:
-            engine.queue.tried = operation
-        if engine.observed:
-            try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
-                operation._timing.tries += 1
-            except AttributeError:
-                # It was offered before the first observer came.
-                pass
-        try:
-            debugger = engine.debugger
-            tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
-        except BaseException as error:
-            if engine.reporter.try_failed(operation, error):
-                raise
-            return operation._state is COMPLETED
-        if operation._state is COMPLETED:
-            return True
-        if tried is not False and operation._state is PENDING:
-            failed_by(operation, tried)
-        return False

@@ -58,6 +58,7 @@ class Operation(TimerTask):
             )
         # TimerTask.__init__ does this one. This saves the call.
         self._deadline = inf
+        self._tries = 0
         self._state = NEW
         # _seconds does the same with a float. This saves the call.
         if type(timeout) is float:
@@ -140,11 +141,7 @@ class Operation(TimerTask):
         `force_complete` does.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
-        # Any: on both builds, the caller may give what it likes.
-        given: Any = error
-        if not isinstance(given, Exception) or isinstance(given, StopIteration):
-            raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {given!r}")
-        return end(self, FAILED, GivenFailure(given))
+        return end(self, FAILED, failure_of(error))
 
     @final
     def cancel(self) -> bool:
@@ -167,6 +164,32 @@ class Operation(TimerTask):
         else:
             self._timeout = seconds
         return True
+
+    @final
+    def try_again_in(self, seconds: float | None) -> bool:
+        """Have the operation tried once in so many seconds, or at its deadline if that is sooner.
+
+        Call it in `try_complete`, or from outside while the operation is pending, for a condition that comes
+        true by time: a rate limit, a quiet period. The latest call counts, and None ends what was asked for.
+        The operation is never tried early, and a tick from now at the earliest. False when it is done. Raises
+        RuntimeError before it is offered. The cost is O(1), and nothing for those that do not use it.
+        """
+        when = _seconds(seconds)
+        owner = self._owner
+        if self._state is PENDING:
+            cast("Engine", owner).wake_in(self, when)
+            return True
+        if self._state is not NEW:
+            return False
+        if owner is None:
+            raise RuntimeError(f"offer {safe_repr(self)} first, or call try_again_in() in its try_complete()")
+        # It is going to be parked: until then the deadline has no other use.
+        self._deadline = owner.timer.clock() + max(when, 0.0)
+        return True
+
+    @final
+    def _wake(self) -> None:
+        cast("Engine", self._owner).wake(self)
 
     @final
     def run(self) -> None:
@@ -203,7 +226,7 @@ class Operation(TimerTask):
         """The distinct keys it was offered for, in the order given. Empty before that."""
         keys: tuple[Hashable, ...] = self._watched if self._owner is None else self._owner.keys_of(self)
         try:
-            return tuple(dict.fromkeys(keys))
+            return tuple([key for key in dict.fromkeys(keys) if key is not NO_KEY])
         except (Exception, asyncio.CancelledError):
             # A key raises by now. Reports are to name the keys all the same.
             return keys
@@ -246,6 +269,19 @@ class Operation(TimerTask):
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
 BY_CLOSING: Final = -1
+
+
+@final
+class NoKey:
+    """What an operation without a key watches, so that closing and `operations` find it."""
+
+    def __repr__(self) -> str:
+        return "<no key>"
+
+
+NO_KEY: Final = NoKey()
+NO_KEYS: Final[tuple[Hashable, ...]] = (NO_KEY,)
+
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
 
 # The names that no subclass and no instance may use for anything else.
@@ -272,6 +308,13 @@ def _seconds(timeout: Any) -> float:
     if seconds != seconds:
         raise ValueError("timeout must be a number of seconds or None, not NaN")
     return seconds
+
+
+def failure_of(error: Any) -> GivenFailure:
+    """What `fail` makes of the error that it is given. Any: on both builds, that may be what it likes."""
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
+    return GivenFailure(error)
 
 
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:

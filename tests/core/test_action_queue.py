@@ -220,7 +220,7 @@ def checking(purgatory: Purgatory, *keys: str) -> tuple[Callable[[], bool], list
     return try_it, tries
 
 
-@pytest.mark.real_time
+@pytest.mark.usefixtures("virtual_time")
 @pytest.mark.parametrize("others", [[], ["other", "nobody waits for it"]])
 async def test_a_condition_that_checks_its_own_key_keeps_nobody_from_running(
     others: list[str], caplog: pytest.LogCaptureFixture
@@ -240,7 +240,7 @@ async def test_a_condition_that_checks_its_own_key_keeps_nobody_from_running(
     assert (warning.__dict__["kind"], warning.__dict__["keys"]) == ("PredicateOperation", ("k",))
 
 
-@pytest.mark.real_time
+@pytest.mark.usefixtures("virtual_time")
 async def test_two_conditions_that_check_each_others_key_keep_nobody_from_running() -> None:
     async with Purgatory() as first, Purgatory() as second:
         waits = [

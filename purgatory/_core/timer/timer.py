@@ -158,35 +158,56 @@ class Timer:
 
     def schedule(self, task: TimerTask, delay: float) -> bool:
         """Do what `reschedule` does, but leave the loop's timer armed when the wheel becomes empty."""
-        now = self.clock()
-        if now >= self._fresh_until:
-            self._catch_up()
-        deadline = now + delay
-        ticks = (deadline - self._origin) / self._tick
-        if ticks > HORIZON:
-            self._wheel.free(task)
-            task._deadline = deadline
-            return True
         if not delay > 0:
             if delay != delay:
                 raise ValueError("delay must be a number of seconds, not NaN")
             self._wheel.free(task)
             return False
+        now = self.clock()
+        deadline = now + delay
+        if not self._place(task, now, deadline):
+            return False
+        task._deadline = deadline
+        return True
+
+    def wake_at(self, task: TimerTask, when: float) -> None:
+        """Wake `task` at the loop's time `when`, unless its deadline, which stays as it is, comes sooner.
+
+        It wakes a tick from now at the earliest. A time at or beyond the deadline ends what was asked before.
+        A task that has left the wheel to wake is put back, unless its deadline has come.
+        """
+        now = self.clock()
+        # In the last tick before its deadline it is due anyway.
+        if task._bucket is None or task._deadline > now + self._tick:
+            self._place(task, now, min(max(when, now + self._tick), task._deadline))
+
+    def wake_of(self, task: TimerTask) -> float:
+        """The loop's time at which `task` wakes before its deadline. Infinity means that it does not."""
+        if task._bucket is None:
+            return inf
+        start = self._start_of(task._expiration)
+        return start if start < task._deadline else inf
+
+    def _place(self, task: TimerTask, now: float, when: float) -> bool:
+        """Put `task` into the slot of the tick to which `when` rounds up. False when that tick is over."""
+        if now >= self._fresh_until:
+            self._catch_up()
+        ticks = (when - self._origin) / self._tick
+        if ticks > HORIZON:
+            self._wheel.free(task)
+            return True
         # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds, and
         # tests/pipeline/replay/test_against_the_timer.py compares the two.) The division can be off by one,
         # but the start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
-        if self._origin + expiration * self._tick < deadline:
+        if self._origin + expiration * self._tick < when:
             expiration += 1
         # The loop's timer is armed first, because the loop may refuse to.
         if expiration < self._armed and expiration > self._wheel._now:
             self._arm(expiration)
-        scheduled = (
-            self._wheel.add(task, expiration) if task._bucket is None else self._wheel.move(task, expiration)
-        )
-        if scheduled:
-            task._deadline = deadline
-        return scheduled
+        if task._bucket is None:
+            return self._wheel.add(task, expiration)
+        return self._wheel.move(task, expiration)
 
     def remove(self, task: TimerTask) -> bool:
         """Remove `task`, O(1). False when it is not scheduled."""
@@ -263,7 +284,10 @@ class Timer:
 
     def _run(self, task: TimerTask) -> None:
         try:
-            task.run()
+            if self._start_of(task._expiration) < task._deadline:
+                task._wake()
+            else:
+                task.run()
         except (Exception, asyncio.CancelledError) as error:
             # Nobody has cancelled the reaper: the task has awaited or read something that was cancelled.
             self._loop.call_exception_handler(
