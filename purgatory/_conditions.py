@@ -14,8 +14,10 @@ from purgatory._core.engine import Engine
 from purgatory._core.operation import end
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
+from purgatory._foreign import Foreign
 from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
+from purgatory.errors import own_error
 
 T = TypeVar("T")
 
@@ -138,7 +140,8 @@ class Evaluator:
             # Nobody would ever look at the condition.
             evaluation.close()
             self._drop_first()
-            if not end(operation, FAILED, Failure(error)) or not isinstance(error, Exception):
+            failure = Failure(own_error(error, "the task factory"))
+            if not end(operation, FAILED, failure) or not isinstance(error, Exception):
                 raise
             return
         self._task = task
@@ -150,12 +153,13 @@ class Evaluator:
 
     async def _evaluate(self, operation: DelayedOperation[Any], condition: Callable[[], Any]) -> None:
         try:
-            value, self._first = self._first, None
-            if value is None:
-                value = condition()
-            if inspect.isawaitable(value):
-                value = await value
-            holds = bool(value)
+            with Foreign(f"the condition of {type(operation).__name__}"):
+                value, self._first = self._first, None
+                if value is None:
+                    value = condition()
+                if inspect.isawaitable(value):
+                    value = await value
+                holds = bool(value)
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:

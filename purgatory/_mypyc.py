@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64, mypyc_attr
+    from mypy_extensions import i32, i64, mypyc_attr
 else:
-    i64 = int
+    i32 = i64 = int
 
     def mypyc_attr(**_attributes):
         return lambda decorated: decorated
 
 
-__all__ = ["i64", "mypyc_attr"]
+__all__ = ["i32", "i64", "mypyc_attr"]

@@ -36,8 +36,9 @@ class AsyncDelayedOperation(DelayedOperation[R]):
 
     **How it ends.** When the operation ends, by its timeout, a withdrawal or closing, a running evaluation is
     cancelled. Awaiting the operation, and closing, return when that evaluation has ended. So one that ignores
-    its cancellation delays them. An exception of `condition` fails the operation. When somebody else cancels
-    the evaluation, the operation is withdrawn.
+    its cancellation delays them. An exception of `condition` fails the operation. So does a
+    CancelledError of something that it awaits or reads, as RuntimeError. When somebody else cancels the
+    evaluation, the operation is withdrawn.
 
     Evaluations run in a copy of the context (`contextvars`) of the code that offered the operation. They need
     an event loop: on a `ManualClock` the operation fails with RuntimeError.

@@ -35,6 +35,11 @@ class PurgatoryStatistics:
     """How often the event loop's timer has woken the reaper."""
     slices: int
     """How often bulk work (expiring, sweeping, closing) has paused because its time slice was over."""
+    expired_untried: int = 0
+    """Those of the expired whose timeout ended them, and that no check had tried since their offer.
+
+    When many expire like this, perhaps nobody checks their keys, or checks them before the change.
+    """
 
 
 OUTCOMES: Final = ("completed", "expired", "cancelled", "failed")

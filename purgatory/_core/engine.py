@@ -9,7 +9,17 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
-from purgatory._core.operation import BY_CLOSING, Operation, deserted, end, settle, wake
+from purgatory._core.operation import (
+    BY_CLOSING,
+    NO_KEY,
+    NO_KEYS,
+    Operation,
+    deserted,
+    end,
+    failure_of,
+    settle,
+    wake,
+)
 from purgatory._core.outcome import (
     BY_KEY,
     BY_WAITER,
@@ -24,6 +34,7 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
+from purgatory._core.ready_made import Unconditional
 from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, has_no_condition
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
@@ -88,6 +99,8 @@ class Engine:
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
         self.closing = False
+        # The operation that is being given more keys.
+        self._widened: Operation | None = None
         # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
         self.evaluations: set[asyncio.Future[Any]] = set()
         # How many operations were ever parked. The number of an operation is its place in that order.
@@ -95,6 +108,8 @@ class Engine:
         self.pending: i64 = 0
         self.completed: i64 = 0
         self.expired: i64 = 0
+        # Operations that expired, and that nobody had tried since their offer.
+        self.expired_untried: i64 = 0
         self.cancelled: i64 = 0
         self.failed: i64 = 0
         # Operations that were not parked, because as many as may wait did.
@@ -148,6 +163,10 @@ class Engine:
         given = hashable_keys(keys)
         if not self.open:
             raise self.not_open()
+        if not given:
+            if not isinstance(operation, Unconditional):
+                raise ValueError("an operation must watch at least one key")
+            given = NO_KEYS
         try:
             if operation._state is not NEW or operation._owner is not None:
                 offered = safe_repr(operation)
@@ -160,6 +179,7 @@ class Engine:
             self._observe(operation)
         # Any: an override may return what it likes, on both builds. The state tells what happened.
         hooks: Any = operation
+        operation._tries = 1
         operation._owner = self
         operation._watched = given
         queue = self.queue
@@ -200,7 +220,6 @@ class Engine:
         """Note when the operation is offered."""
         timing = Timing()
         timing.offered = self.timer.clock()
-        timing.tries = 1
         operation._timing = timing
         if self.debugger is not None:
             self.check_thread()
@@ -239,7 +258,11 @@ class Engine:
                 self.timer.wake_at(operation, wake)
             self.watchers.watch(operation, keys)
             if self.key_observer is not None:
-                self._tell_watched(operation)
+                try:
+                    self._tell_watched(operation._watched)
+                except BaseException:
+                    self._unwatch(operation)
+                    raise
             if operation._state is NEW:
                 self.parked += 1
                 self.pending += 1
@@ -258,15 +281,12 @@ class Engine:
             # A method of a key has closed the purgatory meanwhile.
             end(operation, EXPIRED)
 
-    def _tell_watched(self, operation: Operation) -> None:
-        """Tell the observer of the keys that only this operation watches. It may refuse the operation."""
+    def _tell_watched(self, places: object) -> None:
+        """Tell the observer of the keys at these places that only one operation watches. It may refuse it."""
         observer: Any = self.key_observer
-        try:
-            for key in first_watched(operation._watched):
+        for key in first_watched(places):
+            if key is not NO_KEY:
                 observer.key_watched(key)
-        except BaseException:
-            self._unwatch(operation)
-            raise
 
     # A pending operation
 
@@ -277,14 +297,9 @@ class Engine:
             end(operation, CANCELLED, BY_WAITER)
             return False
         hooks: Any = operation
+        operation._tries += 1
         if self.queue.round:
             self.queue.tried = operation
-        if self.observed:
-            try:  # noqa: SIM105  # suppress() would take longer than all the rest of this
-                operation._timing.tries += 1
-            except AttributeError:
-                # It was offered before the first observer came.
-                pass
         try:
             debugger = self.debugger
             tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
@@ -372,7 +387,7 @@ class Engine:
         observer: Any = self.key_observer
         for key in keys_at(operation._watched):
             try:
-                if key not in self.watchers:
+                if key is not NO_KEY and key not in self.watchers:
                     observer.key_left(key)
             except (Exception, asyncio.CancelledError) as error:
                 message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
@@ -385,6 +400,8 @@ class Engine:
             self.completed += 1
         elif state is EXPIRED:
             self.expired += 1
+            if operation._tries == 1 and operation._timeout > 0 and not self.closing:
+                self.expired_untried += not isinstance(operation, Unconditional)
         elif state is CANCELLED:
             self.cancelled += 1
         else:
@@ -417,12 +434,77 @@ class Engine:
         else:
             self._finish(operation)
 
+    def end_for(self, key: Hashable, kind: Any, value: Given | None, error: Any) -> int:
+        """End the operations of a `kind` that watch `key`, in order. Returns how many this has ended.
+
+        They get the value, or else the error.
+        """
+        ended: i64 = 0
+        for operation in self._all_on(key):
+            if kind is None or isinstance(operation, kind):
+                if value is not None:
+                    done = end(operation, COMPLETED, value)
+                else:
+                    done = end(operation, FAILED, failure_of(error))
+                ended += done
+        return ended
+
     def withdraw(self, key: Hashable) -> list[Operation]:
         """Withdraw the operations that watch `key`, in order. Returns them."""
+        return [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
+
+    def _all_on(self, key: Hashable) -> list[Operation]:
         if self.loop is not None:
             self.check_thread()
-        watching = self.watchers.watching(key)
-        return [operation for operation in watching if end(operation, CANCELLED, BY_KEY)]
+        return self.watchers.watching(key)
+
+    # The keys and the time of a pending operation
+
+    def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
+        """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
+        if self.debugger is not None:
+            self.check_thread()
+        given = hashable_keys(keys)
+        queue = self.queue
+        level = queue.level
+        outer = self._widened
+        whole = False
+        try:
+            if outer is not operation:
+                # Its own try may ask for the same, and is not to try it again.
+                self._widened = operation
+                queue.level = max(level, TRYING)
+                self.try_pending(operation)
+            if operation._state is PENDING:
+                self._widen(operation, given)
+            whole = True
+        except asyncio.CancelledError as error:
+            raise own_error(error, "a key, or the observer of the keys,") from error
+        finally:
+            self._widened = outer
+            queue.leave(level, whole)
+        return operation._state is PENDING
+
+    def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
+        """Have a pending operation watch those of `keys` that it does not watch, or none of them."""
+        queue = self.queue
+        if queue.level == WRITING:
+            raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
+        queue.level = WRITING
+        watched = dict.fromkeys(self.keys_of(operation))
+        more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
+        if not more:
+            return
+        before = operation._watched
+        places = self.watchers.widen(operation, more)
+        if self.key_observer is not None:
+            try:
+                self._tell_watched(places)
+            except BaseException:
+                operation._watched = places
+                self._unwatch(operation)
+                operation._watched = before
+                raise
 
     # The time of a pending operation
 

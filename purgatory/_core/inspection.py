@@ -40,6 +40,8 @@ def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...]
 def timing_of(operation: Operation) -> Timing | None:
     """The timing of an operation. None when it was offered before the first observer came."""
     try:
-        return operation._timing
+        timing = operation._timing
     except AttributeError:
         return None
+    timing.tries = operation._tries
+    return timing

@@ -58,6 +58,7 @@ class Operation(TimerTask):
             )
         # TimerTask.__init__ does this one. This saves the call.
         self._deadline = inf
+        self._tries = 0
         self._state = NEW
         # _seconds does the same with a float. This saves the call.
         if type(timeout) is float:
@@ -140,11 +141,7 @@ class Operation(TimerTask):
         `force_complete` does.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
-        # Any: on both builds, the caller may give what it likes.
-        given: Any = error
-        if not isinstance(given, Exception) or isinstance(given, StopIteration):
-            raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {given!r}")
-        return end(self, FAILED, GivenFailure(given))
+        return end(self, FAILED, failure_of(error))
 
     @final
     def cancel(self) -> bool:
@@ -229,7 +226,7 @@ class Operation(TimerTask):
         """The distinct keys it was offered for, in the order given. Empty before that."""
         keys: tuple[Hashable, ...] = self._watched if self._owner is None else self._owner.keys_of(self)
         try:
-            return tuple(dict.fromkeys(keys))
+            return tuple([key for key in dict.fromkeys(keys) if key is not NO_KEY])
         except (Exception, asyncio.CancelledError):
             # A key raises by now. Reports are to name the keys all the same.
             return keys
@@ -272,6 +269,19 @@ class Operation(TimerTask):
 # The limit of a check without a limit: no count reaches it.
 NO_LIMIT: Final = -1
 BY_CLOSING: Final = -1
+
+
+@final
+class NoKey:
+    """What an operation without a key watches, so that closing and `operations` find it."""
+
+    def __repr__(self) -> str:
+        return "<no key>"
+
+
+NO_KEY: Final = NoKey()
+NO_KEYS: Final[tuple[Hashable, ...]] = (NO_KEY,)
+
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
 
 # The names that no subclass and no instance may use for anything else.
@@ -298,6 +308,13 @@ def _seconds(timeout: Any) -> float:
     if seconds != seconds:
         raise ValueError("timeout must be a number of seconds or None, not NaN")
     return seconds
+
+
+def failure_of(error: Any) -> GivenFailure:
+    """What `fail` makes of the error that it is given. Any: on both builds, that may be what it likes."""
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
+    return GivenFailure(error)
 
 
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:

@@ -12,7 +12,14 @@ from purgatory.errors import safe_repr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Value(Operation):
+class Unconditional(Operation):
+    """An operation that its own methods end. A check does nothing to it, so it needs no key."""
+
+    __slots__ = ()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Value(Unconditional):
     """A `DelayedValue` without its type parameter and without `await`."""
 
     __slots__ = ()
@@ -26,7 +33,7 @@ class Value(Operation):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Quorum(Operation):
+class Quorum(Unconditional):
     """A `DelayedQuorum` without its type parameter and without `await`."""
 
     __slots__ = ("_acknowledged", "_members", "_needed")

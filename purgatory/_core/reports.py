@@ -149,6 +149,7 @@ class Observers:
             # It was offered before the first observer came, so nobody noted when.
             return
         timing.ended = self._timer.clock()
+        timing.tries = operation._tries
         raised: BaseException | None = None
         for observer in self.all:
             try:
@@ -259,7 +260,7 @@ class Debugger:
         """Report ("topic", 3) that was given as the keys and was meant as one key."""
         keys = operation._watched
         # A second try would mean that somebody has checked one of the keys.
-        if {type(key) for key in keys} == {str, int} and operation._timing.tries == 1:
+        if {type(key) for key in keys} == {str, int} and operation._tries == 1:
             self._reporter.warn(
                 f"{safe_repr(operation)} expired, and nobody has checked one of its {len(keys)} keys: "
                 "when the tuple is meant as one key, write [('topic', 3)] and not ('topic', 3)",

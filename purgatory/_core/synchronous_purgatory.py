@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 from purgatory._core.checker import Checker
 from purgatory._core.engine import NO_MAXIMUM, Engine
-from purgatory._core.operation import NO_LIMIT, Operation
+from purgatory._core.operation import NO_LIMIT, Operation, failure_of
+from purgatory._core.outcome import PENDING, Given
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory._mypyc import mypyc_attr
+from purgatory.errors import safe_repr
 from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
 
 Op = TypeVar("Op", bound=Operation)
+T = TypeVar("T")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -48,12 +51,14 @@ class SynchronousPurgatory:
         return f"<Purgatory {self.name!r} {state} pending={pending} keys={keys}>"
 
     @final
-    def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable]) -> Op:
+    def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable] = ()) -> Op:
         """Try `operation` once. If its condition does not hold, park it on `keys` until its timeout.
 
         Returns the operation, which can be awaited or left alone. Nothing else runs between the try and the
         watching. So a change of the condition that is followed by a check of a key is never missed. A key
         named twice is watched once. The cost is O(keys), however many operations are pending.
+
+        A `DelayedValue`, a `DelayedQuorum` and a `Session` need no keys, because nobody has to check them.
 
         Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes, a key is not
         hashable or the class has no `try_complete`, RuntimeError when the operation was offered before,
@@ -99,6 +104,42 @@ class SynchronousPurgatory:
         self._checker.signal(key)
 
     @final
+    def watch_also(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> bool:
+        """Try a pending operation once, and have it watch more keys, in one step. False when it is done.
+
+        So no change is missed that came before the keys were added. On the new keys it stands behind those
+        who wait already, and a check of such a key that is under way may try it. Keys that it watches already
+        are passed by. Raises TypeError for wrong keys, and RuntimeError when the operation does not belong to
+        this purgatory. Then it watches what it watched before. The cost is O(all its keys).
+        """
+        if operation.done:
+            return False
+        if operation._owner is not self._engine or operation._state is not PENDING:
+            raise RuntimeError(f"{safe_repr(operation)} is not pending in purgatory {self.name!r}")
+        return self._engine.watch_also(operation, keys)
+
+    @final
+    def complete_for_key(self, key: Hashable, value: T, kind: type[DelayedOperation[T]] | None = None) -> int:
+        """Hand `value` to every operation that watches `key`, in order. Returns how many got it.
+
+        It does what `complete(value)` does on each of them, in one call. With a `kind` it completes the
+        operations of that class only, and a type checker finds a value of the wrong type:
+        ``complete_for_key("tea", 3, DelayedValue[int])``. (At run time this is DelayedValue.)
+        """
+        return self._engine.end_for(key, _class_of(kind), Given(value), None)
+
+    @final
+    def fail_for_key(
+        self, key: Hashable, error: Exception, kind: type[DelayedOperation[Any]] | None = None
+    ) -> int:
+        """End every operation that watches `key` with `error`, in order. Returns how many this has ended.
+
+        It does what `fail(error)` does on each of them, in one call. Raises TypeError as that does.
+        """
+        failure_of(error)
+        return self._engine.end_for(key, _class_of(kind), None, error)
+
+    @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
         """Withdraw every operation that watches `key` from all its keys. Returns them, in order.
 
@@ -117,6 +158,7 @@ class SynchronousPurgatory:
             keys=len(engine.watchers),
             completed=engine.completed,
             expired=engine.expired,
+            expired_untried=engine.expired_untried,
             cancelled=engine.cancelled,
             failed=engine.failed,
             refused=engine.refused,
@@ -166,3 +208,8 @@ class SynchronousPurgatory:
         if observer is not None and engine.key_observer is not None:
             raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
         engine.key_observer = observer
+
+
+def _class_of(kind: Any) -> Any:
+    """The class itself where it has type parameters, as DelayedValue[int] has."""
+    return getattr(kind, "__origin__", kind)

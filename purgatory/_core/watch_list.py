@@ -41,7 +41,8 @@ class Chunk:
         operations: list[Any] = last.operations
         if operations and operations[-1] is operation:
             return None
-        if len(operations) < CHUNK_LENGTH:
+        # Numbers grow in a chunk. So an operation that has one, and watches another key now, begins a chunk.
+        if len(operations) < CHUNK_LENGTH and not operation._parked:
             operations.append(operation)
             return last
         # The key object of the first chunk, so that equal key objects do not each stay alive.

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Final, cast, final
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import NO_KEY, Operation
 from purgatory._core.watch_list import Chunk, operations_at
 from purgatory.errors import own_error
 
@@ -47,7 +47,7 @@ class Watchers:
         self.watched = 0
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._table) - (NO_KEY in self._table)
 
     def __contains__(self, key: Hashable) -> bool:
         return bool(operations_at(self.on(key), 1))
@@ -70,7 +70,8 @@ class Watchers:
         """
         table = self._table
         late = limit // 2 if len(table) > limit else 0
-        return [*islice(table, limit - late), *islice(reversed(table), late)]
+        keys = [*islice(table, limit - late), *islice(reversed(table), late)]
+        return [key for key in keys if key is not NO_KEY]
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
         """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
@@ -124,6 +125,21 @@ class Watchers:
             operation._watched = keys[:alone] if places is None else tuple(places)
             self.unwatch(operation)
             raise
+
+    def widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> object:
+        """Append a pending `operation` to the lists of more `keys`. Returns the part of its record for these.
+
+        When this raises, it watches what it watched before.
+        """
+        record = operation._watched
+        try:
+            self.watch(operation, keys)
+            more = operation._watched
+        except BaseException:
+            operation._watched = record
+            raise
+        operation._watched = _as_tuple(record) + _as_tuple(more)
+        return more
 
     def _place(self, operation: Operation, key: Hashable) -> object:
         """Append it to one watch list. Returns the entry for its record, or _TWICE for a key named before."""
@@ -219,6 +235,10 @@ class Watchers:
 _TWICE: Final = object()
 
 
+def _as_tuple(places: object) -> tuple[object, ...]:
+    return (places,) if isinstance(places, Chunk) else cast("tuple[object, ...]", places)
+
+
 def keys_at(places: object) -> tuple[Hashable, ...]:
     """The keys in the record that a pending operation has in its `_watched`."""
     if isinstance(places, Chunk):
@@ -250,15 +270,13 @@ def _others_wait(chunk: Chunk) -> bool:
 
 
 def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys as a tuple. Raises ValueError without keys, TypeError for a str or an unhashable key."""
+    """The keys as a tuple. Raises TypeError for a str and for an unhashable key."""
     if type(keys) is tuple:
         given = keys
     elif isinstance(keys, (str, bytes)):
         raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
     else:
         given = tuple(keys)
-    if not given:
-        raise ValueError("an operation must watch at least one key")
     try:
         for key in given:
             hash(key)

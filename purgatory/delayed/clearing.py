@@ -11,7 +11,6 @@ from typing import Final
 
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
-from purgatory.errors import PurgatoryError
 
 # Messages that are cancelled at a time. They share a sync.
 _BATCH: Final = 1_000
@@ -52,7 +51,7 @@ class Clearing:
             if await self._messages.cancel(receipt):
                 self._gone(receipt.id)
             # Otherwise it is about to be delivered.
-        except (OSError, PurgatoryError) as error:
+        except Exception as error:
             logger.error(
                 "%s: an operation has ended, and comes back after a restart before %s: %s",
                 self._messages.path,

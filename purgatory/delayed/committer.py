@@ -13,6 +13,7 @@ from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.message import Message
 from purgatory.delayed.requests import Answer, End, Put, Request, Stored
 from purgatory.delayed.store import Store
+from purgatory.errors import own_error
 
 # Bytes of payloads, and requests, after which a commit takes no more. To answer so many requests holds the
 # loop for some 5 ms.
@@ -135,11 +136,11 @@ class Committer:
         try:
             answers = self._store.commit(requests)
         except BaseException as error:
-            answers = error
+            answers = own_error(error, "the disk")
         try:
             sealed = self._store.seal() if seal else 0
         except BaseException as error:
-            sealed = error
+            sealed = own_error(error, "the disk")
         return answers, sealed
 
     def _written(

@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from purgatory._uninterrupted import is_cancelled
+from purgatory._foreign import Foreign, part
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import Attempt
@@ -47,14 +47,14 @@ class Delivery:
         self._waiting: deque[Attempt] = deque()
         # How many attempts wait for a worker; when closing, also one for each worker.
         self._signals = asyncio.Semaphore(0)
-        self._closing = False
+        self.closing = False
         self.delivered = 0
         self.failures = 0
         self.dead = 0
 
     def due(self, attempt: Attempt) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
-        if not self._closing:
+        if not self.closing:
             self._waiting.append(attempt)
             self._signals.release()
 
@@ -62,11 +62,11 @@ class Delivery:
         """Deliver until `close`, and then what is being delivered."""
         async with anyio.create_task_group() as workers:
             for _ in range(self._workers):
-                workers.start_soon(self._work, loader)
+                workers.start_soon(part, "the disk or the clock", self._work, loader)
 
     def close(self) -> None:
         """Take no more messages. Those that wait for a worker stay on the disk."""
-        self._closing = True
+        self.closing = True
         self._waiting.clear()
         for _ in range(self._workers):
             self._signals.release()
@@ -87,7 +87,7 @@ class Delivery:
     async def _work(self, loader: Loader) -> None:
         while True:
             await self._signals.acquire()
-            if self._closing:
+            if self.closing:
                 return
             await self._try(self._waiting.popleft(), loader)
             # Neither of the two may have waited for anything.
@@ -99,19 +99,15 @@ class Delivery:
             loader.put_back(message)
             return
         try:
-            await self._deliver(message.id, message.payload, message.due / 1000)
-        except asyncio.CancelledError as error:
-            if is_cancelled():
-                raise
-            # Something that `deliver` has awaited was cancelled.
-            await self._failed(attempt, error, loader)
+            with Foreign("deliver"):
+                await self._deliver(message.id, message.payload, message.due / 1000)
         except Exception as error:
             await self._failed(attempt, error, loader)
         else:
             self.delivered += 1
             self._end(message, loader)
 
-    async def _failed(self, attempt: Attempt, error: BaseException, loader: Loader) -> None:
+    async def _failed(self, attempt: Attempt, error: Exception, loader: Loader) -> None:
         message = attempt.message
         self.failures += 1
         seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), _LONGEST)

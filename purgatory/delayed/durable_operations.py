@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory._foreign import Foreign
 from purgatory._uninterrupted import uninterrupted
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
@@ -120,6 +122,7 @@ class DurableOperations:
         self._running = asyncio.create_task(
             self._clearing.run(), name=f"{self.messages.purgatory.name} clearing"
         )
+        self._running.add_done_callback(self._clearing_ended)
         return self
 
     async def __aexit__(
@@ -135,6 +138,12 @@ class DurableOperations:
             await uninterrupted(self._running)
         finally:
             await self.messages.__aexit__(exception_type, exception, traceback)
+
+    def _clearing_ended(self, clearing: asyncio.Task[None]) -> None:
+        if not self._closed.is_set():
+            # The messages of operations that end would stay.
+            error = RuntimeError("somebody has cancelled the task that clears the store")
+            self.messages._fail(error, logging.WARNING)
 
     def _withdraw(self) -> None:
         """Take all operations out of the purgatory. Their messages stay."""
@@ -159,7 +168,8 @@ class DurableOperations:
         """Make an operation again, and let it wait. Raises what the factory raises."""
         if record.kind not in self._factories:
             raise ValueError(f"there is no factory for the kind {record.kind!r}")
-        operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
+        with Foreign(f"the factory of the kind {record.kind!r}"):
+            operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
         kept = Kept(self, operation, receipt)
         self._park(kept, record.keys)
         self._kept[id] = kept
@@ -228,7 +238,9 @@ class DurableOperations:
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""
         deadline = self._clock() + (_NEVER if timeout is None else timeout)
-        record = Record(operation.kind, keys, deadline, operation.payload(), replaces)
+        with Foreign(f"{type(operation).__name__}.payload()"):
+            payload = operation.payload()
+        record = Record(operation.kind, keys, deadline, payload, replaces)
         return record.encoded(), deadline + _GRACE
 
     async def _store(self, kept: Kept, body: bytes, due: float) -> None:

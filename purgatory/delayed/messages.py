@@ -19,6 +19,7 @@ from typing import Self
 import anyio
 
 from purgatory import Purgatory
+from purgatory._foreign import part
 from purgatory._uninterrupted import uninterrupted
 from purgatory.delayed.arguments import check_id, milliseconds
 from purgatory.delayed.committer import Committer
@@ -33,7 +34,7 @@ from purgatory.delayed.message import Message, PendingMessage, Receipt
 from purgatory.delayed.requests import End, Find, Put, Stored
 from purgatory.delayed.statistics import DelayedStatistics
 from purgatory.delayed.store import Store
-from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
+from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen, own_error
 from purgatory.observer import Observer
 
 logger = logging.getLogger("purgatory.delayed")
@@ -192,22 +193,28 @@ class DelayedMessages:
 
     async def _run(self, parts: _Parts) -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(parts.loader.turns.turn_on)
-            group.start_soon(parts.loader.turns.index_on)
-            group.start_soon(parts.loader.read_ahead)
+            turns = parts.loader.turns
+            for run in (turns.turn_on, turns.index_on, parts.loader.read_ahead):
+                group.start_soon(part, "the disk or the clock", run)
             await parts.delivery.run(parts.loader)
             group.cancel_scope.cancel()
 
     def _run_ended(self, running: asyncio.Task[None]) -> None:
-        if not running.cancelled() and (error := running.exception()) is not None:
+        assert self._parts is not None
+        error = None if running.cancelled() else running.exception()
+        if error is not None:
             self._fail(error)
+        elif not self._parts.delivery.closing:
+            # At its end, asyncio.run cancels all tasks.
+            self._fail(RuntimeError("somebody has cancelled the task of the store"), logging.WARNING)
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException, level: int = logging.CRITICAL) -> None:
         """Take and deliver nothing more: nobody knows what is on the disk, or a task has failed."""
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
+        error = own_error(error, "the disk")
         if self._failure is None:
-            logger.critical("%s is closed: %s", self.path, error)
+            logger.log(level, "%s is closed: %s", self.path, error)
             self._failure = error
             self._open = False
             self._ended.set()

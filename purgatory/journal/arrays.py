@@ -6,6 +6,7 @@ so the work is left to Arrow where possible.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Hashable
 from typing import Final
 
@@ -26,7 +27,7 @@ def text(value: object) -> str:
     """
     try:
         written = str(value)
-    except Exception as error:
+    except (Exception, CancelledError) as error:
         written = f"<{type(value).__name__} whose str() raised {type(error).__name__}>"
     # A subclass of str may override encode().
     return str.encode(written, "utf-8", "backslashreplace").decode()
@@ -36,7 +37,7 @@ def texts(values: list[Hashable]) -> pa.Array:
     """An array of strings, one for each value; see `text`."""
     try:
         return pa.array([str(value) for value in values], pa.string())
-    except Exception:
+    except (Exception, CancelledError):
         # str() runs the user's code, which may raise or return text that is not UTF-8.
         return pa.array([text(value) for value in values], pa.string())
 

@@ -8,10 +8,10 @@ from typing import Final, NoReturn, final
 
 import anyio
 
+from purgatory._foreign import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
 from purgatory.relay.errors import RelayClosed
-from purgatory.relay.foreign import foreign
 from purgatory.relay.outbox import Outbox
 
 logger: Final = logging.getLogger("purgatory.relay")
@@ -73,7 +73,8 @@ class Flusher:
             outbox, self._gathering = self._gathering, Outbox(self._max_keys)
             self._flying = outbox
             try:
-                await self._publish(outbox)
+                with Foreign("the engine"):
+                    await self._publish(outbox)
             except Exception as error:
                 self.failures += 1
                 outbox.absorb(self._gathering)
@@ -96,7 +97,7 @@ class Flusher:
         messages = outbox.messages(self._sender, self._engine.max_bytes)
         if messages:
             with anyio.fail_after(self._timeout):
-                await foreign(self._engine.publish(messages))
+                await self._engine.publish(messages)
         self.published += len(messages)
         self.collapses += outbox.collapses
 

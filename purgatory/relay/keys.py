@@ -51,7 +51,7 @@ def encoded(key: object) -> str:
 def _encoded_plain(key: Any) -> str:
     if isinstance(key, str):
         # Two surrogates, which are two code points in Python, would be read as one character.
-        if not key.isascii() and _SURROGATE.search(key):
+        if not str.isascii(key) and _SURROGATE.search(key):
             raise ValueError(f"a key must not have surrogates, as {safe_repr(key)} has")
         return encode_basestring_ascii(key)
     if isinstance(key, int):

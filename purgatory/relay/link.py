@@ -11,9 +11,9 @@ import anyio
 from anyio import CancelScope
 from anyio.abc import TaskStatus
 
+from purgatory._foreign import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
-from purgatory.relay.foreign import foreign
 from purgatory.relay.interest import Interest, Shard
 from purgatory.relay.message import read
 
@@ -155,7 +155,8 @@ class Link:
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> NoReturn:
         try:
-            await foreign(self._engine.run(self, task_status=task_status))
+            with Foreign("the engine"):
+                await self._engine.run(self, task_status=task_status)
             raise ConnectionError("Engine.run has returned")
         except Exception as error:
             self._end = error
@@ -163,8 +164,8 @@ class Link:
 
     async def _subscribe(self, more: list[str], shards: list[Shard]) -> None:
         # Heartbeats may go on although the server has ignored this request.
-        with anyio.fail_after(self._heartbeat):
-            await foreign(self._engine.subscribe([*more, *(shard.channel for shard in shards)]))
+        with anyio.fail_after(self._heartbeat), Foreign("the engine"):
+            await self._engine.subscribe([*more, *(shard.channel for shard in shards)])
         self._interest.confirmed(shards)
 
     async def _follow(self) -> None:
@@ -172,8 +173,8 @@ class Link:
         unwanted = [shard for shard in self._interest.shards if shard.confirmed and not shard.entries]
         if unwanted:
             self._interest.unsubscribed(unwanted)
-            with anyio.fail_after(self._heartbeat):
-                await foreign(self._engine.unsubscribe([shard.channel for shard in unwanted]))
+            with anyio.fail_after(self._heartbeat), Foreign("the engine"):
+                await self._engine.unsubscribe([shard.channel for shard in unwanted])
         wanted = [shard for shard in self._interest.wanted() if not shard.confirmed]
         if wanted:
             await self._subscribe([], wanted)

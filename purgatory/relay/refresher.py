@@ -10,10 +10,10 @@ from typing import Final, NoReturn, TypeAlias, final
 
 import anyio
 
+from purgatory._foreign import Foreign
 from purgatory.purgatory import Purgatory
 from purgatory.reaper import pause
 from purgatory.relay.backoff import Backoff
-from purgatory.relay.foreign import foreign
 from purgatory.relay.interest import Interest
 from purgatory.relay.keys import Key
 
@@ -108,7 +108,8 @@ class Refresher:
                 await self._wait()
                 continue
             try:
-                await self._bring(keys)
+                with Foreign("refresh"):
+                    await self._bring(keys)
             except Exception as error:
                 self.failures += 1
                 self._interest.give_back(keys)
@@ -148,7 +149,7 @@ class Refresher:
         if self._refresh is not None:
             self.calls += 1
             with anyio.fail_after(self._timeout):
-                await foreign(self._refresh(tuple(keys)))
+                await self._refresh(tuple(keys))
         await self._check(keys)
         self.refreshed += len(keys)
 

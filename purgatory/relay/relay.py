@@ -15,6 +15,7 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, CancelScope
 from anyio.abc import TaskStatus
 
+from purgatory._foreign import Foreign, part
 from purgatory._uninterrupted import uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
@@ -216,30 +217,37 @@ class Relay:
 
     async def _work(self, task_status: TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(self._pulse.run)
-            group.start_soon(self._refresher.run)
-            group.start_soon(self._flusher.run)
+            for run in (self._pulse.run, self._refresher.run, self._flusher.run):
+                group.start_soon(part, "the relay", run)
             await group.start(self._link.run)
             self._opened.set()
             task_status.started()
 
     async def _close_engine(self) -> None:
         try:
-            with anyio.move_on_after(self._heartbeat, shield=True):
+            with anyio.move_on_after(self._heartbeat, shield=True), Foreign("the engine"):
                 await self._engine.aclose()
         except Exception as error:
             logger.warning("the engine could not be closed: %r", error)
 
     async def _cancel(self, task: asyncio.Task[None]) -> None:
+        assert self._scope is not None
+        self._scope.cancel()
         task.cancel()
         await uninterrupted(asyncio.gather(task, return_exceptions=True))
 
     def _run_ended(self, task: asyncio.Task[None]) -> None:
         was_open = self._opened.is_set()
         self._opened.set()
-        if not task.cancelled() and (error := task.exception()) is not None and was_open:
+        assert self._scope is not None
+        if self._failure is None and not self._scope.cancel_called:
+            # At its end, asyncio.run cancels all tasks.
+            self._failure = RuntimeError("somebody has cancelled the task of the relay")
+            logger.warning("%r: this process hears no signals any more: %s", self, self._failure)
+        elif self._failure is not None and was_open:
             message = f"{self!r}: this process hears no signals any more"
-            asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+            context = {"message": message, "exception": self._failure}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     # What users call
 

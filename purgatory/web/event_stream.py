@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from purgatory._core.outcome import OperationState
+from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
@@ -110,7 +111,8 @@ class EventStream(Response):
 
     def _offer(self, last: str | None) -> DelayedOperation[Any] | None:
         """Offer the operation that waits for what comes after `last`. Raises HTTPException when refused."""
-        operation = self._read(last)
+        with Foreign("read"):
+            operation = self._read(last)
         if operation is None:
             return None
         if operation.timeout is not None and operation.timeout <= 0:
@@ -136,7 +138,9 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
             while operation is not None:
                 at_once = operation.done
-                batch = list(self._events(await operation))
+                result = await operation
+                with Foreign("events"):
+                    batch = list(self._events(result))
                 if batch:
                     last = batch[-1].id
                 body = b"".join(event.encode() for event in batch) or HEARTBEAT
@@ -162,7 +166,7 @@ async def cancel_at_disconnection(
     receive: Receive, listening: anyio.CancelScope, stream: anyio.CancelScope
 ) -> None:
     """Cancel `stream` when the client disconnects. Cancelling `listening` ends this before."""
-    with listening:
+    with listening, Foreign("receive"):
         while (await receive())["type"] != "http.disconnect":
             pass
         stream.cancel()

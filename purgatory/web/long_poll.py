@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 from starlette.exceptions import HTTPException
 
 from purgatory._core.outcome import OperationState
+from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
     OperationWithdrawn,
@@ -94,7 +95,7 @@ async def poll(
     """
     purgatory.try_complete_else_watch(operation, keys)
     if not operation.done:
-        with Interruption(operation):
+        with Interruption(operation), Foreign("receive"):
             # A receive() that swallows its cancellation returns when the operation is done.
             while not operation.done:
                 if (await receive())["type"] == "http.disconnect":

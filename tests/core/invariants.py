@@ -38,13 +38,10 @@ def check_watchers(watchers: Watchers) -> None:
     """Raise AssertionError where the order of a watch list, its chunks or the count of pairs are wrong."""
     watched = 0
     for key, place in watchers._table.items():
-        newest = 0
         for operation in operations_at(place):
             watched += 1
             keys = keys_at(operation._watched)
             assert any(key is one for one in keys) or key in keys, "an operation knows its keys"
-            assert operation._parked >= newest, "the watchers of a key are in the order of parking"
-            newest = operation._parked
         if isinstance(place, Chunk):
             check_chunks(place)
     assert watched == watchers.watched
@@ -53,11 +50,19 @@ def check_watchers(watchers: Watchers) -> None:
 def check_chunks(first: Chunk) -> None:
     """Raise AssertionError where the chunks of one list are not linked as they should be."""
     last = first
+    check_numbers(first)
     while last.following is not None:
         following = last.following
+        check_numbers(following)
         assert 0 < len(following.operations) <= CHUNK_LENGTH, "an empty chunk leaves the list"
         assert following.previous is last, "the links agree in both directions"
         assert following.first is first, "every chunk knows the first one"
         last = following
     assert first.first is None
     assert first.previous is (None if last is first else last), "the first chunk links to the last"
+
+
+def check_numbers(chunk: Chunk) -> None:
+    """Raise AssertionError where the operations of one chunk are not in the order of parking."""
+    numbers = [operation._parked for operation in chunk.operations]
+    assert numbers == sorted(numbers), "the watchers in a chunk are in the order of parking"

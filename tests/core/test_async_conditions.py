@@ -122,13 +122,13 @@ def as_predicate(
 both = pytest.mark.parametrize("begin", [as_operation, as_predicate])
 
 
+async def await_it(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
 async def started(awaitable: Awaitable[Any]) -> asyncio.Task[Any]:
     """A task that awaits it, with an evaluation running."""
-
-    async def wait() -> Any:
-        return await awaitable
-
-    task = asyncio.create_task(wait())
+    task = asyncio.create_task(await_it(awaitable))
     await a_few_turns()
     return task
 
@@ -686,6 +686,67 @@ async def test_an_exception_of_the_condition_fails_the_operation(purgatory: Purg
     assert nothing_is_left(purgatory)
 
 
+def reads(job: asyncio.Future[None]) -> Callable[[], Awaitable[Any]]:
+    async def ask() -> None:
+        await asyncio.sleep(0)
+        job.result()
+
+    return ask
+
+
+def awaits(job: asyncio.Future[None]) -> Callable[[], Awaitable[Any]]:
+    async def ask() -> None:
+        await job
+
+    return ask
+
+
+def returns(job: asyncio.Future[None]) -> Callable[[], Awaitable[Any]]:
+    return lambda: job
+
+
+@both
+@pytest.mark.parametrize("look", [reads, awaits, returns])
+async def test_a_condition_that_looks_at_something_cancelled_fails_its_operation_alone(
+    purgatory: Purgatory, begin: Begin, look: Callable[[asyncio.Future[None]], Callable[[], Awaitable[Any]]]
+) -> None:
+    job: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    store = Store()
+    other = await started(begin(purgatory, partial(store.at_least, 0), 60))
+    waiting = asyncio.create_task(await_it(begin(purgatory, look(job), 60)))
+    await asyncio.sleep(0)
+    job.cancel()
+    message = r"^the condition of \w+ raised CancelledError: something that it reads was cancelled$"
+    with pytest.raises(RuntimeError, match=message) as caught:
+        await waiting
+    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+    assert (purgatory.statistics().failed, purgatory.statistics().cancelled) == (1, 0)
+    purgatory.check_and_complete("a")
+    await store.answer_all()
+    other.cancel()
+    await asyncio.wait([other])
+    assert nothing_is_left(purgatory)
+
+
+async def test_a_condition_that_looks_at_something_cancelled_as_it_is_cancelled_ends_quietly(
+    purgatory: Purgatory,
+) -> None:
+    job: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    job.cancel()
+
+    async def ask() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await job
+
+    operation = purgatory.try_complete_else_watch(Asking(ask), ["a"])
+    await a_few_turns()
+    operation.complete("done")
+    assert await operation == "done"
+    assert nothing_is_left(purgatory)
+
+
 async def test_a_failure_that_nobody_awaits_is_reported(
     purgatory: Purgatory, reported: list[dict[str, Any]]
 ) -> None:
@@ -802,15 +863,17 @@ async def test_where_no_task_can_be_made_the_operation_fails(
 
     loop = asyncio.get_running_loop()
     made = loop.get_task_factory()
-    errors = [RuntimeError("no task today"), Stop("stop")]
+    errors = [RuntimeError("no task today"), Stop("stop"), asyncio.CancelledError()]
     for error in errors:
         operation = purgatory.try_complete_else_watch(AtLeast(Store(), 1), ["a"])
         loop.set_task_factory(refuse)
         await a_few_turns()
         loop.set_task_factory(made)
         assert operation.state is OperationState.FAILED
-        assert operation.exception() is error
-    assert [context["exception"] for context in reported] == errors
+        failure = operation.exception()
+        assert failure is not None
+        assert (failure.__cause__ if isinstance(error, asyncio.CancelledError) else failure) is error
+    assert [context["exception"] for context in reported][:2] == errors[:2]
 
 
 async def await_later(operation: DelayedOperation[Any]) -> Any:

@@ -297,7 +297,16 @@ def test_operations_returns_a_snapshot(held: Purgatory) -> None:
 
 
 def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory) -> None:
-    counts = ["completed", "expired", "cancelled", "failed", "refused", "wakeups", "slices"]
+    counts = [
+        "completed",
+        "expired",
+        "cancelled",
+        "failed",
+        "refused",
+        "wakeups",
+        "slices",
+        "expired_untried",
+    ]
     names = ["pending", "max_pending", "watched", "keys", *counts]
     assert [field.name for field in dataclasses.fields(PurgatoryStatistics)] == names
     held.try_complete_else_watch(Gate(60), ["a", "b", "c"])
@@ -323,6 +332,7 @@ def test_statistics_are_frozen_and_complete(clock: ManualClock, held: Purgatory)
         refused=0,
         wakeups=figures.wakeups,
         slices=0,
+        expired_untried=1,
     )
     assert figures.wakeups >= 1
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -334,8 +344,9 @@ def test_its_public_face_has_no_callbacks_of_the_core() -> None:
     public = {name for name in dir(Purgatory) if not name.startswith("_")}
     assert public == {
         *("aclose", "add_observer", "cancel_for_key", "check_and_complete", "check_and_complete_threadsafe"),
-        *("count_watching", "name", "observe_keys", "operations", "run", "start", "statistics", "sweep"),
-        *("timer", "try_complete_else_watch", "wait_until", "watched_keys", "watching"),
+        *("complete_for_key", "count_watching", "fail_for_key", "name", "observe_keys", "operations", "run"),
+        *("start", "statistics", "sweep", "timer", "try_complete_else_watch", "wait_until", "watch_also"),
+        *("watched_keys", "watching"),
     }
 
 

@@ -30,6 +30,14 @@ def test_safe_repr_is_the_repr_or_names_the_type_and_the_error() -> None:
     assert safe_repr(Nameless()) == NO_REPR
 
 
+def test_safe_repr_of_an_object_that_reads_something_cancelled_names_the_type_and_the_error() -> None:
+    class Job:
+        def __repr__(self) -> NoReturn:
+            raise asyncio.CancelledError
+
+    assert safe_repr(Job()) == "<Job, whose repr() raised CancelledError>"
+
+
 def test_a_try_that_raises_after_completing_does_not_end_the_check() -> None:
     clock = ManualClock()
     purgatory = clock.purgatory()

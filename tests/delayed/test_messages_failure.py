@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 
 import pytest
 
 from purgatory import PurgatoryNotOpen
-from purgatory.delayed import IdTaken, StoreFailed
+from purgatory.delayed import DelayedMessages, IdTaken, StoreFailed
 from purgatory.delayed.store import Store
-from tests.delayed.service import BEGIN, Delivered, Service
+from tests.delayed.service import BEGIN, PATH, Delivered, Service
 from tests.delayed.simulated_disk import NOTHING
 
 
@@ -215,6 +216,79 @@ async def test_deliveries_end_when_the_store_fails(service: Service) -> None:
 
     with pytest.raises(StoreFailed):
         await serve()
+
+
+class CancelledClock:
+    """The service's wall clock, until it reads something cancelled."""
+
+    def __init__(self, service: Service) -> None:
+        self._wall = service.wall
+        self.cancelled = False
+
+    def __call__(self) -> float:
+        if self.cancelled:
+            raise asyncio.CancelledError
+        return self._wall()
+
+
+async def test_a_clock_that_reads_something_cancelled_closes_the_store(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = CancelledClock(service)
+
+    async def serve() -> None:
+        async with DelayedMessages(PATH, service.deliver, clock=clock, disk=service.disk) as delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 5)
+            clock.cancelled = True
+            await asyncio.sleep(20)
+            with pytest.raises(StoreFailed, match="the disk or the clock raised CancelledError"):
+                await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(RuntimeError, match="the disk or the clock raised CancelledError"):
+        await serve()
+    assert "is closed: the disk or the clock raised CancelledError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("thread", "operation"), [("log", "append"), ("reader", "read"), ("mover", "remove")]
+)
+async def test_a_disk_that_reads_something_cancelled_closes_the_store(
+    service: Service, caplog: pytest.LogCaptureFixture, thread: str, operation: str
+) -> None:
+    def read_cancelled(called: str) -> None:
+        if called == operation and thread in threading.current_thread().name:
+            raise asyncio.CancelledError
+
+    async def serve() -> None:
+        async with service.store() as delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 5)
+            service.disk.watch = read_cancelled
+            if thread == "log":
+                with pytest.raises(RuntimeError, match="the disk raised CancelledError"):
+                    await delayed.schedule(b"refused", at=BEGIN + 60)
+            await asyncio.sleep(50)
+            with pytest.raises(StoreFailed):
+                await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(RuntimeError, match="raised CancelledError"):
+        await serve()
+    assert "raised CancelledError: something that it reads was cancelled" in caplog.text
+
+
+async def test_a_store_whose_task_somebody_cancels_says_so(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve() -> None:
+        async with service.store() as delayed:
+            assert delayed._running is not None
+            delayed._running.cancel()
+            await asyncio.sleep(1)
+            with pytest.raises(StoreFailed):
+                await delayed.schedule(b"refused", at=BEGIN + 60)
+
+    with pytest.raises(RuntimeError, match="somebody has cancelled the task of the store"):
+        await serve()
+    assert "is closed: somebody has cancelled the task of the store" in caplog.text
 
 
 async def test_two_failures_close_the_store_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,8 @@ from itertools import pairwise
 import pytest
 
 from purgatory import PurgatoryClosed
-from tests.delayed.service import BEGIN, Delivered, Service
+from purgatory.delayed import DelayedMessages
+from tests.delayed.service import BEGIN, PATH, Delivered, Service
 
 
 def failing(error: Callable[[], BaseException], *payloads: bytes) -> Callable[[Delivered], Awaitable[None]]:
@@ -154,6 +155,29 @@ async def test_whatever_a_delivery_raises_harms_its_message_alone(
         [letter] = [each async for each in delayed.dead_letters()]
         assert letter.payload == b"fails"
     assert service.payloads == [b"another"]
+
+
+async def test_a_delivery_that_reads_something_cancelled_is_tried_again_and_reported(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    job: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    job.cancel()
+
+    def deliver(id: str, payload: bytes, due: float) -> Awaitable[object]:
+        if len(service.attempts) < 2:
+            service.attempts.append(Delivered(id, payload, due, service.wall()))
+            # Before there is a coroutine.
+            job.result()
+        return service.deliver(id, payload, due)
+
+    async with DelayedMessages(PATH, deliver, clock=service.wall, disk=service.disk, attempts=3) as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 1)
+        await asyncio.sleep(10)
+    assert service.payloads == [b"payload"]
+    assert len(service.attempts) == 3
+    words = "deliver raised CancelledError: something that it reads was cancelled"
+    assert caplog.text.count(f"is tried again in 1 s: RuntimeError('{words}')") == 1
+    assert caplog.text.count(f"is tried again in 2 s: RuntimeError('{words}')") == 1
 
 
 async def test_a_message_that_cannot_be_set_aside_is_tried_again(

@@ -187,13 +187,19 @@ async def test_keys_and_names_without_a_valid_str_are_escaped(
         def __str__(self) -> str:
             return self
 
+    class Job:
+        def __str__(self) -> str:
+            raise asyncio.CancelledError
+
     async with (
         JournalWriter(directory, node="host\udcff") as journal,
         Purgatory("p\udcff", observers=[journal]) as held,
     ):
         held.try_complete_else_watch(Gate(opened=True), [UnprintableKey(), "\ud800", b"\xff", Shouting("é")])
+        held.try_complete_else_watch(Gate(opened=True), [Job()])
         held.check_and_complete("\ud800")
-    [row] = rows(OPERATIONS)
+    [row, of_job] = rows(OPERATIONS)
+    assert of_job["keys"] == ["<Job whose str() raised CancelledError>"]
     assert (row["node"], row["purgatory"]) == ("host\\udcff", "p\\udcff")
     assert row["keys"] == ["<UnprintableKey whose str() raised ValueError>", "\\ud800", "b'\\xff'", "é"]
     assert [row["key"] for row in rows(CHECKS)] == ["\\ud800"]

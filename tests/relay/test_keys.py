@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -120,3 +121,11 @@ def test_keys_spread_over_all_shards() -> None:
     shards = [shard_of(encoded(("topic", number))) for number in range(SHARDS * 40)]
     assert set(shards) == set(range(SHARDS))
     assert max(map(shards.count, range(SHARDS))) < 3 * 40
+
+
+def test_the_encoding_calls_no_method_of_a_subclass() -> None:
+    class Cancelled(str):
+        def isascii(self) -> bool:
+            raise asyncio.CancelledError
+
+    assert encoded(Cancelled("t\u00e9")) == encoded("t\u00e9")

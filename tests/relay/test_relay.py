@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from anyio.abc import TaskStatus
 
-from purgatory import Purgatory, PurgatoryNotOpen
+from purgatory import OperationState, Purgatory, PurgatoryNotOpen
 from purgatory.relay import Relay, RelayClosed, signal_text
 from purgatory.relay.engine import Message
 from purgatory.relay.keys import encoded, shard_of
@@ -405,15 +405,59 @@ async def test_a_refresh_that_never_returns_is_given_up(pair: Pair, caplog: pyte
     assert "TimeoutError" in caplog.text
 
 
-async def test_a_refresh_that_awaits_something_cancelled_is_made_again(pair: Pair) -> None:
+async def test_a_refresh_that_awaits_something_cancelled_is_made_again_and_reported(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
     waiting = pair.waiter.park("tea")
     await settled(pair)
     pair.waiter.failure = asyncio.CancelledError()
     pair.writer.write("tea")
     await asyncio.sleep(2)
     assert pair.waiter.relay.statistics().refresh_failures > 1
+    assert "refresh raised CancelledError: something that it reads was cancelled" in caplog.text
     pair.waiter.failure = None
     assert await seconds_until(waiting) <= 5
+
+
+async def test_a_hook_that_reads_something_cancelled_does_not_end_the_relay(
+    pair: Pair, reported: list[dict[str, Any]]
+) -> None:
+    waiting = pair.waiter.park("tea")
+    gate = Gate()
+    pair.waiter.purgatory.try_complete_else_watch(gate, ["milk"])
+    await settled(pair)
+    gate.trying = raising(asyncio.CancelledError())
+    pair.writer.write("milk")
+    await asyncio.sleep(1)
+    assert gate.state is OperationState.FAILED
+    pair.writer.write("tea")
+    assert await seconds_until(waiting) <= 5
+    assert pair.waiter.relay.statistics().connected
+
+
+@pytest.mark.parametrize("call", ["run", "subscribe", "unsubscribe", "publish"])
+async def test_an_engine_that_awaits_something_cancelled_is_tried_again_and_reported(
+    call: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        monkeypatch.undo()
+        raise asyncio.CancelledError
+
+    caplog.set_level(logging.INFO)
+
+    async with two_processes(linger=1) as pair:
+        pair.waiter.park("milk", timeout=1)
+        await asyncio.sleep(1)
+        process = pair.writer if call == "publish" else pair.waiter
+        monkeypatch.setattr(process.engine, call, fail)
+        if call == "run":
+            pair.broker.cut()
+        waiting = pair.waiter.park("tea")
+        pair.writer.write("tea")
+        assert await seconds_until(waiting) <= 5
+        await asyncio.sleep(10)
+        assert pair.waiter.relay.statistics().connected
+    assert "the engine raised CancelledError: something that it reads was cancelled" in caplog.text
 
 
 # Opening and closing
@@ -565,8 +609,19 @@ async def test_a_relay_runs_in_a_task_group(pair: Pair) -> None:
         await relay.aclose()
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError("a fault of the library"), "a fault of the library"),
+        (asyncio.CancelledError(), "the relay raised CancelledError: something that it reads was cancelled"),
+    ],
+)
 async def test_a_relay_that_fails_says_so(
-    pair: Pair, reported: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
+    reported: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    words: str,
 ) -> None:
     third = Process(pair.broker, pair.state)
     relay = third.relay
@@ -574,26 +629,52 @@ async def test_a_relay_that_fails_says_so(
     async def fail() -> None:
         async with third:
             await relay.signalled("tea")
-            monkeypatch.setattr(relay._interest, "take_turns", raising(ValueError("a fault of the library")))
+            monkeypatch.setattr(relay._interest, "take_turns", raising(error))
             await asyncio.sleep(20)
-            assert [str(context["exception"]) for context in reported] == ["a fault of the library"]
+            assert [str(context["exception"]) for context in reported] == [words]
             assert "hears no signals any more" in reported[0]["message"]
             assert not relay.statistics().connected
             with pytest.raises(RelayClosed):
                 relay.signal("tea")
 
-    with pytest.raises(ValueError, match="a fault of the library"):
+    with pytest.raises((ValueError, RuntimeError), match=words):
         await fail()
 
 
-async def test_an_engine_that_cannot_be_closed_is_reported(
+async def test_a_relay_whose_task_somebody_cancels_says_so(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     third = Process(pair.broker, pair.state)
-    third.engine.aclose = raising(OSError("it is stuck"))  # type: ignore[method-assign]
+
+    async def fail() -> None:
+        async with third:
+            assert third.relay._task is not None
+            third.relay._task.cancel()
+            await asyncio.sleep(1)
+            words = "hears no signals any more: somebody has cancelled the task of the relay"
+            assert words in caplog.text
+            with pytest.raises(RelayClosed):
+                third.relay.signal("tea")
+
+    with pytest.raises(RuntimeError, match="somebody has cancelled the task of the relay"):
+        await fail()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError("it is stuck"), "OSError('it is stuck')"),
+        (asyncio.CancelledError(), "RuntimeError('the engine raised CancelledError: something that it reads"),
+    ],
+)
+async def test_an_engine_that_cannot_be_closed_is_reported(
+    pair: Pair, caplog: pytest.LogCaptureFixture, error: BaseException, words: str
+) -> None:
+    third = Process(pair.broker, pair.state)
+    third.engine.aclose = raising(error)  # type: ignore[method-assign]
     async with third:
         pass
-    assert "the engine could not be closed: OSError('it is stuck')" in caplog.text
+    assert f"the engine could not be closed: {words}" in caplog.text
 
 
 @pytest.mark.parametrize("option", ["heartbeat", "anti_entropy", "linger", "max_batch", "max_keys"])

@@ -16,12 +16,12 @@ class Client:
     """A client as its server sees it: `receive` returns its messages in turn, and waits for more."""
 
     def __init__(self, *messages: MutableMapping[str, Any]) -> None:
-        self.messages: asyncio.Queue[MutableMapping[str, Any] | Exception] = asyncio.Queue()
+        self.messages: asyncio.Queue[MutableMapping[str, Any] | BaseException] = asyncio.Queue()
         self.receiving = 0
         for message in messages:
             self.send(message)
 
-    def send(self, message: MutableMapping[str, Any] | Exception) -> None:
+    def send(self, message: MutableMapping[str, Any] | BaseException) -> None:
         self.messages.put_nowait(message)
 
     async def receive(self) -> MutableMapping[str, Any]:
@@ -30,7 +30,7 @@ class Client:
             message = await self.messages.get()
         finally:
             self.receiving -= 1
-        if isinstance(message, Exception):
+        if isinstance(message, BaseException):
             raise message
         return message
 

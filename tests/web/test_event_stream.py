@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -128,6 +128,53 @@ async def test_a_disconnection_withdraws_the_operation_and_ends_the_stream(log: 
     await task
     statistics = log.purgatory.statistics()
     assert (statistics.cancelled, statistics.pending, statistics.keys) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("code", ["read", "events"])
+async def test_a_stream_whose_code_reads_something_cancelled_is_broken_off_by_an_error(
+    log: Log, code: str
+) -> None:
+    log.append("a")
+    client = StreamClient()
+
+    def read(last: str | None) -> DelayedRead:
+        if last is not None and code == "read":
+            raise asyncio.CancelledError
+        return log.read(last)
+
+    def read_events(page: tuple[int, list[str]]) -> Iterator[ServerSentEvent]:
+        if code == "events":
+            raise asyncio.CancelledError
+        return events(page)
+
+    task = client.request(EventStream(log.purgatory, read, ["log"], read_events))
+    with pytest.raises(RuntimeError, match=f"^{code} raised CancelledError: something that it reads was"):
+        await task
+    assert not client.complete
+    assert log.purgatory.statistics().pending == 0
+
+
+async def test_a_stream_whose_first_read_reads_something_cancelled_raises_before_the_response(
+    log: Log,
+) -> None:
+    client = StreamClient()
+    task = client.request(
+        EventStream(log.purgatory, lambda _: raising(asyncio.CancelledError())(), [], events)
+    )
+    with pytest.raises(RuntimeError, match=r"^read raised CancelledError: "):
+        await task
+    assert client.sent == []
+
+
+async def test_a_receive_that_awaits_something_cancelled_breaks_a_stream_off_by_an_error(log: Log) -> None:
+    client = StreamClient()
+    task = client.request(log.stream())
+    await parked(log.purgatory, client)
+    client.send(asyncio.CancelledError())
+    with pytest.raises(ExceptionGroup) as caught:
+        await task
+    assert "receive raised CancelledError" in str(caught.value.exceptions[0])
+    assert log.purgatory.statistics().pending == 0
 
 
 async def test_a_cancellation_withdraws_the_operation(log: Log) -> None:

@@ -182,6 +182,21 @@ async def test_an_exception_of_receive_withdraws_the_operation_and_is_raised(pur
     assert purgatory.statistics().cancelled == 1
 
 
+async def test_a_receive_that_awaits_something_cancelled_raises_runtime_error(purgatory: Purgatory) -> None:
+    job: asyncio.Future[MutableMapping[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def receive() -> MutableMapping[str, Any]:
+        return await job
+
+    gate = Gate()
+    task = asyncio.create_task(poll(receive, purgatory, gate, ["key"]))
+    await until(lambda: purgatory.statistics().pending)
+    job.cancel()
+    with pytest.raises(RuntimeError, match=r"^receive raised CancelledError: something that it reads"):
+        await task
+    assert gate.state is OperationState.CANCELLED
+
+
 @pytest.mark.parametrize("receiving", [False, True])
 async def test_cancelling_the_task_withdraws_the_operation(purgatory: Purgatory, receiving: bool) -> None:
     client, gate = Client(REQUEST), Gate()

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from purgatory import OperationState
+from purgatory.delayed import StoreFailed
 from purgatory.testing import VirtualTimeLoop
 from tests.delayed.durable.shop import START, Shop, opened, pending, until_gone
+from tests.operations import raising
 
 
 async def test_an_operation_that_expires_is_gone_from_the_disk(path: Path, shop: Shop) -> None:
@@ -136,3 +138,38 @@ async def test_cancelling_an_offer_withdraws_the_operation(path: Path, shop: Sho
         assert operation.state is OperationState.CANCELLED
         await until_gone()
         assert pending(path) == 0
+
+
+async def test_an_error_at_one_message_leaves_no_other_on_the_disk(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path, shop) as operations:
+        first = await operations.offer(shop.payment("tea", 3600), ["tea"])
+        second = await operations.offer(shop.payment("milk", 3600), ["milk"])
+        with monkeypatch.context() as patched:
+            fail = raising(RuntimeError("a fault of the library"))
+            patched.setattr(operations.messages, "cancel", lambda _: fail())
+            first.complete("paid")
+            await until_gone()
+        second.complete("paid")
+        await until_gone()
+    assert (
+        "comes back after a restart before 2030-03-17 18:46:41+00:00: a fault of the library" in caplog.text
+    )
+    assert pending(path) == 1
+
+
+async def test_operations_whose_clearing_somebody_cancels_say_so(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve() -> None:
+        async with opened(path, shop) as operations:
+            assert operations._running is not None
+            operations._running.cancel()
+            await asyncio.sleep(1)
+            with pytest.raises(StoreFailed):
+                await operations.offer(shop.payment("tea", 60), ["tea"])
+
+    with pytest.raises(RuntimeError, match="somebody has cancelled the task that clears the store"):
+        await serve()
+    assert "is closed: somebody has cancelled the task that clears the store" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 
 from purgatory import Purgatory
 from purgatory.delayed import DelayedMessages, DurableOperations
-from tests.delayed.durable.shop import START, Shop, opened, pending
+from tests.delayed.durable.shop import START, PaymentDue, Shop, opened, pending
 
 
 async def test_a_message_of_another_use_of_the_directory_stays_there(
@@ -62,3 +62,28 @@ async def test_an_operation_that_could_not_be_brought_back_is_tried_again_at_its
         shop.events("expired")
     ) == [("milk", 7201), ("tea", 3600)]
     assert pending(path) == 0
+
+
+async def test_a_factory_that_reads_something_cancelled_harms_its_operation_alone(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 3600), ["tea"])
+        await operations.offer(shop.payment("milk", 3600), ["milk"])
+
+    def restore(payload: bytes, timeout: float) -> PaymentDue:
+        if payload == b"tea":
+            raise asyncio.CancelledError
+        return shop.restore(payload, timeout)
+
+    words = "the factory of the kind 'payment' raised CancelledError: something that it reads was cancelled"
+    async with (
+        Purgatory() as purgatory,
+        DurableOperations(purgatory, path, {"payment": restore}, clock=shop.clock) as operations,
+    ):
+        assert words in caplog.text
+        assert [operation.keys for operation in purgatory.operations()] == [("milk",)]
+        await asyncio.sleep(10_000)
+        (letter,) = [letter async for letter in operations.messages.dead_letters()]
+        assert words in letter.reason
+    assert shop.events("expired") == [("milk", 3600.0)]

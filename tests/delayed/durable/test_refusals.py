@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from purgatory import Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
 from purgatory.delayed import DurableOperation, DurableOperations
 from tests.delayed.durable.shop import PaymentDue, Shop, opened, until_gone
+from tests.operations import raising
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), None])
@@ -87,3 +89,13 @@ async def test_entering_needs_an_open_purgatory(path: Path, shop: Shop) -> None:
     with pytest.raises(PurgatoryNotOpen, match="enter it before"):
         await operations.__aenter__()
     assert list(path.parent.iterdir()) == []
+
+
+async def test_an_operation_whose_payload_reads_something_cancelled_is_refused(
+    path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path, shop) as operations:
+        monkeypatch.setattr(PaymentDue, "payload", lambda _: raising(asyncio.CancelledError())())
+        with pytest.raises(RuntimeError, match=r"^PaymentDue\.payload\(\) raised CancelledError: "):
+            await operations.offer(shop.payment("tea", 60), ["tea"])
+        assert operations.purgatory.operations() == []
