@@ -94,8 +94,7 @@ class AsyncDelayedOperation(DelayedOperation[R]):
                 abandon(self, waiter)
                 yield from self._evaluation_ended()
             raise
-        if waiter is not None:
-            claim(self)
+        claim(self)
         outcome: R = Operation.result(self)
         return outcome
 

@@ -97,7 +97,7 @@ class DelayedOperation(Operation, Generic[R]):
             except BaseException:
                 abandon(self, waiter)
                 raise
-            claim(self)
+        claim(self)
         # A subclass may have a field of this name.
         outcome: R = Operation.result(self)
         return outcome

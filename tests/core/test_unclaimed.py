@@ -111,6 +111,31 @@ async def test_a_result_that_one_of_several_tasks_gets_is_claimed(pool: Pool) ->
         assert not pool.free
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_task_that_finds_the_result_there_has_claimed_it(pool: Pool, kind: str) -> None:
+    class Looking(Asking):
+        async def condition(self) -> bool:
+            return False
+
+    # An eager task would begin before there is a result.
+    asyncio.get_running_loop().set_task_factory(None)
+    request = Request(pool, None) if kind == "plain" else Looking(pool)
+    pool.purgatory.try_complete_else_watch(request, ["free"])
+    waiting = await started(request)
+
+    async def wait() -> int | None:
+        return await request
+
+    late = asyncio.create_task(wait())
+    pool.free.append(7)
+    request.force_complete()
+    waiting.cancel()
+    await asyncio.wait([waiting, late])
+    assert late.result() == 7
+    assert not request.unclaimed
+    assert not pool.free
+
+
 async def test_when_all_of_several_tasks_are_cancelled_the_last_one_gives_the_result_back(pool: Pool) -> None:
     request = pool.request()
     waiting = [await started(get(request)) for _ in range(3)]
