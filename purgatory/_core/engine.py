@@ -290,7 +290,7 @@ class Engine:
             if key is not NO_KEY:
                 observer.key_watched(key)
 
-    # A pending operation
+    # Trying
 
     def try_pending(self, operation: Operation) -> bool:
         """Try an operation that is pending. Returns whether it is completed now."""
@@ -460,7 +460,7 @@ class Engine:
             self.check_thread()
         return self.watchers.watching(key)
 
-    # The keys and the time of a pending operation
+    # The keys of a pending operation
 
     def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
         """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
@@ -469,6 +469,8 @@ class Engine:
         given = hashable_keys(keys)
         queue = self.queue
         level = queue.level
+        if level == WRITING:
+            raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
         outer = self._widened
         whole = False
         try:
@@ -489,10 +491,7 @@ class Engine:
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Have a pending operation watch those of `keys` that it does not watch, or none of them."""
-        queue = self.queue
-        if queue.level == WRITING:
-            raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
-        queue.level = WRITING
+        self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
         if not more:
