@@ -151,7 +151,8 @@ class Engine:
 
     def check_thread(self) -> None:
         """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
-        if thread_id() != self.thread:
+        # After closing, a check does nothing, whoever makes it.
+        if thread_id() != self.thread and (self.pending or not self.closing):
             raise RuntimeError(
                 "a purgatory belongs to the thread of its event loop: from another thread call "
                 "check_and_complete_threadsafe(key), or loop.call_soon_threadsafe with any other method"

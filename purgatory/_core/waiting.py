@@ -51,6 +51,18 @@ def wait_for(operation: Operation) -> asyncio.Future[None]:
     return waiter
 
 
+def join(operation: Operation) -> asyncio.Future[None] | None:
+    """Wait with the tasks of `operation`, which is settled, until one of them claims its result.
+
+    None when one has claimed it, or nobody has awaited it.
+    """
+    if operation._waiters is None:
+        return None
+    waiter = future_for(operation)
+    wake_when_done(operation, waiter)
+    return waiter
+
+
 def future_for(operation: Operation) -> asyncio.Future[None]:
     """A future of the running loop for a task that is going to await `operation`.
 

@@ -478,6 +478,24 @@ async def test_a_pool_under_random_cancellations_and_timeouts_keeps_its_permits(
     assert any(user.cancelled() for user in users)
 
 
+async def test_a_task_that_waits_for_the_end_of_the_evaluation_only_claims_the_result_too(pool: Pool) -> None:
+    pool.free.append(7)
+    asking = pool.purgatory.try_complete_else_watch(Asking(pool), ["free"])
+    first = await started(asking)
+    asking.force_complete()
+    # Both wait for the end of the evaluation now.
+    second = asyncio.create_task(wait(asking))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == 7
+    assert first.cancelled()
+    assert asking.unclaimed == 0
+
+
+async def wait(asking: Asking) -> int:
+    return await asking
+
+
 async def test_a_limited_check_that_chose_a_cancelled_wait_goes_on_to_the_next_one(
     purgatory: Purgatory,
 ) -> None:
