@@ -403,6 +403,8 @@ class Asking(AsyncDelayedOperation[int]):
         super().__init__(None)
         self.pool = pool
         self.leave = asyncio.Event()
+        # The evaluation takes so many turns of the loop to end.
+        self.turns = 2
         self.unclaimed = 0
         self.waiting: asyncio.Task[Any] | None = None
 
@@ -410,8 +412,8 @@ class Asking(AsyncDelayedOperation[int]):
         try:
             await self.leave.wait()
         finally:
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            for _ in range(self.turns):
+                await asyncio.sleep(0)
         return True
 
     def on_complete(self) -> int:
@@ -481,12 +483,14 @@ async def test_a_pool_under_random_cancellations_and_timeouts_keeps_its_permits(
 async def test_a_task_that_waits_for_the_end_of_the_evaluation_only_claims_the_result_too(pool: Pool) -> None:
     pool.free.append(7)
     asking = pool.purgatory.try_complete_else_watch(Asking(pool), ["free"])
+    asking.turns = 10
     first = await started(asking)
     asking.force_complete()
-    # Both wait for the end of the evaluation now.
-    second = asyncio.create_task(wait(asking))
     await asyncio.sleep(0)
     first.cancel()
+    await asyncio.sleep(0)
+    # Both wait for the end of the evaluation now, and the first one is told of it first.
+    second = asyncio.create_task(wait(asking))
     assert await second == 7
     assert first.cancelled()
     assert asking.unclaimed == 0
