@@ -100,8 +100,8 @@ class Engine:
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
         self.closing = False
-        # The operation that is being given more keys.
-        self._widened: Operation | None = None
+        # The operations that are being given more keys: each one in the try of the one before it.
+        self._widened: list[Operation] = []
         # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
         self.evaluations: set[asyncio.Future[Any]] = set()
         # How many operations were ever parked. The number of an operation is its place in that order.
@@ -472,12 +472,12 @@ class Engine:
         level = queue.level
         if level == WRITING:
             raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
-        outer = self._widened
+        # A try that asks for the same is not to try it again. (By identity: a class may define any equality.)
+        again = bool([each for each in self._widened if each is operation])
+        self._widened.append(operation)
         whole = False
         try:
-            if outer is not operation:
-                # Its own try may ask for the same, and is not to try it again.
-                self._widened = operation
+            if not again:
                 queue.level = max(level, TRYING)
                 self.try_pending(operation)
             if operation._state is PENDING:
@@ -486,7 +486,7 @@ class Engine:
         except asyncio.CancelledError as error:
             raise own_error(error, "a key, or the observer of the keys,") from error
         finally:
-            self._widened = outer
+            self._widened.pop()
             queue.leave(level, whole)
         return operation._state is PENDING
 
@@ -527,10 +527,8 @@ class Engine:
         try:
             if seconds > 0:
                 queue.level = WRITING
-                wake = self.timer.wake_of(operation)
-                scheduled = self.timer.reschedule(operation, seconds)
-                if scheduled and wake != inf:
-                    self.timer.wake_at(operation, wake)
+                timer = self.timer
+                scheduled = timer.keep_wake(operation, seconds) or timer.reschedule(operation, seconds)
                 queue.level = level
             else:
                 operation._deadline = self.timer.clock()
@@ -571,9 +569,6 @@ class Engine:
             queue.level = max(level, TRYING)
             if operation._state is PENDING:
                 self.try_pending(operation)
-                # On a busy loop the deadline may have come, too.
-                if operation._bucket is None and operation._deadline != inf:
-                    end(operation, EXPIRED)
             whole = True
         finally:
             queue.leave(level, whole)

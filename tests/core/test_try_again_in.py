@@ -79,6 +79,36 @@ def test_none_ends_what_was_asked_for(clock: ManualClock, held: Purgatory) -> No
     assert not held.timer.armed
 
 
+@pytest.mark.parametrize("seconds", [None, 5, 0.5])
+def test_the_latest_call_counts_in_the_last_tick_before_the_deadline_too(
+    clock: ManualClock, seconds: float | None
+) -> None:
+    held = clock.purgatory(tick=1)
+    gate = held.try_complete_else_watch(Gate(1.25), ["a"])
+    gate.try_again_in(1)
+    clock.advance(0.25)
+    gate.try_again_in(seconds)
+    clock.advance(2)
+    assert gate.ran == ["try_complete", "on_complete", "on_expiration"]
+
+
+def test_none_leaves_no_timer_armed(clock: ManualClock, held: Purgatory) -> None:
+    gate = held.try_complete_else_watch(Gate(None), ["a"])
+    gate.try_again_in(1)
+    gate.try_again_in(None)
+    assert not held.timer.armed
+
+
+@pytest.mark.parametrize("timeout", [1e300, float("inf")])
+def test_an_operation_whose_timeout_no_timer_can_hold_waits_on_after_its_try(
+    clock: ManualClock, held: Purgatory, timeout: float
+) -> None:
+    gate = held.try_complete_else_watch(Gate(timeout), ["a"])
+    gate.try_again_in(1)
+    clock.advance(2)
+    assert (gate.state, gate.ran) == (PENDING, ["try_complete", "try_complete"])
+
+
 def test_a_deadline_that_is_sooner_ends_the_wait(clock: ManualClock, held: Purgatory) -> None:
     gate = held.try_complete_else_watch(Gate(1), ["a"])
     gate.try_again_in(5)
@@ -125,6 +155,30 @@ def test_a_new_timeout_leaves_the_time_of_the_try_as_it_is(clock: ManualClock, h
     gate.reschedule(2)
     clock.advance(2.001)
     assert (gate.state, times) == (EXPIRED, [5])
+
+
+def test_a_new_timeout_in_every_tick_keeps_no_operation_from_its_try(clock: ManualClock) -> None:
+    held = clock.purgatory(tick=1)
+    gate = held.try_complete_else_watch(Gate(10), ["a"])
+    times = tried_at(clock, gate)
+    gate.try_again_in(2)
+    for _ in range(8):
+        clock.advance(0.5)
+        gate.reschedule(10)
+    assert times == [2]
+
+
+def test_a_new_timeout_in_the_tick_of_the_try_leaves_it_as_it_is(clock: ManualClock) -> None:
+    held = clock.purgatory(tick=1)
+    gates = [held.try_complete_else_watch(Gate(10), ["a"]) for _ in range(2)]
+    times = [tried_at(clock, gate) for gate in gates]
+    gates[0].trying = lambda: gates[1].reschedule(20)
+    for gate in gates:
+        gate.try_again_in(2)
+    clock.advance(5)
+    assert times[1] == [2]
+    clock.advance(10)
+    assert gates[1].state is PENDING
 
 
 def test_a_check_leaves_the_time_of_the_try_as_it_is(clock: ManualClock, held: Purgatory) -> None:

@@ -128,6 +128,15 @@ def test_its_own_try_may_ask_for_more_keys(held: Purgatory) -> None:
     assert held.check_and_complete("more") == 1
 
 
+def test_operations_that_ask_for_more_keys_for_each_other_are_each_tried_once(held: Purgatory) -> None:
+    gates = [held.try_complete_else_watch(Gate(), ["a"]) for _ in range(2)]
+    gates[0].trying = lambda: held.watch_also(gates[1], ["more"])
+    gates[1].trying = lambda: held.watch_also(gates[0], ["more"])
+    assert held.watch_also(gates[0], ["b"])
+    assert [gate.ran.count("try_complete") for gate in gates] == [2, 2]
+    assert [gate.keys for gate in gates] == [("a", "more", "b"), ("a", "more")]
+
+
 def test_a_try_that_raises_fails_the_operation(held: Purgatory) -> None:
     gate = held.try_complete_else_watch(Gate(), ["a"])
     gate.trying = raising(ValueError("bad"))

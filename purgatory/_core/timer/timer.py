@@ -174,17 +174,26 @@ class Timer:
         A task that has left the wheel to wake is put back, unless its deadline has come.
         """
         now = self.clock()
-        # In the last tick before its deadline it is due anyway.
-        if task._bucket is None or task._deadline > now + self._tick:
-            deadline = task._deadline
-            self._place(task, now, min(max(when, now + self._tick), deadline), deadline)
+        deadline = task._deadline
+        self._place(task, now, min(max(when, now + self._tick), deadline), deadline)
+        if not self._wheel._tasks:
+            self._disarm()
 
-    def wake_of(self, task: TimerTask) -> float:
-        """The loop's time at which `task` wakes before its deadline. Infinity means that it does not."""
+    def keep_wake(self, task: TimerTask, delay: float) -> bool:
+        """Give `task` a new deadline, and leave it in the slot in which it wakes before that.
+
+        False, and nothing done, when it does not wake before both deadlines.
+        """
         if task._bucket is None:
-            return inf
+            return False
         start = self._start_of(task._expiration)
-        return start if start < task._deadline else inf
+        if start >= task._deadline:
+            return False
+        deadline = self.clock() + delay
+        if start >= deadline:
+            return False
+        task._deadline = deadline
+        return True
 
     def _place(self, task: TimerTask, now: float, when: float, deadline: float) -> bool:
         """Put `task` into the slot of the tick to which `when` rounds up, and give it the deadline.
