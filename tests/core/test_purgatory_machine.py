@@ -12,115 +12,28 @@ from __future__ import annotations
 import gc
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Hashable
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from purgatory import DelayedOperation, OperationState, PurgatoryFull
+from purgatory import DelayedOperation, DelayedValue, OperationState, PurgatoryFull
+from purgatory._core.bulk import Closing
+from purgatory._core.outcome import Failure
+from purgatory._core.timer.timer import HORIZON
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel
 from tests.core.keys import BadKey, Key
+from tests.core.purgatory_model import BAD_KEYS, ROOM, Model
+from tests.core.scripts import Bad, Plan, Script, Step
 from tests.operations import raising
 
 NEW, PENDING, COMPLETED, EXPIRED, CANCELLED, FAILED = OperationState
-
-# The max_pending of the second purgatory; the first one has no limit.
-ROOM = 3
-
-
-@dataclass(frozen=True)
-class Step:
-    """One action of a hook, on the operation with that number, modulo the number of operations."""
-
-    act: str
-    number: int
-    where: int
-    key: str
-    timeout: float | None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An operation to offer, with the script of its hooks. `trying` has a list of steps for each try."""
-
-    where: int
-    keys: list[str]
-    timeout: float | None
-    opened: bool
-    trying: list[list[Step]] = field(default_factory=list)
-    completing: list[Step] = field(default_factory=list)
-    expiring: list[Step] = field(default_factory=list)
-
-
-class Bad(Exception):
-    """The exception that a hook raises. It names the operation."""
-
-
-class Side(Protocol):
-    """The actions of both sides. The number of an operation is its place in the order of creation."""
-
-    log: list[tuple[object, ...]]
-
-    def made(self) -> int: ...
-    def open(self, number: int) -> None: ...
-    def offer(self, plan: Plan) -> str: ...
-    def check(self, where: int, key: str) -> int: ...
-    def force(self, number: int) -> bool: ...
-    def cancel(self, number: int) -> bool: ...
-    def reschedule(self, number: int, timeout: float | None) -> bool: ...
-    def cancel_for_key(self, where: int, key: str) -> list[int]: ...
-    def spoil(self, name: str, how: str) -> None: ...
-
-
-def perform(side: Side, number: int, step: Step) -> None:
-    """Perform a step of an operation's script, and log the outcome."""
-    target = step.number % side.made()
-    outcome: object = None
-    if step.act == "raise":
-        raise Bad(number)
-    if step.act == "check":
-        outcome = side.check(step.where, step.key)
-    elif step.act == "open":
-        side.open(target)
-    elif step.act == "light":
-        side.open(target)
-        outcome = side.check(step.where, step.key)
-    elif step.act == "force":
-        outcome = side.force(target)
-    elif step.act == "cancel":
-        outcome = side.cancel(target)
-    elif step.act == "reschedule":
-        outcome = side.reschedule(target, step.timeout)
-    elif step.act == "cancel for key":
-        outcome = side.cancel_for_key(step.where, step.key)
-    elif step.act == "park":
-        outcome = side.offer(Plan(step.where, [step.key, "d"], step.timeout, opened=step.number % 2 == 0))
-    side.log.append((number, step.act, outcome))
-
-
-class Script:
-    def __init__(self, number: int, plan: Plan) -> None:
-        self.number = number
-        self.turns: dict[str, Iterator[list[Step]]] = {
-            "try_complete": iter(plan.trying),
-            "on_complete": iter([plan.completing]),
-            "on_expiration": iter([plan.expiring]),
-        }
-
-    def run(self, side: Side, hook: str) -> None:
-        side.log.append((self.number, hook))
-        for step in next(self.turns[hook], ()):
-            perform(side, self.number, step)
-
-
-# The real side
 
 
 class Puppet(DelayedOperation[int]):
@@ -144,17 +57,27 @@ class Puppet(DelayedOperation[int]):
         self.script.run(self.side, "on_expiration")
 
 
-class RaisingObserver:
-    """Raises at every second call."""
+class PuppetValue(Puppet, DelayedValue[int]):
+    __slots__ = ()
 
-    calls = 0
+
+class RaisingObserver:
+    """Notes what it is told, and raises at every second call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.timings: dict[object, Timing] = {}
+        self.checked: list[tuple[object, int, int]] = []
 
     def operation_finished(self, purgatory: str, operation: object, timing: Timing) -> None:
-        self.calls += 1
-        if self.calls % 2:
-            raise BadObserver
+        self.timings[operation] = timing
+        self.raise_or_not()
 
     def key_checked(self, purgatory: str, key: object, tried: int, completed: int, at: float) -> None:
+        self.checked.append((key, tried, completed))
+        self.raise_or_not()
+
+    def raise_or_not(self) -> None:
         self.calls += 1
         if self.calls % 2:
             raise BadObserver
@@ -164,24 +87,25 @@ class BadObserver(Exception):
     pass
 
 
-class ToldKeys(set[str]):
-    """The watched keys that are strings, as a purgatory tells of them."""
+class ToldKeys(set[Hashable]):
+    """The watched keys that cannot go bad, as a purgatory tells of them."""
 
     def key_watched(self, key: Hashable) -> None:
-        if isinstance(key, str):
+        if not isinstance(key, Key):
             self.add(key)
 
     def key_left(self, key: Hashable) -> None:
-        if isinstance(key, str):
+        if not isinstance(key, Key):
             self.remove(key)
 
 
 class Real:
     def __init__(self) -> None:
         self.clock = ManualClock()
+        self.observer = RaisingObserver()
         self.purgatories = [
             self.clock.purgatory("0", tick=1, wheel_size=4),
-            self.clock.purgatory("1", tick=1, max_pending=ROOM, observers=[RaisingObserver()]),
+            self.clock.purgatory("1", tick=1, max_pending=ROOM, observers=[self.observer]),
         ]
         self.told = [ToldKeys() for _ in self.purgatories]
         for purgatory, told in zip(self.purgatories, self.told, strict=True):
@@ -198,18 +122,19 @@ class Real:
         self.puppets[number].opened = True
 
     def offer(self, plan: Plan) -> str:
-        puppet = Puppet(self, plan, len(self.puppets))
+        puppet = (PuppetValue if plan.value else Puppet)(self, plan, len(self.puppets))
         self.puppets.append(puppet)
         return self.offer_again(puppet.script.number, plan.where, plan.keys)
 
     def offer_again(self, number: int, where: int, keys: list[str]) -> str:
         try:
-            self.purgatories[where].try_complete_else_watch(
-                self.puppets[number], [self.keys.get(key, key) for key in keys]
-            )
-        except (PurgatoryFull, RuntimeError, BadKey) as error:
+            self.purgatories[where].try_complete_else_watch(self.puppets[number], self.named(keys))
+        except (PurgatoryFull, RuntimeError, ValueError, BadKey) as error:
             return type(error).__name__
         return "taken"
+
+    def named(self, keys: list[str]) -> list[Hashable]:
+        return [self.keys.get(key, key) for key in keys]
 
     def check(self, where: int, key: str) -> int:
         return self.purgatories[where].check_and_complete(key)
@@ -223,8 +148,29 @@ class Real:
     def reschedule(self, number: int, timeout: float | None) -> bool:
         return self.puppets[number].reschedule(timeout)
 
+    def try_again_in(self, number: int, seconds: float | None) -> bool | str:
+        try:
+            return self.puppets[number].try_again_in(seconds)
+        except RuntimeError as error:
+            return type(error).__name__
+
+    def watch_also(self, number: int, where: int, keys: list[str]) -> bool | str:
+        if any(isinstance(key, Key) for key in self.puppets[number].keys):
+            # When such a key has gone bad, the call may raise, and the model does not know whether it does.
+            return "skipped"
+        try:
+            return self.purgatories[where].watch_also(self.puppets[number], self.named(keys))
+        except (RuntimeError, BadKey) as error:
+            return type(error).__name__
+
     def cancel_for_key(self, where: int, key: str) -> list[int]:
         return numbers(self.purgatories[where].cancel_for_key(key))
+
+    def complete_for_key(self, where: int, key: str, value: int) -> int:
+        return self.purgatories[where].complete_for_key(key, value)
+
+    def fail_for_key(self, where: int, key: str, error: str) -> int:
+        return self.purgatories[where].fail_for_key(key, Bad(error))
 
     def signal(self, where: int, key: str) -> None:
         self.purgatories[where].check_and_complete_threadsafe(key)
@@ -262,258 +208,15 @@ def numbers(operations: list[DelayedOperation[int]]) -> list[int]:
     return [operation.script.number for operation in operations if isinstance(operation, Puppet)]
 
 
-# The model
-
-
-class ModelOperation:
-    def __init__(self, plan: Plan, number: int) -> None:
-        self.script = Script(number, plan)
-        self.number = number
-        self.opened = plan.opened
-        self.timeout = plan.timeout
-        self.state = NEW
-        self.where = -1
-        self.keys: list[str] = []
-        # While it is pending: its deadline in ticks, and its place among the operations due at that tick.
-        self.due = (math.inf, 0)
-        self.deadline: float | None = None
-        # Then it has no place any more.
-        self.rescheduled = False
-
-    @property
-    def done(self) -> bool:
-        return self.state not in (NEW, PENDING)
-
-
-class Model:
-    def __init__(self, real_log: list[tuple[object, ...]]) -> None:
-        self.real_log = real_log
-        self.now = 0.0
-        self.operations: list[ModelOperation] = []
-        self.log: list[tuple[object, ...]] = []
-        # For each purgatory: key -> the operations that watch it, and the counts of final states.
-        self.watching: list[dict[str, list[ModelOperation]]] = [{}, {}]
-        self.ended: list[Counter[OperationState]] = [Counter(), Counter()]
-        self.depth = 0
-        self.queue: list[tuple[int, str]] = []
-        # Whether the hooks of an operation that ends are running, and the operations that end meanwhile.
-        self.settling = False
-        self.deferred: list[tuple[ModelOperation, Bad | None]] = []
-        self.signals: dict[int, list[str]] = {}
-        # The keys that cannot be hashed.
-        self.unhashable: set[str] = set()
-        self.placed = 0
-        self.reports: list[str] = []
-
-    def made(self) -> int:
-        return len(self.operations)
-
-    def pending(self, where: int) -> list[ModelOperation]:
-        return [op for op in self.operations if op.state is PENDING and op.where == where]
-
-    def open(self, number: int) -> None:
-        self.operations[number].opened = True
-
-    def offer(self, plan: Plan) -> str:
-        operation = ModelOperation(plan, len(self.operations))
-        self.operations.append(operation)
-        return self.offer_again(operation.number, plan.where, plan.keys)
-
-    def offer_again(self, number: int, where: int, keys: list[str]) -> str:
-        operation = self.operations[number]
-        if self.unhashable.intersection(keys):
-            return "BadKey"
-        if operation.state is not NEW or operation.where >= 0:
-            return "RuntimeError"
-        operation.where = where
-        operation.keys = list(dict.fromkeys(keys))
-        self.depth += 1
-        self.attempt(operation)
-        answer = "taken"
-        if operation.state is NEW:
-            if operation.timeout is not None and operation.timeout <= 0:
-                self.end(operation, EXPIRED)
-            elif where == 1 and len(self.pending(1)) >= ROOM:
-                operation.where = -1
-                operation.keys = []
-                answer = "PurgatoryFull"
-            else:
-                operation.state = PENDING
-                for key in operation.keys:
-                    self.watching[where].setdefault(key, []).append(operation)
-                self.place(operation)
-        self.leave()
-        return answer
-
-    def place(self, operation: ModelOperation) -> None:
-        self.placed += 1
-        if operation.timeout is None:
-            operation.due = (math.inf, self.placed)
-            operation.deadline = None
-        else:
-            operation.deadline = self.now + operation.timeout
-            operation.due = (math.ceil(operation.deadline), self.placed)
-
-    def attempt(self, operation: ModelOperation) -> None:
-        try:
-            operation.script.run(self, "try_complete")
-            if operation.opened:
-                self.end(operation, COMPLETED)
-        except Bad as error:
-            if operation.done:
-                self.reports.append(str(error))
-            else:
-                operation.state = FAILED
-                self.forget(operation)
-                self.settle_now_or_later(operation, error)
-
-    def end(self, operation: ModelOperation, state: OperationState) -> bool:
-        if operation.done:
-            return False
-        operation.state = state
-        if operation.where >= 0:
-            self.forget(operation)
-            self.settle_now_or_later(operation, None)
-        else:
-            failure = self.run_hooks(operation)
-            if failure is not None:
-                raise failure
-        return True
-
-    def settle_now_or_later(self, operation: ModelOperation, failure: Bad | None) -> None:
-        self.deferred.append((operation, failure))
-        if self.settling:
-            return
-        self.depth += 1
-        self.settling = True
-        while self.deferred:
-            operation, failure = self.deferred.pop(0)
-            self.count(operation, failure or self.run_hooks(operation))
-        self.settling = False
-        self.leave()
-
-    def run_hooks(self, operation: ModelOperation) -> Bad | None:
-        state = operation.state
-        if state in (COMPLETED, EXPIRED):
-            try:
-                operation.script.run(self, "on_complete")
-                if state is EXPIRED:
-                    operation.script.run(self, "on_expiration")
-            except Bad as error:
-                operation.state = FAILED
-                return error
-        return None
-
-    def forget(self, operation: ModelOperation) -> None:
-        for key, watching in list(self.watching[operation.where].items()):
-            self.watching[operation.where][key] = [op for op in watching if op is not operation]
-            if not self.watching[operation.where][key]:
-                del self.watching[operation.where][key]
-
-    def count(self, operation: ModelOperation, failure: Bad | None) -> None:
-        self.ended[operation.where][operation.state] += 1
-        if failure is not None:
-            self.reports.append(str(failure))
-
-    def leave(self) -> int:
-        completed = 0
-        if self.depth == 1:
-            while self.queue:
-                completed += self.run_check(*self.queue.pop(0))
-        self.depth -= 1
-        return completed
-
-    def check(self, where: int, key: str) -> int:
-        if self.depth:
-            if (where, key) not in self.queue:
-                self.queue.append((where, key))
-            return 0
-        self.depth = 1
-        completed = self.run_check(where, key)
-        return completed + self.leave()
-
-    def run_check(self, where: int, key: str) -> int:
-        completed = 0
-        for operation in list(self.watching[where].get(key, [])):
-            if operation.state is PENDING:
-                self.attempt(operation)
-                completed += operation.state is COMPLETED
-        return completed
-
-    def force(self, number: int) -> bool:
-        return self.end(self.operations[number], COMPLETED)
-
-    def cancel(self, number: int) -> bool:
-        return self.end(self.operations[number], CANCELLED)
-
-    def reschedule(self, number: int, timeout: float | None) -> bool:
-        operation = self.operations[number]
-        if operation.done:
-            return False
-        operation.timeout = timeout
-        if operation.state is PENDING:
-            if timeout is not None and timeout <= 0:
-                self.end(operation, EXPIRED)
-            else:
-                operation.rescheduled = True
-                self.place(operation)
-        return True
-
-    def cancel_for_key(self, where: int, key: str) -> list[int]:
-        watching = list(self.watching[where].get(key, []))
-        return [operation.number for operation in watching if self.end(operation, CANCELLED)]
-
-    def signal(self, where: int, key: str) -> None:
-        keys = self.signals.setdefault(where, [])
-        if key not in keys:
-            keys.append(key)
-
-    def spoil(self, name: str, how: str) -> None:
-        self.unhashable.discard(name)
-        if how == "hash":
-            self.unhashable.add(name)
-
-    def cancel_at_an_allocation(self, plan: Plan, number: int, allocations: int) -> str:
-        self.cancel(number)
-        return self.offer(plan)
-
-    def first(self, due: list[ModelOperation]) -> ModelOperation:
-        """The operation that expires first. Where it may be a rescheduled one, the real log says which."""
-        tick = min(operation.due[0] for operation in due)
-        due = [operation for operation in due if operation.due[0] == tick]
-        number, _ = self.real_log[len(self.log)]
-        for operation in due:
-            if operation.rescheduled and operation.number == number:
-                return operation
-        return min((op for op in due if not op.rescheduled), key=lambda operation: operation.due)
-
-    def advance(self, seconds: float) -> list[str]:
-        until = self.now + seconds
-        for where, keys in list(self.signals.items()):
-            self.depth += 1
-            self.queue += [(where, key) for key in keys]
-            self.leave()
-        self.signals.clear()
-        while due := [op for where in (0, 1) for op in self.pending(where) if op.due[0] <= until]:
-            self.now = min(operation.due[0] for operation in due)
-            for where in (0, 1):
-                while due := [op for op in self.pending(where) if op.due[0] <= self.now]:
-                    self.end(self.first(due), EXPIRED)
-        self.now = until
-        reports, self.reports = self.reports, []
-        return sorted(reports)
-
-
-# The comparison
-
 WHERE = st.sampled_from([0, 0, 0, 1])
 # Most operations watch "a", so its list is long.
 KEYS = st.sampled_from("aaabcd")
-# No script checks these, because a check of a bad key raises.
-BAD_KEYS = "xy"
+# Scripts give these to pending operations.
+MORE_KEYS = "ABCD"
 KEYS_TO_WATCH = st.sampled_from("aaabcd" + BAD_KEYS)
+KEYS_TO_END = st.sampled_from("abcd" + MORE_KEYS)
 NUMBERS = st.integers(0, 40)
-TIMEOUTS = st.sampled_from([None, None, None, -1, 0, 0.25, 1, 1, 1.5, 2, 2, 2, 3, 5, 17, 64, 65, 300])
+TIMEOUTS = st.sampled_from([None, None, None, -1, 0, 0.25, 1, 1, 1.5, 2, 2, 2, 3, 5, 17, 64, 65, 300, 1e300])
 ACTS = [
     "check",
     "light",
@@ -522,7 +225,14 @@ ACTS = [
     "force",
     "cancel",
     "reschedule",
+    "try again in",
+    "try me again in",
+    "try me again in",
+    "watch also",
+    "watch also myself",
     "cancel for key",
+    "complete for key",
+    "fail for key",
     "park",
     "park",
     "raise",
@@ -531,7 +241,7 @@ STEPS = st.lists(st.builds(Step, st.sampled_from(ACTS), NUMBERS, WHERE, KEYS, TI
 PLANS = st.builds(
     Plan,
     where=WHERE,
-    keys=st.lists(KEYS_TO_WATCH, min_size=1, max_size=4),
+    keys=st.one_of(st.lists(KEYS_TO_WATCH, min_size=1, max_size=4), st.lists(KEYS_TO_WATCH, max_size=1)),
     timeout=TIMEOUTS,
     opened=st.sampled_from([False] * 7 + [True]),
     # The first try mostly does nothing; otherwise few operations would ever wait.
@@ -540,6 +250,7 @@ PLANS = st.builds(
     ),
     completing=STEPS,
     expiring=STEPS,
+    value=st.sampled_from([False] * 4 + [True]),
 )
 # Many of these make a watch list of several chunks.
 LINING_UP = st.builds(
@@ -548,7 +259,12 @@ LINING_UP = st.builds(
     keys=st.just(["a"]),
     timeout=TIMEOUTS,
     opened=st.just(False),
-    trying=st.sampled_from([[], [], [], [[], [Step("park", 1, 0, "a", None)]]]),
+    # The third operation and the fourth may give each other more keys.
+    trying=st.builds(
+        lambda act, number: [[], *[[Step(act, number, 0, "a", 2)]] * 2] if act else [],
+        st.sampled_from(["", "", "", "park", "watch also", "watch also myself", "try me again in"]),
+        st.integers(2, 3),
+    ),
 )
 
 
@@ -580,10 +296,11 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     @rule(plan=PLANS)
     def offer(self, plan: Plan) -> None:
-        if self.incomparable:
-            # The model does not know which keys are compared.
-            plan = replace(plan, keys=[key for key in plan.keys if key not in BAD_KEYS] or ["a"])
-        self.both("offer", plan)
+        self.both("offer", replace(plan, keys=self.comparable(plan.keys)))
+
+    def comparable(self, keys: list[str]) -> list[str]:
+        """The keys without those that cannot be compared: the model does not know which are compared."""
+        return [key for key in keys if not (self.incomparable and key in BAD_KEYS)]
 
     @rule(name=st.sampled_from(BAD_KEYS), how=st.sampled_from(["hash", "eq", "change", "good"]))
     def spoil(self, name: str, how: str) -> None:
@@ -607,6 +324,11 @@ class PurgatoryMachine(RuleBasedStateMachine):
     def offer_again(self, number: int, where: int, keys: list[str]) -> None:
         self.both("offer_again", number % self.real.made(), where, keys)
 
+    def one_that_waits(self, number: int) -> int:
+        """The number of one of the operations that wait, and sometimes of any one."""
+        waiting = [operation.number for operation in self.model.operations if operation.state is PENDING]
+        return waiting[number % len(waiting)] if number % 4 and waiting else number % self.real.made()
+
     @rule(number=NUMBERS)
     def open(self, number: int) -> None:
         self.both("open", number % self.real.made())
@@ -629,11 +351,35 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, timeout=TIMEOUTS)
     def reschedule(self, number: int, timeout: float | None) -> None:
-        self.both("reschedule", number % self.real.made(), timeout)
+        self.both("reschedule", self.one_that_waits(number), timeout)
 
-    @rule(where=WHERE, key=KEYS)
+    @rule(number=NUMBERS, seconds=TIMEOUTS)
+    def try_again_in(self, number: int, seconds: float | None) -> None:
+        self.both("try_again_in", self.one_that_waits(number), seconds)
+
+    @rule(number=NUMBERS, act=st.sampled_from(["reschedule", "try_again_in"]), seconds=TIMEOUTS)
+    def change_the_times_of_one_that_is_going_to_be_tried(
+        self, number: int, act: str, seconds: float | None
+    ) -> None:
+        asked = [operation.number for operation in self.model.operations if operation.wakes < math.inf]
+        if asked:
+            self.both(act, asked[number % len(asked)], seconds)
+
+    @rule(number=NUMBERS, where=WHERE, keys=st.lists(KEYS_TO_WATCH, max_size=4))
+    def watch_also(self, number: int, where: int, keys: list[str]) -> None:
+        self.both("watch_also", self.one_that_waits(number), where, self.comparable(keys))
+
+    @rule(where=WHERE, key=KEYS_TO_END)
     def cancel_for_key(self, where: int, key: str) -> None:
         self.both("cancel_for_key", where, key)
+
+    @rule(where=WHERE, key=KEYS_TO_END)
+    def complete_for_key(self, where: int, key: str) -> None:
+        self.both("complete_for_key", where, key, 1_000)
+
+    @rule(where=WHERE, key=KEYS_TO_END)
+    def fail_for_key(self, where: int, key: str) -> None:
+        self.both("fail_for_key", where, key, "given")
 
     @rule(quarters=st.sampled_from([0, 1, 2, 3, 4, 4, 8, 8, 20, 300, 1_300]))
     def advance(self, quarters: int) -> None:
@@ -667,8 +413,16 @@ class PurgatoryMachine(RuleBasedStateMachine):
             # Where a key cannot be hashed, one that was named twice is there twice.
             assert list(dict.fromkeys(keys)) == expected.keys
             if puppet.state is PENDING:
-                assert puppet.deadline == expected.deadline
-            assert puppet.scheduled == (expected.state is PENDING and expected.timeout is not None)
+                assert puppet.deadline == (None if expected.deadline == math.inf else expected.deadline)
+            assert puppet.scheduled == (expected.state is PENDING and expected.due <= HORIZON)
+            assert puppet._tries == expected.tries
+            assert puppet.timed_out == (expected.state is EXPIRED)
+            if puppet.done:
+                outcome = puppet._outcome
+                if isinstance(outcome, Failure):
+                    # A call of `exception` would keep it from being reported.
+                    outcome = repr(outcome.exception)
+                assert expected.outcome == (None if puppet.state is CANCELLED else outcome)
 
     @invariant()
     def the_books_are_as_the_model_says(self) -> None:
@@ -677,8 +431,9 @@ class PurgatoryMachine(RuleBasedStateMachine):
             pending, watching = self.model.pending(where), self.model.watching[where]
             ended = self.model.ended[where]
             assert figures.pending == len(pending)
-            assert figures.watched == sum(len(operation.keys) for operation in pending)
-            assert figures.watched == sum(map(len, watching.values()))
+            keyless = sum(operation.keyless for operation in pending)
+            assert figures.watched - keyless == sum(len(operation.keys) for operation in pending)
+            assert figures.watched - keyless == sum(map(len, watching.values()))
             watched = purgatory.watched_keys(100)
             names = {key.name if isinstance(key, Key) else key for key in watched}
             # The entry of a key stays where the key could not be looked up when its last operation left.
@@ -691,7 +446,8 @@ class PurgatoryMachine(RuleBasedStateMachine):
             assert figures.expired == ended[EXPIRED]
             assert figures.cancelled == ended[CANCELLED]
             assert figures.failed == ended[FAILED]
-            for key in "abcd":
+            assert figures.expired_untried == self.model.expired_untried[where]
+            for key in "abcd" + MORE_KEYS:
                 expected = [operation.number for operation in watching.get(key, [])]
                 assert numbers(purgatory.operations(key)) == expected
             assert sorted(numbers(purgatory.operations())) == sorted(op.number for op in pending)
@@ -703,18 +459,33 @@ class PurgatoryMachine(RuleBasedStateMachine):
             check_wheel(purgatory.timer.wheel)
 
     @invariant()
-    def a_timer_is_armed_only_while_somebody_waits(self) -> None:
+    def a_timer_is_armed_only_while_somebody_waits_for_a_time(self) -> None:
         for where, purgatory in enumerate(self.real.purgatories):
             pending = self.model.pending(where)
-            assert len(purgatory.timer) == sum(operation.timeout is not None for operation in pending)
-            if len(purgatory.timer):
-                assert purgatory.timer.armed
-            if not pending:
-                assert not purgatory.timer.armed
+            assert len(purgatory.timer) == sum(operation.due <= HORIZON for operation in pending)
+            assert purgatory.timer.armed == bool(len(purgatory.timer))
+
+    @invariant()
+    def an_observer_is_told_what_the_model_says(self) -> None:
+        assert self.real.observer.checked == self.model.checked
+        for puppet, expected in zip(self.real.puppets, self.model.operations, strict=True):
+            if expected.done and expected.where == 1:
+                timing = self.real.observer.timings[puppet]
+                assert (timing.offered, timing.ended) == (expected.offered, expected.ended)
+                assert timing.tries == expected.tries
+
+    @invariant()
+    def no_check_is_put_off(self) -> None:
+        # Scripts are finite. A check that had to wait for the loop's next turn could hide a fault.
+        for purgatory in self.real.purgatories:
+            assert not purgatory._engine.reporter._warned_of_rounds
+            assert not purgatory._engine.queue.waiting
 
     def teardown(self) -> None:
-        for number in range(self.real.made()):
-            self.both("cancel", number)
+        self.closing_is_no_timeout()
+        for operation in self.model.operations:
+            if operation.where != 1:
+                self.both("cancel", operation.number)
         for purgatory in self.real.purgatories:
             figures = purgatory.statistics()
             assert (figures.pending, figures.watched) == (0, 0)
@@ -723,6 +494,19 @@ class PurgatoryMachine(RuleBasedStateMachine):
             assert figures.keys == len(left)
             assert self.spoiled or not left
             assert all(isinstance(key, Key) for key in left)
+
+    def closing_is_no_timeout(self) -> None:
+        """Close the second purgatory. From here on, the model knows no more."""
+        timed_out = [puppet.timed_out for puppet in self.real.puppets]
+        pending = [
+            puppet for puppet in self.real.puppets if puppet._owner is self.real.purgatories[1]._engine
+        ]
+        for puppet in self.real.puppets:
+            puppet.script.turns = dict.fromkeys(puppet.script.turns, iter([]))
+        self.real.purgatories[1]._engine.shut()
+        Closing(self.real.purgatories[1]._engine, EXPIRED).step()
+        assert all(puppet.state is EXPIRED for puppet in pending)
+        assert [puppet.timed_out for puppet in self.real.puppets] == timed_out
 
 
 # Longer than usual, because Hypothesis may take five minutes to shrink a failure. The long profile takes as
