@@ -248,12 +248,14 @@ class Debugger:
     def settle(self, operation: Operation, closing: bool) -> BaseException | None:
         """Settle the operation, and report its hooks when they were slow."""
         expired = operation._state is EXPIRED
-        if expired and not closing and operation._timeout > 0:
-            self._look_once_more(operation)
-        hooks = "on_complete and on_expiration" if expired else "on_complete"
-        started = time.monotonic()
-        raised = settle(operation)
-        self._look_at_duration(operation, hooks, started)
+        try:
+            if expired and not closing and operation._timeout > 0:
+                self._look_once_more(operation)
+        finally:
+            hooks = "on_complete and on_expiration" if expired else "on_complete"
+            started = time.monotonic()
+            raised = settle(operation)
+            self._look_at_duration(operation, hooks, started)
         if expired and not closing:
             self._look_at_keys(operation)
         return raised
