@@ -13,6 +13,8 @@ from purgatory.errors import (
     PurgatoryError,
     PurgatoryFull,
     PurgatoryNotOpen,
+    QuorumNotReached,
+    QuorumTimedOut,
 )
 from purgatory.purgatory import Purgatory
 from purgatory.ready_made import DelayedQuorum, DelayedValue
@@ -43,6 +45,8 @@ __all__ = [
     "PurgatoryFull",
     "PurgatoryNotOpen",
     "PurgatoryStatistics",
+    "QuorumNotReached",
+    "QuorumTimedOut",
     "Timer",
     "TimerTask",
     "TimingWheel",

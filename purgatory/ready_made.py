@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from purgatory._core.ready_made import Quorum, Value
+from purgatory._core import ready_made
 from purgatory.delayed_operation import DelayedOperation
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Hashable)
 
 
-class DelayedValue(Value, DelayedOperation[T]):
+class DelayedValue(ready_made.Value, DelayedOperation[T]):
     """Waits for a value that somebody hands over: ``DelayedValue[str](timeout=5)``.
 
     `complete(value)` ends the wait, and awaiting gives that value. `fail(error)` ends it, too, and awaiting
     raises that error. When the timeout, or closing, ends the wait, awaiting raises TimeoutError, and the
-    operation counts as expired. Use it for a response that belongs to a request, for the result of a job, and
-    for a value that one task loads for many.
+    operation counts as expired. Use it for a response that belongs to a request, and for the result of a job.
 
     A check of its key does nothing. `Purgatory.operations` and `Purgatory.cancel_for_key` find the operation
     by the key. Offer it before the value can come, because an operation that is done cannot be offered.
@@ -27,15 +26,17 @@ class DelayedValue(Value, DelayedOperation[T]):
     __slots__ = ()
 
 
-class DelayedQuorum(Quorum, DelayedOperation[tuple[M, ...]]):
+class DelayedQuorum(ready_made.Quorum, DelayedOperation[tuple[M, ...]]):
     """Waits until `needed` of the `members` have acknowledged: ``DelayedQuorum(2, replicas, timeout=5)``.
 
     Each `acknowledge(member)` counts one. The result is a tuple of those that have acknowledged, in the order
-    in which they did. When the timeout, or closing, ends the wait, awaiting raises TimeoutError, which names
-    those that are missing. It needs no check of its key, because `acknowledge` looks at the count itself.
+    in which they did. When the timeout, or closing, ends the wait, awaiting raises QuorumTimedOut, which is a
+    TimeoutError. When so many members `refuse` that the rest is too few, it raises QuorumNotReached at once,
+    which is none. Both errors have the tuples `missing` and `refused`. The operation needs no check of its
+    key, because `acknowledge` and `refuse` look at the count themselves.
 
-    A member that is named twice counts once. Raises ValueError when `needed` is below 1 or above the number
-    of members.
+    A member that is named twice counts once. Raises TypeError when `needed` is no int, and ValueError when it
+    is below 1 or above the number of members.
     """
 
     __slots__ = ()
@@ -45,6 +46,8 @@ class DelayedQuorum(Quorum, DelayedOperation[tuple[M, ...]]):
         def __init__(self, needed: int, members: Iterable[M], timeout: float | None) -> None: ...
         @property
         def acknowledged(self) -> tuple[M, ...]: ...
+        @property
+        def refused(self) -> tuple[M, ...]: ...
         @property
         def missing(self) -> tuple[M, ...]: ...
         def on_complete(self) -> tuple[M, ...]: ...

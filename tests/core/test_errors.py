@@ -29,6 +29,8 @@ EXPORTED = {
     "PurgatoryFull",
     "PurgatoryNotOpen",
     "PurgatoryStatistics",
+    "QuorumNotReached",
+    "QuorumTimedOut",
     "Timer",
     "TimerTask",
     "TimingWheel",
