@@ -17,7 +17,7 @@ from purgatory.errors import (
     QuorumTimedOut,
 )
 from purgatory.purgatory import Purgatory
-from purgatory.ready_made import DelayedQuorum, DelayedValue
+from purgatory.ready_made import DelayedQuorum, DelayedValue, Session
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "PurgatoryStatistics",
     "QuorumNotReached",
     "QuorumTimedOut",
+    "Session",
     "Timer",
     "TimerTask",
     "TimingWheel",

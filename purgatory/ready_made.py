@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from purgatory._core import ready_made
@@ -51,3 +51,20 @@ class DelayedQuorum(ready_made.Quorum, DelayedOperation[tuple[M, ...]]):
         @property
         def missing(self) -> tuple[M, ...]: ...
         def on_complete(self) -> tuple[M, ...]: ...
+
+
+class Session(ready_made.Session, DelayedOperation[None]):
+    """Calls `callback` when nobody has renewed it for `timeout` seconds: ``Session(30, go_offline)``.
+
+    `renew()` gives it its timeout again, in O(1). `cancel()` ends it without the callback. So does closing
+    the purgatory, because then the timeout is not over. It needs no key.
+
+    The callback takes no arguments, and the session is done when it runs. When it raises, the session fails,
+    and nothing else does. It must not be async. Where something has to be awaited, it creates a task.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, timeout: float | None, callback: Callable[[], object]) -> None: ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import inspect
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, final
 
 from purgatory._core.operation import Operation
@@ -30,6 +31,31 @@ class Value(Unconditional):
     def on_expiration(self) -> None:
         keys = ", ".join(map(safe_repr, self.keys))
         raise TimeoutError(f"no value came {f'for {keys} ' if keys else ''}{limit(self)}")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Session(Unconditional):
+    """A `purgatory.Session` without `await`."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, timeout: Any, callback: Callable[[], object]) -> None:
+        super().__init__(timeout)
+        self._callback = callback
+
+    @final
+    def renew(self) -> bool:
+        """Give the session its timeout again, from now. False when it has ended. The cost is O(1)."""
+        return self.reschedule(self.timeout)
+
+    # In on_expiration a TimeoutError would be the outcome, and a callback that raises it would go unseen.
+    def on_complete(self) -> None:
+        if self.timed_out:
+            returned = self._callback()
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+                raise TypeError("the callback of a session must not be async: create a task in it")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

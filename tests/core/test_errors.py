@@ -31,6 +31,7 @@ EXPORTED = {
     "PurgatoryStatistics",
     "QuorumNotReached",
     "QuorumTimedOut",
+    "Session",
     "Timer",
     "TimerTask",
     "TimingWheel",

@@ -19,6 +19,7 @@ from purgatory import (
     Purgatory,
     QuorumNotReached,
     QuorumTimedOut,
+    Session,
 )
 from purgatory.testing import ManualClock
 
@@ -250,3 +251,111 @@ def test_who_is_no_member_can_neither_acknowledge_nor_refuse(held: Purgatory) ->
         with pytest.raises(ValueError, match="'d' is no member"):
             answer("d")
     assert write.state is PENDING
+
+
+# Session
+
+
+class Callback:
+    """Counts its calls, and may raise."""
+
+    def __init__(self, raises: BaseException | None = None) -> None:
+        self.calls = 0
+        self.raises = raises
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.raises is not None:
+            raise self.raises
+
+
+def test_a_session_that_nobody_renews_calls_back_once(clock: ManualClock, held: Purgatory) -> None:
+    offline = Callback()
+    session = held.try_complete_else_watch(Session(30, offline))
+    clock.advance(29)
+    assert offline.calls == 0
+    clock.advance(2)
+    assert (offline.calls, session.state, session.timed_out) == (1, EXPIRED, True)
+    clock.advance(60)
+    assert (offline.calls, session.result(), session.renew()) == (1, None, False)
+
+
+def test_renewing_gives_a_session_its_timeout_again(clock: ManualClock, held: Purgatory) -> None:
+    offline = Callback()
+    session = held.try_complete_else_watch(Session(30, offline))
+    for _ in range(10):
+        clock.advance(20)
+        assert session.renew()
+    clock.advance(29)
+    assert offline.calls == 0
+    clock.advance(2)
+    assert offline.calls == 1
+
+
+def test_a_session_that_is_cancelled_does_not_call_back(clock: ManualClock, held: Purgatory) -> None:
+    offline = Callback()
+    session = held.try_complete_else_watch(Session(30, offline))
+    assert session.cancel()
+    clock.advance(60)
+    assert (offline.calls, session.renew()) == (0, False)
+
+
+@pytest.mark.parametrize("cancel_pending", [False, True])
+async def test_closing_reports_no_session(cancel_pending: bool) -> None:
+    offline = Callback()
+    purgatory = Purgatory()
+    purgatory.start()
+    session = purgatory.try_complete_else_watch(Session(30, offline))
+    await purgatory.aclose(cancel_pending=cancel_pending)
+    assert (offline.calls, session.done, session.timed_out) == (0, True, False)
+
+
+def test_a_session_that_is_completed_does_not_call_back(held: Purgatory) -> None:
+    offline = Callback()
+    assert held.try_complete_else_watch(Session(30, offline)).force_complete()
+    assert offline.calls == 0
+
+
+# A TimeoutError of on_expiration would be an outcome like any other, which nobody reports.
+@pytest.mark.parametrize("error", [OSError("full"), TimeoutError("slow"), asyncio.CancelledError()])
+def test_a_callback_that_raises_fails_its_session_alone_and_is_reported(
+    clock: ManualClock, held: Purgatory, error: BaseException
+) -> None:
+    broken = held.try_complete_else_watch(Session(30, Callback(error)))
+    offline = Callback()
+    held.try_complete_else_watch(Session(30, offline))
+    with pytest.raises(ExceptionGroup) as raised:
+        clock.advance(31)
+    assert (broken.state, offline.calls, held.statistics().failed) == (FAILED, 1, 1)
+    (reported,) = raised.value.exceptions
+    assert error in (reported, reported.__cause__)
+
+
+def test_an_async_callback_fails_its_session(clock: ManualClock, held: Purgatory) -> None:
+    async def go_offline() -> None: ...
+
+    session = held.try_complete_else_watch(Session(30, go_offline))
+    with pytest.raises(ExceptionGroup):
+        clock.advance(31)
+    with pytest.raises(TypeError, match="must not be async: create a task in it"):
+        session.result()
+
+
+def test_a_session_without_a_timeout_never_calls_back(clock: ManualClock, held: Purgatory) -> None:
+    offline = Callback()
+    session = held.try_complete_else_watch(Session(None, offline))
+    assert session.renew()
+    clock.advance(1_000_000)
+    assert offline.calls == 0
+
+
+def test_a_session_without_time_calls_back_as_it_is_offered(held: Purgatory) -> None:
+    offline = Callback()
+    held.try_complete_else_watch(Session(0, offline))
+    assert offline.calls == 1
+
+
+@pytest.mark.parametrize("name", ["renew", "_callback"])
+def test_a_class_that_overrides_a_name_of_the_session_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} overrides a name that belongs to the library"):
+        type("Mine", (Session,), {name: None})
