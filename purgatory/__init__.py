@@ -17,7 +17,7 @@ from purgatory.errors import (
     QuorumTimedOut,
 )
 from purgatory.purgatory import Purgatory
-from purgatory.ready_made import DelayedQuorum, DelayedValue, Session
+from purgatory.ready_made import DelayedQuorum, DelayedValue, Session, SingleFlight
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
@@ -48,6 +48,7 @@ __all__ = [
     "QuorumNotReached",
     "QuorumTimedOut",
     "Session",
+    "SingleFlight",
     "Timer",
     "TimerTask",
     "TimingWheel",

@@ -32,6 +32,7 @@ EXPORTED = {
     "QuorumNotReached",
     "QuorumTimedOut",
     "Session",
+    "SingleFlight",
     "Timer",
     "TimerTask",
     "TimingWheel",
