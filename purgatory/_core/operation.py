@@ -213,6 +213,9 @@ class Operation(TimerTask):
     @property
     def timed_out(self) -> bool:
         """Whether the timeout ended the operation, and not the closing of its purgatory."""
+        if self._owner is not None:
+            # Its hooks are running.
+            return self._state is EXPIRED and not self._owner.closing
         return self._state is EXPIRED and self._parked != BY_CLOSING
 
     @property

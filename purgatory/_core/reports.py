@@ -53,7 +53,8 @@ class Reporter:
         failure = cast(Failure, operation._outcome)
         if isinstance(failure, GivenFailure):
             failure.report = partial(self._freed_unseen, type(operation).__name__, operation.keys)
-            self._soon(self._log, logging.INFO, "an operation failed", failure.exception, operation)
+            if _logger.isEnabledFor(logging.INFO):
+                self._soon(self._log, logging.INFO, "an operation failed", failure.exception, operation)
             return
         # A BaseException that is not an Exception goes up to the caller, who sees it.
         if isinstance(failure.exception, Exception):

@@ -45,7 +45,7 @@ class SynchronousPurgatory:
         _check("slice_seconds", slice_seconds, (int, float), "a number of seconds")
         if max_pending is not None:
             _check("max_pending", max_pending, int, "an int or None")
-        self.name = name
+        self.name: str = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
         self._engine = Engine(name, self.timer, max_pending, tuple(observers), debug)
         self._checker = Checker(self._engine)

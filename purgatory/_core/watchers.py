@@ -59,11 +59,10 @@ class Watchers:
         except asyncio.CancelledError as error:
             raise own_error(error, "a key") from error
         except TypeError as error:
-            if isinstance(key, (list, set)) and len(key) == 1:
-                raise TypeError(
-                    f"this takes one key, not {key!r}: did you mean {next(iter(key))!r}?"
-                ) from error
-            raise
+            if not isinstance(key, (list, set)):
+                raise
+            mend = f"did you mean {next(iter(key))!r}?" if len(key) == 1 else "make a call for each key"
+            raise TypeError(f"this takes one key, not {key!r}: {mend}") from error
 
     def places(self) -> list[object]:
         """For each key, the only operation that watches it, or the first chunk of its list."""
