@@ -38,7 +38,7 @@ export function showFigures({ process, statistics, rates, stalls, pending_sample
   }
   mark("failed", sum(rates.ended.failed) ? "alarm" : "");
   for (const field of ["watched", "keys"]) write(`more-${field}`, "");
-  for (const field of ["cancelled", "wakeups", "slices"]) write(`more-${field}`, start);
+  for (const field of ["expired_untried", "cancelled", "wakeups", "slices"]) write(`more-${field}`, start);
   write("since", start && `Totals count ${start}.`);
 
   const [oldest] = sample.oldest;
