@@ -65,8 +65,8 @@ COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glo
 	--ignore tests/test_packaging.py --ignore tests/test_pytest_plugin.py --ignore tests/web/dashboard/test_browser.py
 # What can differ between the builds.
 DIFFERENT_TESTS := $(addprefix tests/,core/test_both_builds.py core/test_budgets.py core/test_promises.py \
-	core/test_purgatory_machine.py core/timer/test_wheel_machine.py pipeline/replay/test_against_the_timer.py \
-	test_build.py test_packaging.py)
+	core/test_permits_machine.py core/test_purgatory_machine.py core/timer/test_wheel_machine.py \
+	pipeline/replay/test_against_the_timer.py test_build.py test_packaging.py)
 CORE_TESTS := $(PACKAGE_TESTS) --ignore tests/pipeline --ignore tests/web --ignore tests/relay/live \
 	--ignore tests/test_prometheus.py
 ifeq ($(OS),Windows_NT)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from math import inf
+from types import CodeType
 from typing import Any, Final, Literal, TypeVar, cast, final
 
+from purgatory._cancellation import is_cancelled, until_done
+from purgatory._core.checker import Checker
 from purgatory._core.engine import Engine
-from purgatory._core.operation import end
+from purgatory._core.operation import end, tried
 from purgatory._core.outcome import CANCELLED, FAILED, Failure, Given
 from purgatory._core.waiting import accompany
-from purgatory._foreign import Foreign
-from purgatory._uninterrupted import until_done
 from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import own_error
+from purgatory.errors import own_error, safe_repr
 
 T = TypeVar("T")
 
@@ -153,18 +156,21 @@ class Evaluator:
 
     async def _evaluate(self, operation: DelayedOperation[Any], condition: Callable[[], Any]) -> None:
         try:
-            with Foreign(f"the condition of {type(operation).__name__}"):
-                value, self._first = self._first, None
-                if value is None:
-                    value = condition()
-                if inspect.isawaitable(value):
-                    value = await value
-                holds = bool(value)
-        except (asyncio.CancelledError, GeneratorExit):
+            value, self._first = self._first, None
+            if value is None:
+                value = condition()
+            if inspect.isawaitable(value):
+                value = await value
+            holds = bool(value)
+        except GeneratorExit:
             raise
         except BaseException as error:
-            if not end(operation, FAILED, Failure(error)) or not isinstance(error, Exception):
+            # (`Foreign` would take 200 bytes of each evaluation.)
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise
+            own = own_error(error, f"the condition of {type(operation).__name__}")
+            if not end(operation, FAILED, Failure(own)) or not isinstance(own, Exception):
+                raise own from own.__cause__
             return
         if holds:
             operation.complete(value)
@@ -211,23 +217,28 @@ class PredicateOperation(DelayedOperation[T]):
     predicate nothing.)
     """
 
-    __slots__ = ("_every", "_predicate", "_value", "evaluator")
+    __slots__ = ("_checker", "_every", "_look", "_value", "evaluator", "predicate")
 
-    def __init__(self, predicate: Callable[[], Any], timeout: float | None, every: float | None) -> None:
+    def __init__(
+        self, checker: Checker, predicate: Callable[[], Any], timeout: float | None, every: float | None
+    ) -> None:
         super().__init__(timeout)
+        self._checker = checker
         if every is not None and not 0 < every < inf:
             raise ValueError(f"every must be a positive number of seconds, or None, not {every!r}")
-        self._predicate = predicate
+        self.predicate = predicate
+        # What a try calls.
+        self._look = predicate
         self._every = every
         self._value: Any = None
         # Only an async predicate has one.
         self.evaluator: Evaluator | None = None
 
     def try_complete(self) -> bool:
-        value = self._predicate()
+        value = self._look()
         if value and value is not True and inspect.isawaitable(value):
-            self.evaluator = Evaluator(self, self._predicate, value)
-            self._predicate = self.evaluator.ask
+            self.evaluator = Evaluator(self, self.predicate, value)
+            self._look = self.evaluator.ask
             value = self.evaluator.ask()
         if value:
             self._value = value
@@ -238,3 +249,34 @@ class PredicateOperation(DelayedOperation[T]):
 
     def on_complete(self) -> T:
         return cast(T, self._value)
+
+    def on_unclaimed(self) -> None:
+        """A check with a limit has chosen this operation for nothing. The next in line is to be tried."""
+        for key in self.keys:
+            self._checker.check(key, 1)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.place}>"
+
+    @property
+    def place(self) -> str:
+        """The name of the predicate, and where it stands."""
+        function: Any = self.predicate
+        while isinstance(function, partial):
+            function = function.func
+        code = getattr(function, "__code__", None)
+        if not isinstance(code, CodeType):
+            return safe_repr(function)
+        return f"{code.co_qualname} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
+
+    def timeout_error(self) -> TimeoutError:
+        """The error of a wait that has expired. It says whether anybody has checked a key."""
+        keys = ", ".join(map(safe_repr, self.keys))
+        if not self.timed_out:
+            return TimeoutError(f"{self.place} did not hold before the purgatory was closed; keys: {keys}")
+        within = f"within {self.timeout} seconds"
+        if self._tries > 1:
+            return TimeoutError(f"{self.place} did not hold {within}, {tried(self)}; keys: {keys}")
+        if self.timeout is not None and self.timeout <= 0:
+            return TimeoutError(f"{self.place} did not hold when it was tried; keys: {keys}")
+        return TimeoutError(f"{self.place} did not hold at its first try, and nobody checked {keys} {within}")

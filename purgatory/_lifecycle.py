@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, final
+import weakref
+from typing import TYPE_CHECKING, Final, final
 
 from anyio import CancelScope
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
 
+# All that exist, for reports of a loop that waits forever.
+LIFECYCLES: Final[weakref.WeakSet[Lifecycle]] = weakref.WeakSet()
+
+
 @final
 class Lifecycle:
     """Opens an engine on a loop, runs its reaper, and closes it.
@@ -25,10 +30,11 @@ class Lifecycle:
     So the purgatory closes, and every waiter gets the error.
     """
 
-    __slots__ = ("_closed", "_engine", "_task")
+    __slots__ = ("__weakref__", "_closed", "_task", "engine")
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
+        LIFECYCLES.add(self)
         self._task: asyncio.Task[None] | None = None
         # Set when nothing is pending any more.
         self._closed = asyncio.Event()
@@ -36,10 +42,10 @@ class Lifecycle:
     def start(self) -> None:
         """Open the engine on the running loop, and reap in a new task."""
         loop = asyncio.get_running_loop()
-        self._engine.open_on(loop)
-        reaping = reap(self._engine.timer)
+        self.engine.open_on(loop)
+        reaping = reap(self.engine.timer)
         try:
-            self._task = loop.create_task(reaping, name=f"{self._engine.name} reaper")
+            self._task = loop.create_task(reaping, name=f"{self.engine.name} reaper")
         except BaseException:
             # Nothing would ever expire.
             reaping.close()
@@ -49,10 +55,10 @@ class Lifecycle:
 
     async def run(self, task_status: TaskStatus[None]) -> None:
         """Open the engine on the running loop, and reap in this task until it is cancelled or closed."""
-        self._engine.open_on(asyncio.get_running_loop())
+        self.engine.open_on(asyncio.get_running_loop())
         try:
             task_status.started()
-            await reap(self._engine.timer)
+            await reap(self.engine.timer)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -63,7 +69,7 @@ class Lifecycle:
 
     async def aclose(self, state: OperationState) -> None:
         """End everything that is pending in `state`. Returns when it has ended, whoever began the closing."""
-        engine = self._engine
+        engine = self.engine
         if engine.closing:
             await self._closed.wait()
             return
@@ -95,19 +101,19 @@ class Lifecycle:
         if task.cancelled():
             # Nobody here cancels the reaper. At its end, asyncio.run cancels all tasks.
             self._end_all(CANCELLED, None)
-            self._engine.reporter.warn("the reaper was cancelled while the purgatory was open; it is closed")
+            self.engine.reporter.warn("the reaper was cancelled while the purgatory was open; it is closed")
             return
         error = task.exception()
         if error is not None:
-            self._engine.reporter.report(
-                f"the reaper of purgatory {self._engine.name!r} failed; it is closed", error
+            self.engine.reporter.report(
+                f"the reaper of purgatory {self.engine.name!r} failed; it is closed", error
             )
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
             # A KeyboardInterrupt that every waiting task raises would end the loop as many times.
-            message = f"the reaper of purgatory {self._engine.name!r} failed: {safe_repr(error)}"
+            message = f"the reaper of purgatory {self.engine.name!r} failed: {safe_repr(error)}"
             closed = PurgatoryClosed(message)
             closed.__cause__ = error
             error = closed
@@ -116,5 +122,5 @@ class Lifecycle:
     def _end_all(self, state: OperationState, error: BaseException | None) -> None:
         """Close at once, and end everything that is pending in `state`."""
         self._closed.set()
-        self._engine.shut()
-        Closing(self._engine, state, error).step()
+        self.engine.shut()
+        Closing(self.engine, state, error).step()

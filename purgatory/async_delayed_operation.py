@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeVar, final
 from purgatory._conditions import Evaluator
 from purgatory._core.operation import Operation
 from purgatory._core.outcome import NEW
-from purgatory._core.waiting import abandon, claim, settled, wait_for
+from purgatory._core.waiting import abandon, claim, join, settled, wait_for
 from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
@@ -84,9 +84,10 @@ class AsyncDelayedOperation(DelayedOperation[R]):
 
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one and no evaluation is running. It raises as in any operation."""
-        waiter = None if settled(self) else wait_for(self)
+        ended = settled(self)
+        waiter = join(self) if ended else wait_for(self)
         try:
-            if waiter is not None:
+            if waiter is not None and not ended:
                 yield from waiter
             yield from self._evaluation_ended()
         except BaseException:
@@ -94,8 +95,7 @@ class AsyncDelayedOperation(DelayedOperation[R]):
                 abandon(self, waiter)
                 yield from self._evaluation_ended()
             raise
-        if waiter is not None:
-            claim(self)
+        claim(self)
         outcome: R = Operation.result(self)
         return outcome
 

@@ -60,9 +60,12 @@ class DelayedOperation(Operation, Generic[R]):
 
     if TYPE_CHECKING:
 
+        def __init__(self, timeout: float | None) -> None: ...
         def on_complete(self) -> R: ...
         def complete(self, value: R) -> bool: ...
         def result(self) -> R: ...
+        def reschedule(self, timeout: float | None) -> bool: ...
+        def try_again_in(self, seconds: float | None) -> bool: ...
 
     else:
         # Here it comes before the __new__ of `Operation`, from which `inspect` would take the signature.
@@ -94,7 +97,7 @@ class DelayedOperation(Operation, Generic[R]):
             except BaseException:
                 abandon(self, waiter)
                 raise
-            claim(self)
+        claim(self)
         # A subclass may have a field of this name.
         outcome: R = Operation.result(self)
         return outcome

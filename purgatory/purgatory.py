@@ -14,8 +14,8 @@ from purgatory._core.bulk import Sweep
 from purgatory._core.outcome import CANCELLED, EXPIRED
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
+from purgatory._core.waiting import check_loop
 from purgatory._lifecycle import Lifecycle
-from purgatory.errors import safe_repr
 from purgatory.reaper import Pace
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ class Purgatory(SynchronousPurgatory):
     """
 
     __slots__ = ("_lifecycle",)
+
+    if TYPE_CHECKING:
+
+        def check_and_complete(self, key: Hashable, limit: int | None = None) -> int: ...
+        def watched_keys(self, limit: int) -> list[Hashable]: ...
+        def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]: ...
+        def count_watching(self, key: Hashable, limit: int) -> int: ...
 
     def __init__(
         self,
@@ -127,6 +134,7 @@ class Purgatory(SynchronousPurgatory):
         it is cancelled, the loop checks the rest in its next turn, in one go. So no operation misses the
         change that the sweep was for.
         """
+        check_loop(self._engine, self)
         sweep = Sweep(self._checker, key)
         pace = Pace(self.timer.slice_seconds)
         try:
@@ -190,15 +198,15 @@ class Purgatory(SynchronousPurgatory):
         Raises OperationWithdrawn when `cancel_for_key` or ``aclose(cancel_pending=True)`` ends the wait,
         PurgatoryClosed or PurgatoryFull as `try_complete_else_watch` does, and whatever the predicate raises.
         """
-        operation: PredicateOperation[Any] = PredicateOperation(predicate, timeout, every)
+        check_loop(self._engine, predicate)
+        operation: PredicateOperation[Any] = PredicateOperation(self._checker, predicate, timeout, every)
         try:
             value = await self.try_complete_else_watch(operation, keys)
         finally:
             if operation.evaluator is not None:
                 await operation.evaluator.ended()
         if operation.expired:
-            when = f"within {timeout} seconds" if operation.timed_out else f"before {self.name!r} was closed"
-            raise TimeoutError(f"{safe_repr(predicate)} did not hold {when}")
+            raise operation.timeout_error()
         return value
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

@@ -40,6 +40,11 @@ class PurgatoryStatistics:
 
     When many expire like this, perhaps nobody checks their keys, or checks them before the change.
     """
+    missed_changes: int = 0
+    """Operations that expired although their condition held. Only debug mode looks for them.
+
+    After the change, nobody had checked a key of theirs.
+    """
 
 
 OUTCOMES: Final = ("completed", "expired", "cancelled", "failed")

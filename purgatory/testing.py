@@ -21,7 +21,11 @@ from contextvars import Context
 from types import FrameType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
+from purgatory._conditions import PredicateOperation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
+from purgatory._lifecycle import LIFECYCLES
+from purgatory.async_delayed_operation import AsyncDelayedOperation
+from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
 from purgatory.purgatory import Purgatory
@@ -121,17 +125,35 @@ class JumpingSelector(selectors.DefaultSelector):
         return super().select(None)
 
 
+# A report lists so many of the operations that are pending in a purgatory.
+MOST_LISTED: Final = 10
+
+
 def _describe_waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
     lines = ["nothing is left to run and no timer is armed; these tasks would wait forever:"]
     for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
         frames = list(_suspended_frames(task.get_coro()))
         # The innermost line of the user's own code, since a line of a library says little about the test.
-        for frame in [frame for frame in frames if not _is_library(frame.f_code.co_filename)][-1:] or frames[
-            :1
-        ]:
-            code = frame.f_code
-            lines.append(f"  {task.get_name()}: {code.co_filename}:{frame.f_lineno} in {code.co_name}")
+        own = [frame for frame in frames if not _is_library(frame.f_code.co_filename)][-1:]
+        operations = [frame.f_locals["self"] for frame in frames if frame.f_code in _AWAITING]
+        for frame in own or frames[:1]:
+            code, line = frame.f_code, frame.f_lineno
+            if not own and operations and isinstance(operations[0], PredicateOperation):
+                # A task of wait_until() itself. The predicate is the user's.
+                code = getattr(operations[0].predicate, "__code__", code)
+                line = code.co_firstlineno if code is not frame.f_code else line
+            lines.append(f"  {task.get_name()}: {code.co_filename}:{line} in {code.co_name}")
+        lines += [f"    awaits {operation!r}" for operation in operations]
+    for lifecycle in LIFECYCLES:
+        engine = lifecycle.engine
+        if engine.loop is loop and engine.pending:
+            lines.append(f"{engine.pending} operations are pending in purgatory {engine.name!r}:")
+            lines += [f"  {operation!r}" for operation in engine.watchers.operations()[:MOST_LISTED]]
     return "\n".join(lines)
+
+
+# The code in which a task awaits an operation.
+_AWAITING: Final = (DelayedOperation.__await__.__code__, AsyncDelayedOperation.__await__.__code__)
 
 
 def _suspended_frames(awaited: Any) -> Iterator[FrameType]:

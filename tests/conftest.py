@@ -131,6 +131,22 @@ def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
     return LOOPS[cast(str, request.param)]
 
 
+@pytest.fixture(params=["lazy tasks", "eager tasks"])
+def tasks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the tasks of the test's loops begin. An eager task may end before `create_task` returns."""
+    if request.param == "lazy tasks":
+        return
+    if sys.version_info < (3, 12):
+        pytest.skip("there are no eager tasks before Python 3.12")
+
+    def make_eager(loop: asyncio.BaseEventLoop) -> None:
+        make_lazy(loop)
+        loop.set_task_factory(asyncio.eager_task_factory)
+
+    make_lazy = asyncio.BaseEventLoop.__init__
+    monkeypatch.setattr(asyncio.BaseEventLoop, "__init__", make_eager)
+
+
 @pytest_asyncio.fixture
 async def purgatory() -> AsyncIterator[Purgatory]:
     """An open purgatory. pytest-asyncio opens and closes it in two different tasks."""

@@ -83,6 +83,11 @@ static void Task_dealloc(TaskObject *self)
     CPy_TRASHCAN_END(self)
     done: ;
 }
+char CPyDef_Engine_check_thread(PyObject *self)
+{
+    cpy_r_r0 = CPyDef_engine___thread_id();
+    return cpy_r_r0 != self->_thread;
+}
 .tp_dealloc = (destructor)Task_dealloc,
 .tp_init = Task_init,
 .tp_init = Sealed_init,
@@ -132,9 +137,13 @@ def test_a_creation_copies_no_arguments(mended: str) -> None:
     assert "= CPyDef_Task_____new__((PyObject*)type, args, kwds);" in mended
 
 
+def test_a_check_asks_c_for_its_thread(mended: str) -> None:
+    assert "cpy_r_r0 = PyThread_get_thread_ident(); return cpy_r_r0 != self->_thread;" in mended
+
+
 def test_the_build_says_what_it_mends(setup_script: dict[str, Any]) -> None:
     _, said = setup_script["mend"](GENERATED + GENERATED)
-    assert said == "2 deallocations, 2 traversals, 2 initializations, 2 instances, 2 creations"
+    assert said == "2 deallocations, 2 traversals, 2 initializations, 2 instances, 2 threads, 2 creations"
 
 
 @pytest.mark.parametrize(

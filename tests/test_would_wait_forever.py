@@ -102,6 +102,55 @@ def test_the_error_names_the_innermost_line_that_is_no_librarys(
     assert re.search(rf"{re.escape(__file__)}:{line} in wait_inside$", str(caught.value), re.MULTILINE)
 
 
+def described(main: Callable[[], Coroutine[Any, Any, None]]) -> list[str]:
+    """The lines of the error, without its first one."""
+    with pytest.raises(WouldWaitForever) as caught:
+        on_virtual_time(main)
+    return str(caught.value).splitlines()[1:]
+
+
+def test_the_error_names_what_a_task_awaits_and_what_is_pending() -> None:
+    async def main() -> None:
+        async with Purgatory("p") as purgatory:
+            purgatory.try_complete_else_watch(Gate(None), ["b"])
+            purgatory.check_and_complete("b")
+            await purgatory.try_complete_else_watch(Gate(None), ["a"])
+
+    lines = [line for line in described(main) if "reaper" not in line]
+    assert lines[1:] == [
+        "    awaits <Gate pending timeout=None keys=['a'] tried once>",
+        "2 operations are pending in purgatory 'p':",
+        "  <Gate pending timeout=None keys=['b'] tried 2 times>",
+        "  <Gate pending timeout=None keys=['a'] tried once>",
+    ]
+
+
+def test_a_task_of_wait_until_itself_is_named_by_the_line_of_its_predicate() -> None:
+    async def main() -> None:
+        async with Purgatory("p") as purgatory:
+            waiting: asyncio.Task[bool] = asyncio.create_task(
+                purgatory.wait_until(lambda: False, ["key"]),
+                name="waiting",
+            )
+            await asyncio.wait([waiting])
+
+    lines = described(main)
+    line = main.__code__.co_firstlineno + 3
+    assert f"  waiting: {__file__}:{line} in <lambda>" in lines
+
+
+def test_the_error_lists_no_more_than_ten_pending_operations() -> None:
+    async def main() -> None:
+        async with Purgatory("p") as purgatory:
+            for key in range(30):
+                purgatory.try_complete_else_watch(Gate(None), [key])
+            await never()
+
+    lines = described(main)
+    assert "30 operations are pending in purgatory 'p':" in lines
+    assert len([line for line in lines if "<Gate" in line]) == 10
+
+
 def test_a_task_in_which_only_a_library_waits_is_named_by_its_outermost_line() -> None:
     async def main() -> None:
         await asyncio.create_task(asyncio.Event().wait(), name="event")

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 Op = TypeVar("Op", bound=Operation)
 
-_get_ident: Final = threading.get_ident
+# The number of tries of an operation that its purgatory does not take. Somebody else has to offer it.
+NOT_HERE: Final = -1
 
 # More operations than fit into any memory.
 NO_MAXIMUM: Final = 1 << 62
@@ -92,7 +93,7 @@ class Engine:
         self.max_pending = max_pending
         self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
         # The thread of the loop, once it is open.
-        self.thread = 0
+        self.thread: i64 = 0
         # None until it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
         # Whether it takes operations.
@@ -132,7 +133,7 @@ class Engine:
             self.debugger = Debugger(loop, self.reporter)
             # The debugger wants to know how often each operation was tried.
             self.observed = True
-        self.thread = _get_ident()
+        self.thread = thread_id()
         self.loop = loop
         self.open = True
 
@@ -150,7 +151,8 @@ class Engine:
 
     def check_thread(self) -> None:
         """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
-        if _get_ident() != self.thread:
+        # After closing, a check does nothing, whoever makes it.
+        if thread_id() != self.thread and (self.pending or not self.closing):
             raise RuntimeError(
                 "a purgatory belongs to the thread of its event loop: from another thread call "
                 "check_and_complete_threadsafe(key), or loop.call_soon_threadsafe with any other method"
@@ -168,9 +170,8 @@ class Engine:
                 raise ValueError("an operation must watch at least one key")
             given = NO_KEYS
         try:
-            if operation._state is not NEW or operation._owner is not None:
-                offered = safe_repr(operation)
-                raise RuntimeError(f"{offered} was offered before: make a new operation for each wait")
+            if operation._state is not NEW or operation._tries:
+                raise _refusal(operation)
         except AttributeError:
             raise TypeError(
                 f"{type(operation).__name__}.__init__ must call super().__init__(timeout)"
@@ -208,6 +209,7 @@ class Engine:
                 # The purgatory is full, or a key could not be looked up: nothing is kept of the operation.
                 operation._owner = None
                 operation._watched = ()
+                operation._tries = 0
             if isinstance(error, asyncio.CancelledError):
                 raise own_error(error, "a key, or the observer of the keys,") from error
             whole = isinstance(error, Exception)
@@ -233,7 +235,8 @@ class Engine:
         timeout = operation._timeout
         # When it has asked to be tried again, in its first try.
         wake = operation._deadline
-        operation._deadline = inf
+        if wake != inf:
+            operation._deadline = inf
         # The operation may have been tried by an eager task that closed the purgatory.
         if timeout <= 0 or not self.open:
             end(operation, EXPIRED)
@@ -288,7 +291,7 @@ class Engine:
             if key is not NO_KEY:
                 observer.key_watched(key)
 
-    # A pending operation
+    # Trying
 
     def try_pending(self, operation: Operation) -> bool:
         """Try an operation that is pending. Returns whether it is completed now."""
@@ -349,8 +352,6 @@ class Engine:
                 self._forget(operation)
         finally:
             self.queue.level = SETTLING
-            if self.closing:
-                operation._parked = BY_CLOSING
             debugger = self.debugger
             try:
                 raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
@@ -400,7 +401,9 @@ class Engine:
             self.completed += 1
         elif state is EXPIRED:
             self.expired += 1
-            if operation._tries == 1 and operation._timeout > 0 and not self.closing:
+            if self.closing:
+                operation._parked = BY_CLOSING
+            elif operation._tries == 1 and operation._timeout > 0:
                 self.expired_untried += not isinstance(operation, Unconditional)
         elif state is CANCELLED:
             self.cancelled += 1
@@ -458,7 +461,7 @@ class Engine:
             self.check_thread()
         return self.watchers.watching(key)
 
-    # The keys and the time of a pending operation
+    # The keys of a pending operation
 
     def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
         """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
@@ -467,6 +470,8 @@ class Engine:
         given = hashable_keys(keys)
         queue = self.queue
         level = queue.level
+        if level == WRITING:
+            raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
         outer = self._widened
         whole = False
         try:
@@ -487,10 +492,7 @@ class Engine:
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Have a pending operation watch those of `keys` that it does not watch, or none of them."""
-        queue = self.queue
-        if queue.level == WRITING:
-            raise RuntimeError("watch_also() cannot be called in the method of a key or in a finalizer")
-        queue.level = WRITING
+        self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
         if not more:
@@ -579,3 +581,28 @@ class Engine:
     def keys_of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The keys that the pending `operation` watches. A key named twice may be there twice."""
         return keys_at(operation._watched)
+
+
+def thread_id() -> i64:
+    """The number of the running thread. The build has C code call C's own function."""
+    return threading.get_ident()
+
+
+def reserve(operation: Operation) -> None:
+    """Have a new operation refused when somebody offers it to a purgatory before `release`."""
+    operation._tries = NOT_HERE
+
+
+def release(operation: Operation) -> None:
+    """From now on a purgatory takes the operation."""
+    operation._tries = 0
+
+
+def _refusal(operation: Operation) -> Exception:
+    """The error of an offer of an operation that is not new."""
+    offered = safe_repr(operation)
+    if operation._tries == NOT_HERE:
+        return TypeError(f"{offered} is durable: offer it by DurableOperations.offer()")
+    if operation._tries:
+        return RuntimeError(f"{offered} was offered before: make a new operation for each wait")
+    return RuntimeError(f"{offered} has ended before it was offered: offer it before anything can end it")

@@ -51,7 +51,8 @@ class Operation(TimerTask):
         operation._watched = ()
         return operation
 
-    def __init__(self, timeout: float | None) -> None:
+    def __init__(self, timeout: Any) -> None:
+        # Any, here and below: compiled code refuses what is no number without naming the argument.
         if self._watched or self._bucket is not None:
             raise RuntimeError(
                 f"{safe_repr(self)} was offered or scheduled before: make a new operation for each wait"
@@ -148,8 +149,7 @@ class Operation(TimerTask):
         """Withdraw the operation: no hook runs, and waiters get OperationWithdrawn. False when it is done."""
         return end(self, CANCELLED)
 
-    @final
-    def reschedule(self, timeout: float | None) -> bool:
+    def reschedule(self, timeout: Any) -> bool:
         """Give the operation a new timeout in seconds, which counts from now. False when it is done.
 
         The cost is O(1), however many operations are pending. Heartbeats keep sessions alive this way. With a
@@ -165,8 +165,7 @@ class Operation(TimerTask):
             self._timeout = seconds
         return True
 
-    @final
-    def try_again_in(self, seconds: float | None) -> bool:
+    def try_again_in(self, seconds: Any) -> bool:
         """Have the operation tried once in so many seconds, or at its deadline if that is sooner.
 
         Call it in `try_complete`, or from outside while the operation is pending, for a condition that comes
@@ -174,7 +173,7 @@ class Operation(TimerTask):
         The operation is never tried early, and a tick from now at the earliest. False when it is done. Raises
         RuntimeError before it is offered. The cost is O(1), and nothing for those that do not use it.
         """
-        when = _seconds(seconds)
+        when = _seconds(seconds, "seconds")
         owner = self._owner
         if self._state is PENDING:
             cast("Engine", owner).wake_in(self, when)
@@ -214,6 +213,9 @@ class Operation(TimerTask):
     @property
     def timed_out(self) -> bool:
         """Whether the timeout ended the operation, and not the closing of its purgatory."""
+        if self._owner is not None:
+            # Its hooks are running.
+            return self._state is EXPIRED and not self._owner.closing
         return self._state is EXPIRED and self._parked != BY_CLOSING
 
     @property
@@ -263,7 +265,14 @@ class Operation(TimerTask):
 
     def __repr__(self) -> str:
         timeout = None if self._timeout == inf else f"{self._timeout} s"
-        return f"<{type(self).__name__} {self._state.value} timeout={timeout} keys={list(self.keys)}>"
+        kind, state, keys = type(self).__name__, self._state.value, list(self.keys)
+        tries = f" {tried(self)}" if self._tries > 0 else ""
+        return f"<{kind} {state} timeout={timeout} keys={keys}{tries}>"
+
+
+def tried(operation: Operation) -> str:
+    """In words, how often the operation was tried. The first try is its offer."""
+    return "tried once" if operation._tries == 1 else f"tried {operation._tries} times"
 
 
 # The limit of a check without a limit: no count reaches it.
@@ -295,7 +304,7 @@ def named(keys: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     return keys[1:] if keys and keys[0] is NO_KEY else keys
 
 
-def _seconds(timeout: Any) -> float:
+def _seconds(timeout: Any, name: str = "timeout") -> float:
     # Any, because a compiled float takes no int that is too large for it.
     if type(timeout) is float:
         # Mostly it is one. This saves the calls below.
@@ -305,13 +314,13 @@ def _seconds(timeout: Any) -> float:
     if timeout is None:
         return inf
     if not isinstance(timeout, (int, float)):
-        raise TypeError(f"timeout must be a number of seconds or None, not {timeout!r}")
+        raise TypeError(f"{name} must be a number of seconds or None, not {timeout!r}")
     try:
         seconds = float(timeout)
     except OverflowError:
-        raise OverflowError("timeout is too large for a float: use None for no timeout") from None
+        raise OverflowError(f"{name} is too large for a float: use None for no {name}") from None
     if seconds != seconds:
-        raise ValueError("timeout must be a number of seconds or None, not NaN")
+        raise ValueError(f"{name} must be a number of seconds or None, not NaN")
     return seconds
 
 
@@ -331,6 +340,8 @@ def end(operation: Operation, state: OperationState, outcome: Failure | Given | 
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
+        if state is COMPLETED and operation._owner is not None and operation._owner.debugger is not None:
+            operation._owner.debugger.would_complete(operation)
         return False
     if operation._waiters is not None and (state is COMPLETED or state is FAILED) and deserted(operation):
         end(operation, CANCELLED, BY_WAITER)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle
+from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle, tried
 from purgatory._core.outcome import EXPIRED, FAILED, Failure, GivenFailure
 from purgatory._core.timer import Timer
+from purgatory._mypyc import i64
 from purgatory.errors import own_error, safe_repr
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Reporter:
         failure = cast(Failure, operation._outcome)
         if isinstance(failure, GivenFailure):
             failure.report = partial(self._freed_unseen, type(operation).__name__, operation.keys)
-            self._soon(self._log, logging.INFO, "an operation failed", failure.exception, operation)
+            if _logger.isEnabledFor(logging.INFO):
+                self._soon(self._log, logging.INFO, "an operation failed", failure.exception, operation)
             return
         # A BaseException that is not an Exception goes up to the caller, who sees it.
         if isinstance(failure.exception, Exception):
@@ -220,6 +222,11 @@ class Debugger:
     def __init__(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
         self._loop = loop
         self._reporter = reporter
+        # The operation that is tried once more at its expiry, and whether its condition holds.
+        self._expiring: Operation | None = None
+        self._holds = False
+        # Operations that expired although their condition held.
+        self.missed: i64 = 0
 
     def check_fields(self, operation: Operation) -> None:
         """Raise TypeError for an operation that has put a value of its own under a name of the library."""
@@ -242,6 +249,8 @@ class Debugger:
     def settle(self, operation: Operation, closing: bool) -> BaseException | None:
         """Settle the operation, and report its hooks when they were slow."""
         expired = operation._state is EXPIRED
+        if expired and not closing and operation._timeout > 0:
+            self._look_once_more(operation)
         hooks = "on_complete and on_expiration" if expired else "on_complete"
         started = time.monotonic()
         raised = settle(operation)
@@ -249,6 +258,29 @@ class Debugger:
         if expired and not closing:
             self._look_at_keys(operation)
         return raised
+
+    def would_complete(self, operation: Operation) -> None:
+        """The condition of an operation that has ended holds."""
+        self._holds = self._holds or operation is self._expiring
+
+    def _look_once_more(self, operation: Operation) -> None:
+        """Report an operation that expires although its condition holds."""
+        hooks: Any = operation
+        self._expiring, self._holds = operation, False
+        try:
+            hooks.try_complete()
+        except (Exception, asyncio.CancelledError) as error:
+            self._reporter.report(f"{safe_repr(operation)} raised when it was tried at its expiry", error)
+        finally:
+            self._expiring = None
+        if self._holds:
+            self.missed += 1
+            keys = ", ".join(map(safe_repr, operation.keys))
+            self._reporter.warn(
+                f"{safe_repr(operation)} expired, but its condition holds: after the change nobody checked "
+                f"{keys} ({tried(operation)})",
+                operation,
+            )
 
     def _look_at_duration(self, operation: Operation, hook: str, started: float) -> None:
         """Report a hook that was slow."""

@@ -30,16 +30,22 @@ class SynchronousPurgatory:
 
     def __init__(
         self,
-        name: str = "purgatory",
+        name: Any = "purgatory",
         *,
-        tick: float = 0.001,
-        wheel_size: int = DEFAULT_WHEEL_SIZE,
-        max_pending: int | None = None,
-        slice_seconds: float = 0.005,
+        tick: Any = 0.001,
+        wheel_size: Any = DEFAULT_WHEEL_SIZE,
+        max_pending: Any = None,
+        slice_seconds: Any = 0.005,
         observers: Iterable[Observer] = (),
-        debug: bool | None = None,
+        debug: Any = None,
     ) -> None:
-        self.name = name
+        _check("name", name, str, "a str")
+        _check("tick", tick, (int, float), "a number of seconds")
+        _check("wheel_size", wheel_size, int, "an int")
+        _check("slice_seconds", slice_seconds, (int, float), "a number of seconds")
+        if max_pending is not None:
+            _check("max_pending", max_pending, int, "an int or None")
+        self.name: str = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
         self._engine = Engine(name, self.timer, max_pending, tuple(observers), debug)
         self._checker = Checker(self._engine)
@@ -68,8 +74,7 @@ class SynchronousPurgatory:
         """
         return self._engine.offer(operation, keys)
 
-    @final
-    def check_and_complete(self, key: Hashable, limit: int | None = None) -> int:
+    def check_and_complete(self, key: Hashable, limit: Any = None) -> int:
         """Try the operations that watch `key`, in order. Returns how many this call completed.
 
         It returns a count and no operations. To know which operations have completed, note it in their
@@ -88,6 +93,7 @@ class SynchronousPurgatory:
         """
         if limit is None:
             return self._checker.check(key, NO_LIMIT)
+        _check("limit", limit, int, "an int or None")
         if limit < 1:
             raise ValueError(f"limit must be at least 1, or None for no limit, not {limit}")
         return self._checker.check(key, min(limit, NO_MAXIMUM))
@@ -159,6 +165,7 @@ class SynchronousPurgatory:
             completed=engine.completed,
             expired=engine.expired,
             expired_untried=engine.expired_untried,
+            missed_changes=0 if engine.debugger is None else engine.debugger.missed,
             cancelled=engine.cancelled,
             failed=engine.failed,
             refused=engine.refused,
@@ -166,26 +173,26 @@ class SynchronousPurgatory:
             slices=engine.slices + self.timer.slices,
         )
 
-    @final
-    def watched_keys(self, limit: int) -> list[Hashable]:
+    def watched_keys(self, limit: Any) -> list[Hashable]:
         """At most `limit` of the keys that have watchers now, O(limit).
 
         When there are more, half of the answer is the keys that have been watched for longest, and half is
         the newest keys. A key that raised, or had changed, as its last operation left is among them, too.
         """
+        _check("limit", limit, int, "an int")
         return self._engine.watchers.some_keys(limit)
 
-    @final
-    def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]:
+    def watching(self, key: Hashable, limit: Any) -> list[DelayedOperation[Any]]:
         """The first `limit` of the operations that watch `key`, O(limit)."""
+        _check("limit", limit, int, "an int")
         return cast("list[DelayedOperation[Any]]", self._engine.watchers.watching(key, limit))
 
-    @final
-    def count_watching(self, key: Hashable, limit: int) -> int:
+    def count_watching(self, key: Hashable, limit: Any) -> int:
         """How many operations watch `key`. Counting stops at `limit` or a little above it.
 
         The cost is O(limit / CHUNK_LENGTH): one addition for each chunk of the watch list.
         """
+        _check("limit", limit, int, "an int")
         return self._engine.watchers.count(key, limit)
 
     @final
@@ -208,6 +215,12 @@ class SynchronousPurgatory:
         if observer is not None and engine.key_observer is not None:
             raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
         engine.key_observer = observer
+
+
+def _check(name: str, given: Any, kind: Any, words: str) -> None:
+    """Raise a TypeError that names the argument. Compiled code would name none."""
+    if not isinstance(given, kind):
+        raise TypeError(f"{name} must be {words}, not {given!r}")
 
 
 def _class_of(kind: Any) -> Any:

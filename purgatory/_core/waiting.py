@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from purgatory._core.operation import Operation, end
 from purgatory._core.outcome import BY_WAITER, CANCELLED, COMPLETED, NEW, NO_OUTCOME, Failure, Given
 from purgatory.errors import OperationWithdrawn, own_error, safe_repr
+
+if TYPE_CHECKING:
+    from purgatory._core.engine import Engine
 
 
 class Companion(Protocol):
@@ -48,6 +51,18 @@ def wait_for(operation: Operation) -> asyncio.Future[None]:
     return waiter
 
 
+def join(operation: Operation) -> asyncio.Future[None] | None:
+    """Wait with the tasks of `operation`, which is settled, until one of them claims its result.
+
+    None when one has claimed it, or nobody has awaited it.
+    """
+    if operation._waiters is None:
+        return None
+    waiter = future_for(operation)
+    wake_when_done(operation, waiter)
+    return waiter
+
+
 def future_for(operation: Operation) -> asyncio.Future[None]:
     """A future of the running loop for a task that is going to await `operation`.
 
@@ -61,13 +76,19 @@ def future_for(operation: Operation) -> asyncio.Future[None]:
                 f"{safe_repr(operation)} would never end: offer it before you await it, as in "
                 "`await purgatory.try_complete_else_watch(operation, keys)`"
             )
-    # A ManualClock of the tests is no event loop. Any task may await the operations of its purgatories.
-    elif owner.loop is not loop and isinstance(owner.loop, asyncio.AbstractEventLoop):
-        raise RuntimeError(
-            f"{safe_repr(operation)} belongs to the purgatory of another event loop: "
-            "await it there, or use a purgatory for each loop"
-        )
+    else:
+        check_loop(owner, operation)
     return loop.create_future()
+
+
+def check_loop(engine: Engine, waits: object) -> None:
+    """Raise RuntimeError in another event loop than the engine's, where nothing would wake the task."""
+    # A ManualClock of the tests is no event loop. Any task may await the operations of its purgatories.
+    if isinstance(engine.loop, asyncio.AbstractEventLoop) and engine.loop is not asyncio.get_running_loop():
+        raise RuntimeError(
+            f"{safe_repr(waits)} belongs to the purgatory of another event loop: await it there, for example "
+            "by asyncio.run_coroutine_threadsafe(coroutine, loop), or use a purgatory for each loop"
+        )
 
 
 def wake_when_done(operation: Operation, waiter: Waiter) -> None:

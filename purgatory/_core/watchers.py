@@ -58,6 +58,11 @@ class Watchers:
             return self._table.get(key)
         except asyncio.CancelledError as error:
             raise own_error(error, "a key") from error
+        except TypeError as error:
+            if not isinstance(key, (list, set)):
+                raise
+            mend = f"did you mean {next(iter(key))!r}?" if len(key) == 1 else "make a call for each key"
+            raise TypeError(f"this takes one key, not {key!r}: {mend}") from error
 
     def places(self) -> list[object]:
         """For each key, the only operation that watches it, or the first chunk of its list."""
@@ -279,7 +284,7 @@ def hashable_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """The keys as a tuple. Raises TypeError for a str and for an unhashable key."""
     if type(keys) is tuple:
         given = keys
-    elif isinstance(keys, (str, bytes)):
+    elif isinstance(keys, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"keys must be a collection of keys, not {keys!r}: did you mean [{keys!r}]?")
     else:
         given = tuple(keys)

@@ -35,6 +35,15 @@ FIGURES: Final = (
         "Operations that their timeout ended, and that no check had tried since their offer. When many "
         "expire like this, perhaps nobody checks their keys, or checks them before the change.",
     ),
+    Figure(
+        "missed_changes",
+        "Missed changes",
+        Metric(
+            "purgatory_missed_changes",
+            "Operations that expired although their condition held, which only debug mode looks for.",
+            counter=True,
+        ),
+    ),
     Figure("cancelled", "Cancelled", OPERATIONS, "Operations that were withdrawn."),
     Figure("failed", "Failed", OPERATIONS, "Operations that an exception in one of their hooks ended."),
     Figure(

@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from purgatory._foreign import Foreign, part
+from purgatory._cancellation import Foreign, part
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
 from purgatory.delayed.waiting_message import Attempt

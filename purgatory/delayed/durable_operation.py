@@ -7,6 +7,7 @@ from collections.abc import Generator, Hashable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
+from purgatory._core.engine import reserve
 from purgatory._core.operation import Operation
 from purgatory._core.waiting import accompany, future_for, settled
 from purgatory.delayed_operation import DelayedOperation
@@ -39,8 +40,15 @@ class DurableOperation(DelayedOperation[R]):
     kind: ClassVar[str]
     """The name of this kind of operation on the disk. Do not change it while operations are pending."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A class without a payload is a base of others.
+        if cls.payload is not DurableOperation.payload and not isinstance(getattr(cls, "kind", None), str):
+            raise TypeError(f'{cls.__name__} needs a kind, its name on the disk: write `kind = "payment"`')
+
     def __init__(self, timeout: float) -> None:
         super().__init__(timeout)
+        reserve(self)
         if self.timeout is None:
             raise ValueError(f"a durable operation needs a finite timeout, not {timeout!r}")
         # Set when it is offered.

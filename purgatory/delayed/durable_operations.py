@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory._foreign import Foreign
-from purgatory._uninterrupted import uninterrupted
+from purgatory._cancellation import Foreign, uninterrupted
+from purgatory._core.engine import release, reserve
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.durable_operation import DurableOperation, Record
@@ -164,10 +164,14 @@ class DurableOperations:
         if replaced is not None:
             replaced.operation.cancel()
 
+    def _no_factory(self, kind: str) -> ValueError:
+        known = ", ".join(map(repr, self._factories)) or "none"
+        return ValueError(f"there is no factory for the kind {kind}; there are: {known}")
+
     def _restore(self, id: str, record: Record, receipt: Receipt | None = None) -> Kept:
         """Make an operation again, and let it wait. Raises what the factory raises."""
         if record.kind not in self._factories:
-            raise ValueError(f"there is no factory for the kind {record.kind!r}")
+            raise self._no_factory(repr(record.kind))
         with Foreign(f"the factory of the kind {record.kind!r}"):
             operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
         kept = Kept(self, operation, receipt)
@@ -195,7 +199,7 @@ class DurableOperations:
             raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
         kind = getattr(operation, "kind", None)
         if kind not in self._factories:
-            raise ValueError(f"there is no factory for the kind {kind!r} of {safe_repr(operation)}")
+            raise self._no_factory(f"{kind!r} of {safe_repr(operation)}")
         if isinstance(keys, str | bytes):
             raise TypeError(f"keys must be several keys, as in [{keys!r}], not {keys!r}")
         watched = tuple(keys)
@@ -223,9 +227,12 @@ class DurableOperations:
             raise RuntimeError(f"{safe_repr(operation)} was offered before: make a new one for each wait")
         operation._kept = kept
         try:
+            release(operation)
             self.purgatory.try_complete_else_watch(operation, keys)
         except BaseException:
             operation._kept = None
+            if operation.state is OperationState.NEW:
+                reserve(operation)
             raise
 
     def _message(

@@ -19,8 +19,7 @@ from typing import Self
 import anyio
 
 from purgatory import Purgatory
-from purgatory._foreign import part
-from purgatory._uninterrupted import uninterrupted
+from purgatory._cancellation import part, uninterrupted
 from purgatory.delayed.arguments import check_id, milliseconds
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.dead_letters import DeadLetter

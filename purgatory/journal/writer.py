@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVarTuple, cast
 
+from purgatory._cancellation import uninterrupted
 from purgatory._core.timer import clock_of
-from purgatory._uninterrupted import uninterrupted
 from purgatory.journal.gap import Gap, Losses
 from purgatory.journal.schema import CHECKS_TABLE, OPERATIONS_TABLE, record_operation
 from purgatory.journal.segments import Batch, Segments

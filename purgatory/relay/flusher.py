@@ -8,7 +8,7 @@ from typing import Final, NoReturn, final
 
 import anyio
 
-from purgatory._foreign import Foreign
+from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
 from purgatory.relay.errors import RelayClosed

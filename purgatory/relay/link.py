@@ -11,7 +11,7 @@ import anyio
 from anyio import CancelScope
 from anyio.abc import TaskStatus
 
-from purgatory._foreign import Foreign
+from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
 from purgatory.relay.interest import Interest, Shard

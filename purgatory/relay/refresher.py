@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias, final
 
 import anyio
 
-from purgatory._foreign import Foreign
+from purgatory._cancellation import Foreign
 from purgatory.purgatory import Purgatory
 from purgatory.reaper import pause
 from purgatory.relay.backoff import Backoff

@@ -15,8 +15,7 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, CancelScope
 from anyio.abc import TaskStatus
 
-from purgatory._foreign import Foreign, part
-from purgatory._uninterrupted import uninterrupted
+from purgatory._cancellation import Foreign, part, uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
 from purgatory.relay.engine import Engine

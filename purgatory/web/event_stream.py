@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from purgatory._cancellation import Foreign
 from purgatory._core.outcome import OperationState
-from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory

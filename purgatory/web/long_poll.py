@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from starlette.exceptions import HTTPException
 
+from purgatory._cancellation import Foreign
 from purgatory._core.outcome import OperationState
-from purgatory._foreign import Foreign
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import (
     OperationWithdrawn,

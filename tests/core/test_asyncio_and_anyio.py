@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import pytest
 
-from purgatory import OperationState, Purgatory
+from purgatory import DelayedOperation, OperationState, Purgatory
 from tests.operations import Gate, a_few_turns, raising
 
 PENDING, CANCELLED = OperationState.PENDING, OperationState.CANCELLED
@@ -36,6 +37,37 @@ async def test_gather_gives_the_results_in_the_order_of_its_arguments(purgatory:
     first, second = park(purgatory, "first"), park(purgatory, "second")
     open_soon(purgatory, second, first)
     assert list(await asyncio.gather(first, second, first)) == ["first", "second", "first"]
+
+
+@dataclass(eq=False)
+class Reply(DelayedOperation[str]):
+    server: str
+
+    def __post_init__(self) -> None:
+        super().__init__(None)
+
+    def try_complete(self) -> bool:
+        return self.force_complete()
+
+    def on_complete(self) -> str:
+        return self.server
+
+
+@dataclass
+class ComparedReply(Reply):
+    """It compares its fields, which is the default, and so it has no hash."""
+
+
+async def test_gather_takes_a_dataclass_that_does_not_compare_its_fields(purgatory: Purgatory) -> None:
+    reply = purgatory.try_complete_else_watch(Reply("ada"), ["ada"])
+    assert list(await asyncio.gather(reply)) == ["ada"]
+
+
+async def test_gather_refuses_a_dataclass_that_compares_its_fields(purgatory: Purgatory) -> None:
+    reply = purgatory.try_complete_else_watch(ComparedReply("ada"), ["ada"])
+    with pytest.raises(TypeError, match="unhashable"):
+        await asyncio.gather(reply)
+    assert await reply == "ada"
 
 
 async def test_gather_raises_what_a_hook_raised_and_leaves_the_other_operations(purgatory: Purgatory) -> None:
@@ -266,3 +298,12 @@ async def test_a_task_group_refuses_the_operation_itself(
     with pytest.raises(ExceptionGroup) as caught:
         await start(park(purgatory))
     assert caught.group_contains(TypeError, match=why)
+
+
+async def test_cancelling_the_future_of_another_thread_withdraws_the_operation(purgatory: Purgatory) -> None:
+    gate = park(purgatory)
+    waiting = asyncio.run_coroutine_threadsafe(awaiting(gate), asyncio.get_running_loop())
+    await a_few_turns()
+    await asyncio.to_thread(waiting.cancel)
+    await a_few_turns()
+    assert gate.state is CANCELLED

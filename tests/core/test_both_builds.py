@@ -13,10 +13,11 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -208,16 +209,34 @@ def test_difference_messages_about_missing_and_unknown_arguments() -> None:
 def test_difference_compiled_methods_refuse_arguments_and_attributes_of_a_wrong_type() -> None:
     waits: Any = ManualClock().purgatory()
     if COMPILED:
-        assert raised(lambda: waits.watching("key", 2.5)) == "TypeError: int object expected; got float"
         assert raised(lambda: setattr(waits, "name", 3)) == "TypeError: str object expected; got int"
     else:
-        assert waits.watching("key", 2.5) == []
         waits.name = 3
+
+
+def test_both_builds_name_the_argument_that_is_wrong() -> None:
+    clock = ManualClock()
+    waits: Any = clock.purgatory()
+    gate: Any = waits.try_complete_else_watch(Gate(60), ["key"])
     text: Any = "3"
-    assert raised(lambda: Gate(text)) == (
-        "TypeError: float or None object expected; got str"
-        if COMPILED
-        else "TypeError: timeout must be a number of seconds or None, not '3'"
+    seconds = "must be a number of seconds or None, not '3'"
+    assert raised(lambda: Gate(text)) == f"TypeError: timeout {seconds}"
+    assert raised(lambda: gate.reschedule(text)) == f"TypeError: timeout {seconds}"
+    assert raised(lambda: gate.try_again_in(text)) == f"TypeError: seconds {seconds}"
+    for call in (partial(waits.watching, "key"), partial(waits.count_watching, "key"), waits.watched_keys):
+        assert raised(partial(call, 2.5)) == "TypeError: limit must be an int, not 2.5"
+    assert raised(lambda: waits.check_and_complete("key", "1")) == (
+        "TypeError: limit must be an int or None, not '1'"
+    )
+    assert raised(lambda: Purgatory(name=cast(Any, 3))) == "TypeError: name must be a str, not 3"
+    for name in ("tick", "slice_seconds"):
+        options: Any = {name: text}
+        assert raised(partial(Purgatory, **options)) == (
+            f"TypeError: {name} must be a number of seconds, not '3'"
+        )
+    assert raised(lambda: Purgatory(wheel_size=text)) == "TypeError: wheel_size must be an int, not '3'"
+    assert raised(lambda: Purgatory(max_pending=text)) == (
+        "TypeError: max_pending must be an int or None, not '3'"
     )
 
 

@@ -119,7 +119,7 @@ async def test_operations_that_nobody_checks_need_no_key(purgatory: Purgatory) -
     value = purgatory.try_complete_else_watch(DelayedValue[int](60))
     quorum = purgatory.try_complete_else_watch(DelayedQuorum(1, ["a"], 60))
     assert (value.keys, quorum.keys) == ((), ())
-    assert repr(value) == "<DelayedValue pending timeout=60.0 s keys=[]>"
+    assert repr(value) == "<DelayedValue pending timeout=60.0 s keys=[] tried once>"
     pending: list[object] = [value, quorum]
     assert purgatory.operations() == pending
     assert (purgatory.statistics().keys, purgatory.watched_keys(9)) == (0, [])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from purgatory._foreign import Foreign, part
+from purgatory._cancellation import Foreign, part
 from tests.operations import Stop, raising
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import warnings
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, NoReturn, final
 
@@ -63,6 +63,49 @@ def test_awaiting_an_operation_in_another_event_loop_raises() -> None:
         other.run(wait())
         assert gate.state is OperationState.PENDING
         runner.run(purgatory.aclose())
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [lambda purgatory: purgatory.wait_until(lambda: True, ["a"]), lambda purgatory: purgatory.sweep("a")],
+    ids=["wait_until", "sweep"],
+)
+def test_waiting_in_another_event_loop_is_refused_and_leaves_nothing(
+    wait: Callable[[Purgatory], Coroutine[Any, Any, object]],
+) -> None:
+    async def start() -> None:
+        purgatory.start()
+
+    async def refused() -> None:
+        with pytest.raises(RuntimeError, match=r"another event loop: .* asyncio\.run_coroutine_threadsafe"):
+            await wait(purgatory)
+
+    purgatory = Purgatory()
+    with asyncio.Runner() as runner, asyncio.Runner() as other:
+        runner.run(start())
+        other.run(refused())
+        assert purgatory.statistics().pending == 0
+        runner.run(purgatory.aclose())
+
+
+@pytest.mark.parametrize(("key", "mend"), [(["k"], "did you mean 'k'"), ({"k"}, "did you mean 'k'")])
+def test_a_list_in_place_of_a_key_is_refused_with_the_key(held: Purgatory, key: Any, mend: str) -> None:
+    for call in (held.check_and_complete, held.cancel_for_key, held.operations):
+        with pytest.raises(TypeError, match=mend):
+            call(key)
+    several: Any = ["a", "b"]
+    with pytest.raises(TypeError, match="make a call for each key"):
+        held.check_and_complete(several)
+    mapping: Any = {}
+    with pytest.raises(TypeError, match="unhashable type: 'dict'"):
+        held.check_and_complete(mapping)
+
+
+@pytest.mark.parametrize("keys", [bytearray(b"ab"), memoryview(b"ab"), b"ab", "ab"])
+def test_text_and_bytes_are_no_collections_of_keys(held: Purgatory, keys: Any) -> None:
+    with pytest.raises(TypeError, match="keys must be a collection of keys"):
+        held.try_complete_else_watch(Gate(), keys)
+    assert held.statistics().keys == 0
 
 
 async def test_an_operation_that_is_done_can_be_awaited_in_any_event_loop_and_without_an_offer() -> None:
@@ -570,9 +613,10 @@ async def test_debug_mode_refuses_calls_from_another_thread(
         lambda purgatory: purgatory.check_and_complete("a"),
         lambda purgatory: purgatory.check_and_complete("nobody waits for it"),
         lambda purgatory: purgatory.cancel_for_key("a"),
-        lambda purgatory: asyncio.run(purgatory.sweep("a")),
+        lambda purgatory: purgatory.complete_for_key("a", 1),
+        lambda purgatory: purgatory.fail_for_key("a", ValueError("bad")),
     ],
-    ids=["check", "check of another key", "cancel_for_key", "sweep"],
+    ids=["check", "check of another key", "cancel_for_key", "complete_for_key", "fail_for_key"],
 )
 async def test_a_call_for_a_key_from_another_thread_is_refused_without_debug_mode(
     use: Callable[[Purgatory], object], purgatory: Purgatory
@@ -582,6 +626,9 @@ async def test_a_call_for_a_key_from_another_thread_is_refused_without_debug_mod
         await asyncio.to_thread(use, purgatory)
     assert [gate.state for gate in gates] == [OperationState.PENDING] * 2
     assert gates[0].ran == ["try_complete"]
+    await purgatory.aclose()
+    # Others may signal at any time.
+    await asyncio.to_thread(use, purgatory)
 
 
 # A tuple in place of a list of keys

@@ -117,10 +117,11 @@ def test_the_repr_is_one_line_with_the_state() -> None:
     gate = Gate(1.5)
     assert repr(gate) == "<Gate new timeout=1.5 s keys=[]>"
     purgatory.try_complete_else_watch(gate, ["two\nlines", 5])
-    assert repr(gate) == "<Gate pending timeout=1.5 s keys=['two\\nlines', 5]>"
+    assert repr(gate) == "<Gate pending timeout=1.5 s keys=['two\\nlines', 5] tried once>"
     gate.reschedule(None)
+    purgatory.check_and_complete(5)
     gate.cancel()
-    assert repr(gate) == "<Gate cancelled timeout=None keys=['two\\nlines', 5]>"
+    assert repr(gate) == "<Gate cancelled timeout=None keys=['two\\nlines', 5] tried 2 times>"
 
 
 # Ending

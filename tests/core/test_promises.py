@@ -734,6 +734,39 @@ async def test_promise_07_a_base_exception_propagates_after_the_accounting_is_do
 
 
 @pytest.mark.usefixtures("untraced")
+async def test_promise_07_a_hook_that_reads_a_cancelled_future_never_cancels_who_signals(
+    purgatory: Purgatory,
+) -> None:
+    job: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(purgatory.wait_until(lambda: job.done() and job.result(), ["job"]))
+    other = purgatory.try_complete_else_watch(Gate(), ["job"])
+    await a_few_turns()
+    job.cancel()
+    other.opened = True
+    assert purgatory.check_and_complete("job") == 1
+    with pytest.raises(RuntimeError, match="something that it reads was cancelled") as raised:
+        await waiting
+    assert isinstance(raised.value.__cause__, asyncio.CancelledError)
+    assert other.done
+
+
+async def test_promise_07_an_error_that_fail_was_given_is_a_result(
+    purgatory: Purgatory, reported: list[dict[str, Any]]
+) -> None:
+    seen, unseen = (purgatory.try_complete_else_watch(Gate(), ["a"]) for _ in range(2))
+    error = LookupError("gone")
+    for gate in (seen, unseen):
+        assert gate.fail(error)
+    del gate
+    await a_few_turns()
+    assert reported == []
+    with pytest.raises(LookupError):
+        await seen
+    del seen, unseen
+    await a_few_turns()
+    assert [context["exception"] for context in reported] == [error]
+
+
 @pytest.mark.parametrize("purgatories", [1, 2, 1_000])
 def test_promise_08_a_chain_of_100_000_operations_needs_no_stack(purgatories: int) -> None:
     length = 100_000
@@ -874,6 +907,50 @@ async def test_promise_09_bulk_work_holds_the_loop_for_one_slice_and_one_hook_at
 # 10. Cancellation
 
 
+async def test_promise_08_checks_that_end_nothing_do_not_hold_the_loop(
+    purgatory: Purgatory, caplog: pytest.LogCaptureFixture
+) -> None:
+    def check() -> bool:
+        purgatory.check_and_complete("k")
+        return stopped
+
+    stopped = False
+    waiting = asyncio.create_task(purgatory.wait_until(check, ["k"], timeout=60))
+    await a_few_turns()
+    assert not waiting.done()
+    stopped = True
+    assert await waiting
+    assert "asks for a check of 'k' whenever it is tried, and nothing ends" in caplog.text
+
+
+@pytest.mark.parametrize("first", ["cancellation", "completion"])
+async def test_promise_10_no_permit_is_lost_to_a_cancelled_task(purgatory: Purgatory, first: str) -> None:
+    free: list[str] = []
+
+    class Request(Gate):
+        def try_complete(self) -> bool:
+            return bool(free) and self.force_complete()
+
+        def on_complete(self) -> str:
+            return free.pop()
+
+        def on_unclaimed(self) -> None:
+            free.append(self.result())
+            purgatory.check_and_complete("free", limit=1)
+
+    ada, bob = (
+        asyncio.ensure_future(purgatory.try_complete_else_watch(Request(), ["free"])) for _ in range(2)
+    )
+    await a_few_turns()
+    if first == "cancellation":
+        ada.cancel()
+    free.append("permit")
+    assert purgatory.check_and_complete("free", limit=1) == 1
+    ada.cancel()
+    assert await bob == "permit"
+    assert ada.cancelled()
+
+
 async def test_promise_10_cancelling_the_last_waiting_task_withdraws_the_operation(
     purgatory: Purgatory,
 ) -> None:
@@ -926,6 +1003,15 @@ async def test_promise_11_closing_stops_intake_and_expires_what_is_pending() -> 
     assert [gate.state for gate in refused] == [OperationState.NEW] * 2
     await purgatory.aclose()
     assert purgatory.statistics().expired == 2
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_promise_11_an_operation_tells_closing_from_its_timeout() -> None:
+    async with Purgatory() as purgatory:
+        short, long = (purgatory.try_complete_else_watch(Gate(seconds), ["a"]) for seconds in (1, 60))
+        assert await short == "gate"
+    assert (short.expired, short.timed_out) == (True, True)
+    assert (long.expired, long.timed_out) == (True, False)
 
 
 async def test_promise_11_an_exception_leaves_the_block_as_it_is_and_withdraws_what_is_pending() -> None:

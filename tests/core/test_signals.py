@@ -60,6 +60,24 @@ async def test_a_signal_from_the_loops_own_thread_is_checked_later_as_well(purga
     assert await gate == "gate"
 
 
+async def test_an_operation_that_is_offered_before_the_signal_is_checked_comes_first(
+    purgatory: Purgatory,
+) -> None:
+    free: list[str] = []
+
+    def take() -> str | None:
+        return free.pop() if free else None
+
+    first = asyncio.create_task(purgatory.wait_until(take, ["free"]))
+    await a_few_turns()
+    free.append("permit")
+    purgatory.check_and_complete_threadsafe("free")
+    assert await purgatory.wait_until(take, ["free"]) == "permit"
+    await a_few_turns()
+    assert not first.done()
+    first.cancel()
+
+
 async def test_many_threads_cost_one_check_per_distinct_key() -> None:
     def signal() -> None:
         together.wait(30)

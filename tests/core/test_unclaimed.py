@@ -111,6 +111,31 @@ async def test_a_result_that_one_of_several_tasks_gets_is_claimed(pool: Pool) ->
         assert not pool.free
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_task_that_finds_the_result_there_has_claimed_it(pool: Pool, kind: str) -> None:
+    class Looking(Asking):
+        async def condition(self) -> bool:
+            return False
+
+    # An eager task would begin before there is a result.
+    asyncio.get_running_loop().set_task_factory(None)
+    request = Request(pool, None) if kind == "plain" else Looking(pool)
+    pool.purgatory.try_complete_else_watch(request, ["free"])
+    waiting = await started(request)
+
+    async def wait() -> int | None:
+        return await request
+
+    late = asyncio.create_task(wait())
+    pool.free.append(7)
+    request.force_complete()
+    waiting.cancel()
+    await asyncio.wait([waiting, late])
+    assert late.result() == 7
+    assert not request.unclaimed
+    assert not pool.free
+
+
 async def test_when_all_of_several_tasks_are_cancelled_the_last_one_gives_the_result_back(pool: Pool) -> None:
     request = pool.request()
     waiting = [await started(get(request)) for _ in range(3)]
@@ -378,6 +403,8 @@ class Asking(AsyncDelayedOperation[int]):
         super().__init__(None)
         self.pool = pool
         self.leave = asyncio.Event()
+        # The evaluation takes so many turns of the loop to end.
+        self.turns = 2
         self.unclaimed = 0
         self.waiting: asyncio.Task[Any] | None = None
 
@@ -385,8 +412,8 @@ class Asking(AsyncDelayedOperation[int]):
         try:
             await self.leave.wait()
         finally:
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            for _ in range(self.turns):
+                await asyncio.sleep(0)
         return True
 
     def on_complete(self) -> int:
@@ -451,3 +478,36 @@ async def test_a_pool_under_random_cancellations_and_timeouts_keeps_its_permits(
         assert sorted(pool.free) == list(range(size))
         assert purgatory.statistics().pending == 0
     assert any(user.cancelled() for user in users)
+
+
+async def test_a_task_that_waits_for_the_end_of_the_evaluation_only_claims_the_result_too(pool: Pool) -> None:
+    pool.free.append(7)
+    asking = pool.purgatory.try_complete_else_watch(Asking(pool), ["free"])
+    asking.turns = 10
+    first = await started(asking)
+    asking.force_complete()
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    # Both wait for the end of the evaluation now, and the first one is told of it first.
+    second = asyncio.create_task(wait(asking))
+    assert await second == 7
+    assert first.cancelled()
+    assert asking.unclaimed == 0
+
+
+async def wait(asking: Asking) -> int:
+    return await asking
+
+
+async def test_a_limited_check_that_chose_a_cancelled_wait_goes_on_to_the_next_one(
+    purgatory: Purgatory,
+) -> None:
+    free: list[int] = []
+    ada, bob = (asyncio.create_task(purgatory.wait_until(lambda: list(free), ["free"])) for _ in range(2))
+    await a_few_turns()
+    free.append(7)
+    assert purgatory.check_and_complete("free", limit=1) == 1
+    ada.cancel()
+    assert await bob == [7]
+    assert ada.cancelled()

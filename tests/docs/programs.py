@@ -14,6 +14,9 @@ DOCS = ROOT / "docs"
 # docs/benchmarks is generated.
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "benchmarks" not in page.parts)]
 
+# The blocks of this page are one module, which its own tests run.
+BUGS = DOCS / "how-to" / "bugs-you-need-not-write.md"
+
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
@@ -43,7 +46,8 @@ def programs_of(page: Path) -> Iterator[Program]:
         yield Program(page, line, block["code"], block["printed"])
 
 
-PROGRAMS = [program for page in PAGES for program in programs_of(page)]
+PROGRAMS = [program for page in PAGES if page != BUGS for program in programs_of(page)]
+BUGS_MODULE = "\n\n".join(program.code for program in programs_of(BUGS))
 
 
 def write_programs(directory: Path) -> list[Path]:
@@ -51,6 +55,7 @@ def write_programs(directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     for program in PROGRAMS:
         (directory / f"{program.name}.py").write_text(program.code)
+    (directory / "bugs_you_need_not_write.py").write_text(BUGS_MODULE)
     return sorted(directory.iterdir())
 
 

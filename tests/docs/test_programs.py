@@ -10,13 +10,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import prometheus_client
 import pytest
 
 from purgatory.testing import VirtualTimeLoop
 from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
 
-# Virtual time passes while data is on its way through a socket, so these run in real time.
-WITH_SOCKETS = {
+# Virtual time passes while data is on its way through a socket, or to a loop in another thread.
+IN_REAL_TIME = {
+    "docs/how-to/asyncio-and-anyio.md",
     "docs/how-to/server-sent-events.md",
     "docs/how-to/test-kafka-clients.md",
     "docs/how-to/websocket-acks.md",
@@ -43,8 +45,9 @@ STANDALONE = [program for program in PROGRAMS if not needs_pytest(program)]
 
 
 @pytest.fixture(autouse=True)
-def _logging_stays_as_it_is() -> Iterator[None]:
-    """Takes away the handlers that a program has added."""
+def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Takes away the handlers and the metrics that a program has added."""
+    monkeypatch.setattr(prometheus_client, "REGISTRY", prometheus_client.CollectorRegistry())
     logger = logging.getLogger("purgatory")
     handlers, level = logger.handlers[:], logger.level
     yield
@@ -52,6 +55,7 @@ def _logging_stays_as_it_is() -> Iterator[None]:
     logger.setLevel(level)
 
 
+@pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize("program", STANDALONE, ids=lambda program: program.name)
 def test_a_program_prints_what_its_page_says(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -60,7 +64,7 @@ def test_a_program_prints_what_its_page_says(
     path = tmp_path / f"{program.name}.py"
     path.write_text(program.code)
     monkeypatch.chdir(tmp_path)
-    if page_of(program) not in WITH_SOCKETS:
+    if page_of(program) not in IN_REAL_TIME:
         # So that no timing decides, and nobody waits.
         monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualTimeLoop)
     runpy.run_path(str(path), run_name="__main__")

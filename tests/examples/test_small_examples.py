@@ -31,6 +31,7 @@ linus has logged out; online: nobody
 """
 
 
+@pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize(
     ("main", "printed"),
     [

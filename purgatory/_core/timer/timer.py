@@ -165,10 +165,7 @@ class Timer:
             return False
         now = self.clock()
         deadline = now + delay
-        if not self._place(task, now, deadline):
-            return False
-        task._deadline = deadline
-        return True
+        return self._place(task, now, deadline, deadline)
 
     def wake_at(self, task: TimerTask, when: float) -> None:
         """Wake `task` at the loop's time `when`, unless its deadline, which stays as it is, comes sooner.
@@ -179,7 +176,8 @@ class Timer:
         now = self.clock()
         # In the last tick before its deadline it is due anyway.
         if task._bucket is None or task._deadline > now + self._tick:
-            self._place(task, now, min(max(when, now + self._tick), task._deadline))
+            deadline = task._deadline
+            self._place(task, now, min(max(when, now + self._tick), deadline), deadline)
 
     def wake_of(self, task: TimerTask) -> float:
         """The loop's time at which `task` wakes before its deadline. Infinity means that it does not."""
@@ -188,13 +186,17 @@ class Timer:
         start = self._start_of(task._expiration)
         return start if start < task._deadline else inf
 
-    def _place(self, task: TimerTask, now: float, when: float) -> bool:
-        """Put `task` into the slot of the tick to which `when` rounds up. False when that tick is over."""
+    def _place(self, task: TimerTask, now: float, when: float, deadline: float) -> bool:
+        """Put `task` into the slot of the tick to which `when` rounds up, and give it the deadline.
+
+        False, and no more than a removal from its slot, when that tick is over.
+        """
         if now >= self._fresh_until:
             self._catch_up()
         ticks = (when - self._origin) / self._tick
         if ticks > HORIZON:
             self._wheel.free(task)
+            task._deadline = deadline
             return True
         # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds, and
         # tests/pipeline/replay/test_against_the_timer.py compares the two.) The division can be off by one,
@@ -205,9 +207,12 @@ class Timer:
         # The loop's timer is armed first, because the loop may refuse to.
         if expiration < self._armed and expiration > self._wheel._now:
             self._arm(expiration)
-        if task._bucket is None:
-            return self._wheel.add(task, expiration)
-        return self._wheel.move(task, expiration)
+        scheduled = (
+            self._wheel.add(task, expiration) if task._bucket is None else self._wheel.move(task, expiration)
+        )
+        if scheduled:
+            task._deadline = deadline
+        return scheduled
 
     def remove(self, task: TimerTask) -> bool:
         """Remove `task`, O(1). False when it is not scheduled."""

@@ -12,7 +12,7 @@ import pytest
 from purgatory import DelayedValue, OperationState, Purgatory
 from purgatory.delayed import DurableOperations
 from purgatory.errors import OperationWithdrawn
-from tests.delayed.durable.shop import PaymentDue, Shop, opened, pending, until_gone
+from tests.delayed.durable.shop import Shop, opened, pending, until_gone
 
 
 async def test_leaving_withdraws_what_is_pending_and_runs_no_hook(path: Path, shop: Shop) -> None:
@@ -59,12 +59,12 @@ async def test_closing_the_purgatory_first_leaves_the_messages(
 
 
 async def test_what_completes_while_the_purgatory_closes_is_gone(path: Path, shop: Shop) -> None:
-    class First(PaymentDue):
+    class First(DelayedValue[None]):
         def on_expiration(self) -> None:
             tea.force_complete()
 
     async with opened(path, shop) as operations:
-        operations.purgatory.try_complete_else_watch(First(shop, "first", 60), ["first"])
+        operations.purgatory.try_complete_else_watch(First(60), ["first"])
         tea = await operations.offer(shop.payment("tea", 60), ["tea"])
         milk = await operations.offer(shop.payment("milk", 60), ["milk"])
         await operations.purgatory.aclose()
@@ -81,12 +81,15 @@ async def test_several_share_a_purgatory_with_other_operations(path: Path, shop:
     ):
         for operations in (first, second):
             await operations.offer(shop.payment("tea", 3600), ["tea"])
-        first.purgatory.try_complete_else_watch(shop.payment("tea", 3600), ["tea"])
+        payment = shop.payment("tea", 3600)
+        with pytest.raises(TypeError, match=r"is durable: offer it by DurableOperations\.offer\(\)"):
+            first.purgatory.try_complete_else_watch(payment, ["tea"])
+        await second.offer(payment, ["tea"])
         first.purgatory.try_complete_else_watch(DelayedValue[None](3600), ["tea"]).complete(None)
         shop.paid.add("tea")
         assert first.purgatory.check_and_complete("tea") == 3
         await until_gone()
-        assert [operations.messages.statistics().cancelled for operations in (first, second)] == [1, 1]
+        assert [operations.messages.statistics().cancelled for operations in (first, second)] == [1, 2]
         await second.offer(shop.payment("milk", 3600), ["milk"])
         other = first.purgatory.try_complete_else_watch(DelayedValue[None](3600), ["milk"])
     # Closing the purgatory has expired it, after the durable operations were gone.

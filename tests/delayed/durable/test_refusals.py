@@ -64,13 +64,20 @@ async def test_a_kind_without_a_factory_is_refused(path: Path, shop: Shop) -> No
         kind = "unknown"
 
     async with opened(path, shop) as operations:
-        with pytest.raises(ValueError, match="no factory for the kind 'unknown'"):
+        with pytest.raises(ValueError, match=r"the kind 'unknown' of .*; there are: 'payment'"):
             await operations.offer(Unknown(shop, "tea", 60), ["tea"])
         with pytest.raises(ValueError, match="no factory for the kind None"):
             await operations.offer(Nameless(60), ["tea"])
         Nameless.kind = "payment"
         with pytest.raises(NotImplementedError, match=r"Nameless must override payload\(\)"):
             await operations.offer(Nameless(60), ["tea"])
+
+
+@pytest.mark.parametrize("given", [{}, {"kind": None}, {"kind": 3}])
+def test_a_class_without_a_kind_is_refused_when_it_is_made(given: dict[str, Any]) -> None:
+    members = {"payload": lambda self: b"", **given}
+    with pytest.raises(TypeError, match=r"Payment needs a kind, its name on the disk"):
+        type("Payment", (DurableOperation,), members)
 
 
 async def test_offering_needs_open_operations(path: Path, shop: Shop) -> None:
