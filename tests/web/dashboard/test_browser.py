@@ -333,6 +333,17 @@ def test_a_full_purgatory_is_seen_at_once(browser: Browser, host: Host) -> None:
         expect(page.locator("#card-refused")).to_have_class("card alarm")
 
 
+def test_a_missed_change_is_an_alarm(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        shown["statistics"] |= {"missed_changes": 3}
+        answer(context, shown)
+        page.goto(host.address)
+        expect(page.locator("#missed_changes")).to_have_text("3")
+        expect(page.locator("#card-missed_changes")).to_have_class("card alarm")
+
+
 def test_what_is_well_has_no_colour_of_alarm(browser: Browser, host: Host) -> None:
     with browser.new_context() as context:
         page = context.new_page()
