@@ -43,7 +43,7 @@ class Watchers:
         # The value is the only operation on the key, or the first Chunk of its list. The type is not said,
         # because mypyc would check it at every look-up.
         self._table: dict[Hashable, object] = {}
-        # Operation-key pairs.
+        # Operation-key pairs. NO_KEY is in none.
         self.watched = 0
 
     def __len__(self) -> int:
@@ -154,7 +154,8 @@ class Watchers:
         if found is operation:
             if len(table) == size:
                 return _TWICE
-            self.watched += 1
+            if key is not NO_KEY:
+                self.watched += 1
             return key
         if isinstance(found, Chunk):
             first = found
@@ -168,7 +169,8 @@ class Watchers:
         chunk = first.append(operation)
         if chunk is None:
             return _TWICE
-        self.watched += 1
+        if key is not NO_KEY:
+            self.watched += 1
         return chunk
 
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
@@ -192,7 +194,8 @@ class Watchers:
             if keys is None:
                 keys = record.keys = (record.key,)
             operation._watched = keys
-            self.watched -= 1
+            if record.key is not NO_KEY:
+                self.watched -= 1
             try:
                 self._leave(operation, record)
             except BaseException as error:
@@ -200,6 +203,9 @@ class Watchers:
             return problem
         places: tuple[object, ...] = record
         self.watched -= len(places)
+        first = places[0] if places else None
+        if first is NO_KEY or (isinstance(first, Chunk) and first.key is NO_KEY):
+            self.watched += 1
         listed = False
         for place in places:
             try:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core import inspection
+from purgatory._core.operation import NO_KEY
 from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
@@ -93,7 +94,9 @@ def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], no
         ]
 
     # The oldest of each key are the first on its list.
-    oldest, _ = oldest_of(operation for key in keys for operation in purgatory.watching(key, SHOWN))
+    oldest, _ = oldest_of(
+        operation for key in [NO_KEY, *keys] for operation in purgatory.watching(key, SHOWN)
+    )
     return PendingSample(
         sampled=sampled,
         hottest=hot(watchers),
