@@ -100,11 +100,11 @@ def test_operations_that_expire_and_that_no_check_has_tried_are_exported(
     assert scrape.value("purgatory_expired_untried_total", purgatory="polls") == 2
 
 
-def test_operations_without_a_key_are_pending_and_watch_nothing(polls: Purgatory, scrape: Scrape) -> None:
+def test_operations_without_a_key_count_as_watchers_of_one_key(polls: Purgatory, scrape: Scrape) -> None:
     for _ in range(3):
         polls.try_complete_else_watch(DelayedValue[int](None))
     figures = ("purgatory_pending", "purgatory_watched", "purgatory_keys")
-    assert [scrape.value(figure, purgatory="polls") for figure in figures] == [3, 0, 0]
+    assert [scrape.value(figure, purgatory="polls") for figure in figures] == [3, 3, 1]
 
 
 def test_an_outcome_without_operations_is_exported_as_zero(polls: Purgatory, scrape: Scrape) -> None:

@@ -43,11 +43,11 @@ class Watchers:
         # The value is the only operation on the key, or the first Chunk of its list. The type is not said,
         # because mypyc would check it at every look-up.
         self._table: dict[Hashable, object] = {}
-        # Operation-key pairs. NO_KEY is in none.
+        # Operation-key pairs.
         self.watched = 0
 
     def __len__(self) -> int:
-        return len(self._table) - (NO_KEY in self._table)
+        return len(self._table)
 
     def __contains__(self, key: Hashable) -> bool:
         return bool(operations_at(self.on(key), 1))
@@ -76,7 +76,7 @@ class Watchers:
         table = self._table
         late = limit // 2 if len(table) > limit else 0
         keys = [*islice(table, limit - late), *islice(reversed(table), late)]
-        return [key for key in keys if key is not NO_KEY]
+        return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
         """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
@@ -154,8 +154,7 @@ class Watchers:
         if found is operation:
             if len(table) == size:
                 return _TWICE
-            if key is not NO_KEY:
-                self.watched += 1
+            self.watched += 1
             return key
         if isinstance(found, Chunk):
             first = found
@@ -169,8 +168,7 @@ class Watchers:
         chunk = first.append(operation)
         if chunk is None:
             return _TWICE
-        if key is not NO_KEY:
-            self.watched += 1
+        self.watched += 1
         return chunk
 
     def _list_of(self, alone: Operation, key: Hashable) -> Chunk:
@@ -194,8 +192,7 @@ class Watchers:
             if keys is None:
                 keys = record.keys = (record.key,)
             operation._watched = keys
-            if record.key is not NO_KEY:
-                self.watched -= 1
+            self.watched -= 1
             try:
                 self._leave(operation, record)
             except BaseException as error:
@@ -203,9 +200,6 @@ class Watchers:
             return problem
         places: tuple[object, ...] = record
         self.watched -= len(places)
-        first = places[0] if places else None
-        if first is NO_KEY or (isinstance(first, Chunk) and first.key is NO_KEY):
-            self.watched += 1
         listed = False
         for place in places:
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from purgatory import TimerTask, TimingWheel
-from purgatory._core.operation import NO_KEY
 from purgatory._core.watch_list import CHUNK_LENGTH, Chunk, operations_at
 from purgatory._core.watchers import Watchers, keys_at
 
@@ -40,7 +39,7 @@ def check_watchers(watchers: Watchers) -> None:
     watched = 0
     for key, place in watchers._table.items():
         for operation in operations_at(place):
-            watched += key is not NO_KEY
+            watched += 1
             keys = keys_at(operation._watched)
             assert any(key is one for one in keys) or key in keys, "an operation knows its keys"
         if isinstance(place, Chunk):

@@ -78,13 +78,15 @@ def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], no
     """The sample of `purgatory` at the loop's time `now`. It always includes the `busy_keys`."""
     statistics = purgatory.statistics()
     sampled = statistics.keys > KEY_LIMIT
-    keys = sampled_keys(purgatory, busy_keys)
+    # Operations without a key are on a list of their own.
+    keys = [NO_KEY, *sampled_keys(purgatory, busy_keys)]
     watchers, uncounted = _count_watchers(purgatory, keys)
     if len(uncounted) == 1 and not sampled:
         # All other lists are counted to their ends, so this one holds the rest.
         (key,) = uncounted
         watchers[key] += statistics.watched - sum(watchers.values())
         uncounted.clear()
+    del watchers[NO_KEY]
 
     def hot(counts: Mapping[Hashable, float]) -> list[HotKey]:
         return [
@@ -94,9 +96,7 @@ def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], no
         ]
 
     # The oldest of each key are the first on its list.
-    oldest, _ = oldest_of(
-        operation for key in [NO_KEY, *keys] for operation in purgatory.watching(key, SHOWN)
-    )
+    oldest, _ = oldest_of(operation for key in keys for operation in purgatory.watching(key, SHOWN))
     return PendingSample(
         sampled=sampled,
         hottest=hot(watchers),
