@@ -135,7 +135,7 @@ def withdrawn(setting: Setting) -> Parts:
     yield Table(
         "n tasks wait and are cancelled: microseconds each",
         setting.growth("us"),
-        f"{NOTE} 'Future + call_later' and 'asyncio.timeout + Future' stay in the key's list until the signal.",
+        f"{NOTE} 'Future + call_later' and 'asyncio.timeout' stay on the key until the signal.",
     )
     yield Table(
         f"The two halves, n = {headline:,}: microseconds each",
