@@ -30,7 +30,8 @@ class Value(Unconditional):
 
     def on_expiration(self) -> None:
         keys = ", ".join(map(safe_repr, self.keys))
-        raise TimeoutError(f"no value came {f'for {keys} ' if keys else ''}{limit(self)}")
+        awaited = f" for {keys}" if keys else ""
+        raise TimeoutError(f"no value came{awaited} {limit(self)}")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

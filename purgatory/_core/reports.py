@@ -105,7 +105,8 @@ class Reporter:
 
     def _freed_unseen(self, kind: str, keys: tuple[Hashable, ...], error: BaseException) -> None:
         """Report what `fail` was given. A finalizer calls it, in any thread, in the middle of anything."""
-        message = f"{kind} on {safe_repr(keys)} failed and nobody awaited it"
+        where = f" on {safe_repr(keys)}" if keys else ""
+        message = f"{kind}{where} failed and nobody awaited it"
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         try:
             loop.call_soon_threadsafe(self.report, message, error)
