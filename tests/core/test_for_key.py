@@ -170,5 +170,5 @@ def test_operations_without_a_key_that_are_given_some_stay_in_their_lists(held: 
 def test_the_timeout_of_a_value_without_a_key_names_none(clock: ManualClock, held: Purgatory) -> None:
     value = held.try_complete_else_watch(DelayedValue[int](5))
     clock.advance(6)
-    with pytest.raises(TimeoutError, match=r"^no value came within 5.0 seconds$"):
+    with pytest.raises(TimeoutError, match=r"^no value came within 5.0 s$"):
         value.result()
