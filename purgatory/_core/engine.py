@@ -527,7 +527,7 @@ class Engine:
         try:
             if seconds > 0:
                 queue.level = WRITING
-                wake = self.timer.wake_of(operation)
+                wake = self.timer.wake_of(operation) if self.timer.early else inf
                 scheduled = self.timer.reschedule(operation, seconds)
                 if scheduled and wake != inf:
                     self.timer.wake_at(operation, wake)
