@@ -155,8 +155,8 @@ NEW_RUNS := build/benchmark-runs
 bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure all, up to a million waits and on both loops, in three hours, into docs/benchmarks
 	rm -rf $(NEW_RUNS)
 	mkdir -p $(NEW_RUNS)
-	$(COMPILED) $(BIN)/python -m benchmarks waits timers journal --full --json $(NEW_RUNS)/asyncio.json
-	$(COMPILED) $(BIN)/python -m benchmarks waits timers journal --full --loop uvloop --json $(NEW_RUNS)/uvloop.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers endings journal --full --json $(NEW_RUNS)/asyncio.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers endings journal --full --loop uvloop --json $(NEW_RUNS)/uvloop.json
 	$(COMPILED) $(BIN)/python -m benchmarks load --full --json $(NEW_RUNS)/load.json
 	$(COMPILED) $(BIN)/python -m benchmarks delayed --full --json $(NEW_RUNS)/delayed.json
 	$(COMPILED) $(BIN)/python -m benchmarks broker longpoll --full --loop uvloop --json $(NEW_RUNS)/servers.json

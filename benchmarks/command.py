@@ -26,6 +26,7 @@ INSTRUCTIONS = {"waits": "one-key", "timers": "sessions"}
 SUITES = {
     "waits": "park, complete and expire waits for keys (the default)",
     "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
+    "endings": "waits that end by time, with their task, or with one value for all",
     "load": "requests at ever higher rates until each design saturates; sizes are rates",
     "broker": "the example broker beside librdkafka's mock cluster",
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",

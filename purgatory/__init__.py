@@ -13,9 +13,11 @@ from purgatory.errors import (
     PurgatoryError,
     PurgatoryFull,
     PurgatoryNotOpen,
+    QuorumNotReached,
+    QuorumTimedOut,
 )
 from purgatory.purgatory import Purgatory
-from purgatory.ready_made import DelayedQuorum, DelayedValue
+from purgatory.ready_made import DelayedQuorum, DelayedValue, Session, SingleFlight
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"
@@ -43,6 +45,10 @@ __all__ = [
     "PurgatoryFull",
     "PurgatoryNotOpen",
     "PurgatoryStatistics",
+    "QuorumNotReached",
+    "QuorumTimedOut",
+    "Session",
+    "SingleFlight",
     "Timer",
     "TimerTask",
     "TimingWheel",

@@ -6,6 +6,7 @@ Wrong arguments raise ValueError, TypeError or RuntimeError.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 
 class PurgatoryError(Exception):
@@ -36,6 +37,23 @@ class OperationWithdrawn(PurgatoryError):
 
 class PurgatoryFull(PurgatoryError):
     """Raised when `max_pending` operations wait already. The refused operation can be offered again later."""
+
+
+class QuorumNotReached(PurgatoryError):
+    """Raised when so many members have refused that a `DelayedQuorum` cannot be reached any more.
+
+    `missing` has the members that have not acknowledged, and `refused` those of them that have refused.
+    """
+
+    # With defaults, because pickle makes an exception from its message alone.
+    def __init__(self, message: str, missing: tuple[Any, ...] = (), refused: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
+        self.refused = refused
+
+
+class QuorumTimedOut(QuorumNotReached, TimeoutError):
+    """Raised when the timeout, or closing, ends the wait for a `DelayedQuorum`."""
 
 
 def safe_repr(subject: object) -> str:

@@ -15,11 +15,15 @@ class PurgatoryStatistics:
     max_pending: int | None
     """Operations that may wait. None when there is no limit."""
     watched: int
-    """Operation-key pairs on the watch lists now: an operation on three keys counts three times."""
+    """Operation-key pairs on the watch lists now: an operation on three keys counts three times.
+
+    An operation without a key counts once.
+    """
     keys: int
     """Keys that at least one operation watches now.
 
-    A key that raised, or had changed, as its last operation left counts, too.
+    A key that raised, or had changed, as its last operation left counts, too. All operations without a key
+    count as one key.
     """
     completed: int
     """Operations whose condition held, since the start."""

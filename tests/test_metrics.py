@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-from purgatory import Purgatory, PurgatoryFull
+from purgatory import DelayedValue, Purgatory, PurgatoryFull
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory._figures.operations import FIGURES
 from purgatory.journal import JournalWriter
@@ -86,6 +86,25 @@ def test_a_limit_and_what_it_has_refused_are_exported(
 def test_a_purgatory_without_a_limit_exports_none(polls: Purgatory, scrape: Scrape) -> None:
     assert scrape.value("purgatory_max_pending", purgatory="polls") is None
     assert scrape.value("purgatory_refused_total", purgatory="polls") == 0
+
+
+def test_operations_that_expire_and_that_no_check_has_tried_are_exported(
+    clock: ManualClock, polls: Purgatory, scrape: Scrape
+) -> None:
+    for key in ("checked", "forgotten", "forgotten"):
+        polls.try_complete_else_watch(Gate(1), [key])
+    polls.try_complete_else_watch(DelayedValue[int](1))
+    polls.check_and_complete("checked")
+    clock.advance(2)
+    assert scrape.value("purgatory_operations_total", purgatory="polls", outcome="expired") == 4
+    assert scrape.value("purgatory_expired_untried_total", purgatory="polls") == 2
+
+
+def test_operations_without_a_key_count_as_watchers_of_one_key(polls: Purgatory, scrape: Scrape) -> None:
+    for _ in range(3):
+        polls.try_complete_else_watch(DelayedValue[int](None))
+    figures = ("purgatory_pending", "purgatory_watched", "purgatory_keys")
+    assert [scrape.value(figure, purgatory="polls") for figure in figures] == [3, 3, 1]
 
 
 def test_an_outcome_without_operations_is_exported_as_zero(polls: Purgatory, scrape: Scrape) -> None:

@@ -142,5 +142,5 @@ def alerts() -> list[str]:
 
 
 def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
-    assert len(alerts()) == 11
+    assert len(alerts()) == 12
     assert_valid_queries(alerts(), tmp_path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from examples.longpoll.limits import Limits
 from examples.longpoll.names import Names
 from examples.longpoll.presence import PRESENCE_KEY
-from purgatory import DelayedOperation, Purgatory
+from purgatory import Purgatory, Session
 
 
 class LocalPresence:
-    """`Presence` in memory: each session is an operation, which expires without heartbeats."""
+    """`Presence` in memory: a person without heartbeats for the timeout of a session is offline."""
 
     def __init__(self, sessions: Purgatory, polls: Purgatory, limits: Limits) -> None:
         self.timeout = limits.session_timeout
@@ -24,12 +24,11 @@ class LocalPresence:
     async def heartbeat(self, name: str) -> None:
         session = self._online.get(name)
         if session is None:
-            session = Session(self, name)
-            self._sessions.try_complete_else_watch(session, [name])
-            self._online[name] = session
+            session = Session(self.timeout, lambda: self.end(name))
+            self._online[name] = self._sessions.try_complete_else_watch(session, [name])
             self._changed()
         else:
-            session.reschedule(self.timeout)
+            session.renew()
 
     async def leave(self, name: str) -> None:
         self.end(name)
@@ -43,18 +42,3 @@ class LocalPresence:
     def _changed(self) -> None:
         self.now = Names.of(self._online)
         self._polls.check_and_complete(PRESENCE_KEY)
-
-
-class Session(DelayedOperation[None]):
-    """One person's session. No check completes it; when it expires, the person is offline."""
-
-    def __init__(self, presence: LocalPresence, name: str) -> None:
-        super().__init__(presence.timeout)
-        self.presence = presence
-        self.name = name
-
-    def try_complete(self) -> bool:
-        return False
-
-    def on_expiration(self) -> None:
-        self.presence.end(self.name)

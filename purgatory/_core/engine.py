@@ -528,7 +528,8 @@ class Engine:
             if seconds > 0:
                 queue.level = WRITING
                 timer = self.timer
-                scheduled = timer.keep_wake(operation, seconds) or timer.reschedule(operation, seconds)
+                kept = timer.early and timer.keep_wake(operation, seconds)
+                scheduled = kept or timer.reschedule(operation, seconds)
                 queue.level = level
             else:
                 operation._deadline = self.timer.clock()

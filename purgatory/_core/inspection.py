@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast
 
-from purgatory._core.operation import Operation
+from purgatory._core.operation import Operation, named
 from purgatory._core.outcome import FAILED, Failure, OperationState, Timing
 from purgatory._core.watch_list import Chunk
 from purgatory._core.watchers import keys_at
@@ -16,7 +16,7 @@ def ended(operation: Operation) -> tuple[tuple[Hashable, ...], OperationState, f
 
     The times are seconds. Infinity means that there was none. A key that was named twice is there twice.
     """
-    return operation._watched, operation._state, operation._timeout, operation._deadline
+    return named(operation._watched), operation._state, operation._timeout, operation._deadline
 
 
 def exception_of(operation: Operation) -> BaseException | None:
@@ -33,8 +33,11 @@ def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...]
     """The first `limit` keys of a pending operation, and how many keys it has. O(limit)."""
     record = operation._watched
     if isinstance(record, Chunk):
-        return keys_at(record), 1
-    return keys_at(record[:limit]), len(record)
+        keys, count = keys_at(record), 1
+    else:
+        keys, count = keys_at(record[: limit + 1]), len(record)
+    shown = named(keys)
+    return shown[:limit], count - len(keys) + len(shown)
 
 
 def timing_of(operation: Operation) -> Timing | None:

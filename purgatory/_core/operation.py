@@ -226,9 +226,9 @@ class Operation(TimerTask):
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """The distinct keys it was offered for, in the order given. Empty before that."""
-        keys: tuple[Hashable, ...] = self._watched if self._owner is None else self._owner.keys_of(self)
+        keys = named(self._watched if self._owner is None else self._owner.keys_of(self))
         try:
-            return tuple([key for key in dict.fromkeys(keys) if key is not NO_KEY])
+            return tuple(dict.fromkeys(keys))
         except (Exception, asyncio.CancelledError):
             # A key raises by now. Reports are to name the keys all the same.
             return keys
@@ -297,6 +297,11 @@ HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
 PROTECTED_NAMES: Final = frozenset(
     name for kind in (Operation, TimerTask) for name in vars(kind) if name[:2] != "__" and name not in HOOKS
 )
+
+
+def named(keys: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    """The keys of an operation without NO_KEY, which is the first one where it is there."""
+    return keys[1:] if keys and keys[0] is NO_KEY else keys
 
 
 def _seconds(timeout: Any, name: str = "timeout") -> float:

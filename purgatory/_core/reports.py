@@ -105,7 +105,8 @@ class Reporter:
 
     def _freed_unseen(self, kind: str, keys: tuple[Hashable, ...], error: BaseException) -> None:
         """Report what `fail` was given. A finalizer calls it, in any thread, in the middle of anything."""
-        message = f"{kind} on {safe_repr(keys)} failed and nobody awaited it"
+        where = f" on {safe_repr(keys)}" if keys else ""
+        message = f"{kind}{where} failed and nobody awaited it"
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         try:
             loop.call_soon_threadsafe(self.report, message, error)
@@ -248,12 +249,14 @@ class Debugger:
     def settle(self, operation: Operation, closing: bool) -> BaseException | None:
         """Settle the operation, and report its hooks when they were slow."""
         expired = operation._state is EXPIRED
-        if expired and not closing and operation._timeout > 0:
-            self._look_once_more(operation)
-        hooks = "on_complete and on_expiration" if expired else "on_complete"
-        started = time.monotonic()
-        raised = settle(operation)
-        self._look_at_duration(operation, hooks, started)
+        try:
+            if expired and not closing and operation._timeout > 0:
+                self._look_once_more(operation)
+        finally:
+            hooks = "on_complete and on_expiration" if expired else "on_complete"
+            started = time.monotonic()
+            raised = settle(operation)
+            self._look_at_duration(operation, hooks, started)
         if expired and not closing:
             self._look_at_keys(operation)
         return raised

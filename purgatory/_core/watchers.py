@@ -47,7 +47,7 @@ class Watchers:
         self.watched = 0
 
     def __len__(self) -> int:
-        return len(self._table) - (NO_KEY in self._table)
+        return len(self._table)
 
     def __contains__(self, key: Hashable) -> bool:
         return bool(operations_at(self.on(key), 1))
@@ -76,7 +76,7 @@ class Watchers:
         table = self._table
         late = limit // 2 if len(table) > limit else 0
         keys = [*islice(table, limit - late), *islice(reversed(table), late)]
-        return [key for key in keys if key is not NO_KEY]
+        return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
         """The operations that watch `key`, in order. A `limit` gives the first so many of them."""

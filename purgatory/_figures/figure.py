@@ -18,7 +18,7 @@ class Metric:
 class Figure:
     """Where a field of some statistics is shown: its title on the dashboard, and its metric.
 
-    Figures that share a metric have a `help` of their own for the dashboard.
+    A `help` of its own, for the dashboard, is for a figure that shares its metric or needs more words.
     """
 
     field: str

@@ -24,6 +24,26 @@ FIGURES: Final = (
     Figure("keys", "Keys", Metric("purgatory_keys", "Keys that at least one operation watches.")),
     Figure("completed", "Completed", OPERATIONS, "Operations whose condition held."),
     Figure("expired", "Expired", OPERATIONS, "Operations that their timeout, or closing, ended."),
+    Figure(
+        "expired_untried",
+        "Expired untried",
+        Metric(
+            "purgatory_expired_untried",
+            "Operations that their timeout ended, and that no check had tried since their offer.",
+            counter=True,
+        ),
+        "Operations that their timeout ended, and that no check had tried since their offer. When many "
+        "expire like this, perhaps nobody checks their keys, or checks them before the change.",
+    ),
+    Figure(
+        "missed_changes",
+        "Missed changes",
+        Metric(
+            "purgatory_missed_changes",
+            "Operations that expired although their condition held, which only debug mode looks for.",
+            counter=True,
+        ),
+    ),
     Figure("cancelled", "Cancelled", OPERATIONS, "Operations that were withdrawn."),
     Figure("failed", "Failed", OPERATIONS, "Operations that an exception in one of their hooks ended."),
     Figure(

@@ -36,6 +36,7 @@ IN_PROCESS = [
     for suite in (
         "waits",
         "timers",
+        "endings",
         "journal",
         "collector",
         "dashboard",
@@ -126,7 +127,7 @@ def test_every_published_row_has_its_case_and_purgatory_is_the_reference() -> No
                 _, cases, _ = benchmark.made(Setting(full=full))
                 rows |= {(name, case.section, case.name) for case in cases}
                 assert len({(case.section, case.name) for case in cases}) == len(cases)
-            if suite in ("waits", "timers", "journal"):
+            if suite in ("waits", "timers", "endings", "journal"):
                 first = {case.section: case.name for case in reversed(cases)}
                 assert all(name.startswith("purgatory") for name in first.values())
     # This row was renamed after the run.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from purgatory import OperationState, Purgatory
+from purgatory import DelayedValue, OperationState, Purgatory
 from purgatory.testing import ManualClock
 from tests.operations import Gate, a_few_turns, raising
 
@@ -150,6 +150,14 @@ async def test_an_error_that_nobody_sees_names_the_operation_and_its_keys(
         ("Gate on ('a', 'b') failed and nobody awaited it", error)
     ]
     assert "Gate on ('a', 'b') failed and nobody awaited it" in caplog.text
+
+
+async def test_an_error_that_nobody_sees_of_an_operation_without_a_key_names_none(
+    purgatory: Purgatory, reported: list[dict[str, Any]]
+) -> None:
+    assert purgatory.try_complete_else_watch(DelayedValue[int](None)).fail(LookupError("gone"))
+    await a_few_turns()
+    assert [context["message"] for context in reported] == ["DelayedValue failed and nobody awaited it"]
 
 
 def test_an_error_that_is_freed_after_the_loop_is_reported_at_once() -> None:

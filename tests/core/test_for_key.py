@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from purgatory import DelayedQuorum, DelayedValue, OperationState, Purgatory
+from purgatory.testing import ManualClock
+from tests.core.invariants import check_watchers
 from tests.core.purgatories import nothing_is_left
 from tests.operations import Gate, Stop, a_few_turns, raising
 
@@ -120,7 +122,9 @@ async def test_operations_that_nobody_checks_need_no_key(purgatory: Purgatory) -
     assert repr(value) == "<DelayedValue pending timeout=60.0 s keys=[] tried once>"
     pending: list[object] = [value, quorum]
     assert purgatory.operations() == pending
-    assert (purgatory.statistics().keys, purgatory.watched_keys(9)) == (0, [])
+    # They are together on one list.
+    figures = purgatory.statistics()
+    assert (figures.watched, figures.keys, purgatory.watched_keys(9)) == (2, 1, [])
     value.complete(7)
     quorum.acknowledge("a")
     assert (await value, await quorum) == (7, ("a",))
@@ -147,3 +151,24 @@ def test_an_operation_without_a_key_may_be_given_one(held: Purgatory) -> None:
     assert value.keys == ("a",)
     assert held.complete_for_key("a", 7) == 1
     assert nothing_is_left(held)
+
+
+@pytest.mark.parametrize("many", [1, 2, 40])
+def test_operations_without_a_key_that_are_given_some_stay_in_their_lists(held: Purgatory, many: int) -> None:
+    values = [held.try_complete_else_watch(DelayedValue[int](60)) for _ in range(many)]
+    assert held.statistics().watched == many
+    for number, value in enumerate(values):
+        held.watch_also(value, ["a", "b"])
+        assert held.statistics().watched == many + 2 * (number + 1)
+        check_watchers(held._engine.watchers)
+    for value in values:
+        value.cancel()
+        check_watchers(held._engine.watchers)
+    assert nothing_is_left(held)
+
+
+def test_the_timeout_of_a_value_without_a_key_names_none(clock: ManualClock, held: Purgatory) -> None:
+    value = held.try_complete_else_watch(DelayedValue[int](5))
+    clock.advance(6)
+    with pytest.raises(TimeoutError, match=r"^no value came within 5.0 s$"):
+        value.result()

@@ -10,7 +10,8 @@ import pytest
 
 from purgatory import AsyncDelayedOperation, DelayedOperation, DelayedValue, Purgatory
 from purgatory.testing import ManualClock
-from tests.operations import Gate, a_few_turns, raising
+from tests.core.purgatories import nothing_is_left
+from tests.operations import Gate, Stop, a_few_turns, raising
 
 
 def ready(state: dict[str, bool]) -> bool:
@@ -145,6 +146,17 @@ async def test_debug_mode_reports_a_condition_that_raises_at_expiry(reported: li
         await gate
         assert gate.expired
     assert [context["exception"] for context in reported] == [error]
+
+
+def test_an_interruption_of_that_look_is_raised_when_the_operation_has_ended(clock: ManualClock) -> None:
+    purgatory = Purgatory(debug=True)
+    purgatory._open_on(clock._as_loop)
+    gate = purgatory.try_complete_else_watch(Gate(60), ["a"])
+    gate.trying = raising(Stop("now"))
+    with pytest.raises(Stop):
+        gate.run()
+    assert gate.ran == ["try_complete", "try_complete", "on_complete", "on_expiration"]
+    assert nothing_is_left(purgatory)
 
 
 class Looking(AsyncDelayedOperation[bool]):

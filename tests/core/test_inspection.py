@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from purgatory import OperationState
+from purgatory import DelayedValue, OperationState
 from purgatory._core.inspection import arrival, ended, exception_of, timing_of, watched_keys
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
@@ -64,3 +64,18 @@ def test_an_observed_operation_has_its_timing() -> None:
     timing = timing_of(held.try_complete_else_watch(Gate(), ["a"]))
     assert timing is not None
     assert (timing.offered, timing.tries) == (1.5, 1)
+
+
+@pytest.mark.parametrize("watchers", [1, 2])
+def test_an_operation_without_a_key_has_none_while_it_waits_and_afterwards(watchers: int) -> None:
+    held = ManualClock().purgatory()
+    values = [held.try_complete_else_watch(DelayedValue[int](None)) for _ in range(watchers)]
+    assert [watched_keys(value, 3) for value in values] == [((), 0)] * watchers
+    for value in values:
+        held.watch_also(value, range(1000))
+        assert watched_keys(value, 3) == ((0, 1, 2), 1000)
+        value.cancel()
+        assert ended(value)[0] == tuple(range(1000))
+    ended_at_once = held.try_complete_else_watch(DelayedValue[int](None))
+    ended_at_once.cancel()
+    assert ended(ended_at_once)[0] == ()

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory import Purgatory
+from purgatory import DelayedValue, Purgatory
 from purgatory.journal import JournalWriter
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
@@ -231,3 +231,16 @@ async def test_no_reference_to_an_operation_is_kept(
         del operation
         assert gone() is None
     assert len(rows(OPERATIONS)) == 1
+
+
+async def test_an_operation_without_a_key_is_recorded_without_keys(directory: Path, rows: Rows) -> None:
+    async with JournalWriter(directory) as journal, Purgatory(observers=[journal]) as held:
+        value = held.try_complete_else_watch(DelayedValue[int](None))
+        named = held.try_complete_else_watch(DelayedValue[int](None))
+        held.watch_also(named, ["a"])
+        for each in (value, named):
+            each.complete(7)
+    assert [(row["kind"], row["keys"]) for row in rows(OPERATIONS)] == [
+        ("DelayedValue", []),
+        ("DelayedValue", ["a"]),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 import anyio
@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from anyio.abc import TaskStatus
 
-from purgatory import OperationState, Purgatory, PurgatoryNotOpen
-from purgatory.relay import Relay, RelayClosed, signal_text
+from purgatory import DelayedValue, OperationState, Purgatory, PurgatoryNotOpen
+from purgatory.relay import Key, Relay, RelayClosed, signal_text
 from purgatory.relay.engine import Message
 from purgatory.relay.keys import encoded, shard_of
 from purgatory.testing import InProcessBroker, VirtualTimeLoop
@@ -45,6 +45,22 @@ async def seconds_until(operation: Version) -> float:
     async with asyncio.timeout(5_000):
         await operation
     return asyncio.get_running_loop().time() - start
+
+
+async def test_a_relay_has_nothing_to_do_with_operations_that_have_no_key() -> None:
+    refreshed: list[Collection[Key]] = []
+
+    async def refresh(keys: Collection[Key]) -> None:
+        refreshed.append(keys)
+
+    async with Purgatory() as polls:
+        values = [polls.try_complete_else_watch(DelayedValue[int](None))]
+        async with Relay(polls, InProcessBroker().engine(), refresh=refresh) as relay:
+            values.append(polls.try_complete_else_watch(DelayedValue[int](None)))
+            await asyncio.sleep(1)
+            assert (relay.statistics().keys, refreshed) == (0, [])
+            for value in values:
+                value.complete(7)
 
 
 # Signals

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final, Self
 from uuid import uuid4
 
-from examples.broker.controller.broker_session import BrokerSession
 from examples.broker.controller.changes import changes
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
@@ -24,7 +23,7 @@ from examples.broker.metadata import (
     TopicImage,
 )
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory
+from purgatory import Purgatory, Session
 
 IMAGE: Final = "image"
 
@@ -53,7 +52,7 @@ class Controller:
         self.defaults = defaults
         self.session_purgatory = sessions
         self.image_purgatory = images
-        self._sessions: dict[int, BrokerSession] = {}
+        self._sessions: dict[int, Session] = {}
         self._stored = StoredMetadata() if stored is None else stored
         # Nobody leads yet. What was in sync is so still, since all brokers have ended at the same time.
         self._image = MetadataImage(topics=_reelect_all(self._stored.topics, frozenset()))
@@ -65,11 +64,7 @@ class Controller:
     ) -> AsyncIterator[Self]:
         """Open the purgatories "image" and "broker session", and close them when the block ends."""
         async with Purgatory("image") as images, Purgatory("broker session") as sessions:
-            try:
-                yield cls(defaults, sessions=sessions, images=images, stored=stored)
-            finally:
-                # Closing without cancel_pending would expire the sessions, and so fence every broker.
-                await sessions.aclose(cancel_pending=True)
+            yield cls(defaults, sessions=sessions, images=images, stored=stored)
 
     def __repr__(self) -> str:
         image = self._image
@@ -111,7 +106,7 @@ class Controller:
         if session is None:
             self._unfence(self._image.brokers[broker_id])
         else:
-            session.reschedule(self.defaults.broker_session_timeout)
+            session.renew()
 
     def fence(self, broker_id: int) -> None:
         """Fence a broker that stops or whose session timed out: it leads nothing any more.
@@ -130,7 +125,7 @@ class Controller:
         self._begin_session(registration.broker_id)
 
     def _begin_session(self, broker_id: int) -> None:
-        session = BrokerSession(broker_id, self.defaults.broker_session_timeout, self._session_expired)
+        session = Session(self.defaults.broker_session_timeout, lambda: self._session_expired(broker_id))
         self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
 
     def _session_expired(self, broker_id: int) -> None:

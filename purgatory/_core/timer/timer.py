@@ -52,6 +52,7 @@ class Timer:
         "_wheel",
         "_whole_milliseconds",
         "clock",
+        "early",
         "slice_seconds",
         "slices",
         "wakeups",
@@ -84,6 +85,8 @@ class Timer:
         self._alarm: asyncio.Future[None] | None = None
         self._reaped = False
         self._stopped = False
+        # Whether a task was ever to wake before its deadline. Until then, nobody pays for that.
+        self.early = False
         # How often the loop has woken the timer, and how often the reaper has paused between two slices.
         self.wakeups = 0
         self.slices = 0
@@ -173,6 +176,7 @@ class Timer:
         It wakes a tick from now at the earliest. A time at or beyond the deadline ends what was asked before.
         A task that has left the wheel to wake is put back, unless its deadline has come.
         """
+        self.early = True
         now = self.clock()
         deadline = task._deadline
         self._place(task, now, min(max(when, now + self._tick), deadline), deadline)
@@ -298,7 +302,7 @@ class Timer:
 
     def _run(self, task: TimerTask) -> None:
         try:
-            if self._start_of(task._expiration) < task._deadline:
+            if self.early and self._start_of(task._expiration) < task._deadline:
                 task._wake()
             else:
                 task.run()

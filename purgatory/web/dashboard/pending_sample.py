@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._core import inspection
+from purgatory._core.operation import NO_KEY
 from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
@@ -77,13 +78,15 @@ def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], no
     """The sample of `purgatory` at the loop's time `now`. It always includes the `busy_keys`."""
     statistics = purgatory.statistics()
     sampled = statistics.keys > KEY_LIMIT
-    keys = sampled_keys(purgatory, busy_keys)
+    # Operations without a key are on a list of their own.
+    keys = [NO_KEY, *sampled_keys(purgatory, busy_keys)]
     watchers, uncounted = _count_watchers(purgatory, keys)
     if len(uncounted) == 1 and not sampled:
         # All other lists are counted to their ends, so this one holds the rest.
         (key,) = uncounted
         watchers[key] += statistics.watched - sum(watchers.values())
         uncounted.clear()
+    del watchers[NO_KEY]
 
     def hot(counts: Mapping[Hashable, float]) -> list[HotKey]:
         return [

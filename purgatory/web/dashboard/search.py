@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory import Purgatory
+from purgatory._core.operation import NO_KEY
 from purgatory.statistics import OUTCOMES
 from purgatory.web.dashboard.ended_sample import EndedOperation
 from purgatory.web.dashboard.label import label
@@ -75,7 +76,8 @@ class Search:
         ended = [
             operation
             for operation in recorder.ended.latest(self.state)
-            if _is_in(self.name, operation.kind) and any(_is_in(self.key, key) for key in operation.keys)
+            if _is_in(self.name, operation.kind)
+            and (not self.key or any(_is_in(self.key, key) for key in operation.keys))
         ]
         return Found(self.state, ended[:SHOWN], len(ended), sampled=True)
 
@@ -102,7 +104,8 @@ class Search:
         """
         sampled = purgatory.statistics().keys > KEY_LIMIT
         if not self.key:
-            return sample, sampled
+            without_key = [NO_KEY] if purgatory.watching(NO_KEY, 1) else []
+            return [*without_key, *sample], sampled
         written = [key for key in _written_as(self.key) if purgatory.watching(key, 1)]
         labels = {key: label(key) for key in sample}
         whole = list(dict.fromkeys([*written, *(key for key, text in labels.items() if text == self.key)]))

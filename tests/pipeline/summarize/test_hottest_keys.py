@@ -24,6 +24,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"keys": ["c"], "tries": 1, "outcome": "completed"},
     ],
     "ties": [{"keys": ["b", "a", "b"]}, {"keys": ["c", "a"]}],
+    "no key": [{"keys": []}, {"keys": ["a"]}, {"keys": []}],
 }
 
 
@@ -57,3 +58,7 @@ def test_an_operation_counts_once_for_each_of_its_keys_and_ties_are_ranked_by_na
     ranking: dict[tuple[str, str], Ranking],
 ) -> None:
     assert ranking["ties", "operations"] == [(1, "a", 2), (2, "b", 1)]
+
+
+def test_an_operation_without_a_key_counts_for_none(ranking: dict[tuple[str, str], Ranking]) -> None:
+    assert ranking["no key", "operations"] == [(1, "a", 1)]

@@ -333,16 +333,30 @@ def test_a_full_purgatory_is_seen_at_once(browser: Browser, host: Host) -> None:
         expect(page.locator("#card-refused")).to_have_class("card alarm")
 
 
+def test_a_missed_change_is_an_alarm(browser: Browser, host: Host) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        shown = snapshot(page, host)
+        shown["statistics"] |= {"missed_changes": 3}
+        answer(context, shown)
+        page.goto(host.address)
+        expect(page.locator("#missed_changes")).to_have_text("3")
+        expect(page.locator("#card-missed_changes")).to_have_class("card alarm")
+
+
 def test_what_is_well_has_no_colour_of_alarm(browser: Browser, host: Host) -> None:
     with browser.new_context() as context:
         page = context.new_page()
         shown = snapshot(page, host)
         shown["statistics"] |= {"pending": 10, "max_pending": 50, "refused": 0, "failed": 0}
+        # Long polls on quiet keys expire like this.
+        shown["statistics"] |= {"expired": 1000, "expired_untried": 1000}
         shown["rates"]["ended"]["failed"] = [0] * 60
         answer(context, {**shown, "failures": []})
         page.goto(host.address)
         expect(page.locator("#card-pending dd")).to_contain_text("10 of 50")
         expect(page.locator("#failed")).to_have_text("0")
+        expect(page.locator("#expired_untried")).to_have_text("1,000")
         expect(page.locator(".alarm, .warning")).to_have_count(0)
         expect(page.locator("#failures-part")).to_be_hidden()
 
@@ -383,10 +397,10 @@ def test_a_small_screen_answers_the_first_questions_without_scrolling(
 ) -> None:
     page = open_page(380)
     cards = page.locator(".lead .card")
-    expect(cards).to_have_count(7)
+    expect(cards).to_have_count(8)
     bottoms = [box["y"] + box["height"] for box in (card.bounding_box() for card in cards.all()) if box]
     assert max(bottoms) <= 500
-    assert len(bottoms) == 7
+    assert len(bottoms) == 8
     expect(page.locator("#wheel")).to_be_hidden()
     page.get_by_text("Timing wheel").click()
     expect(page.locator("#wheel path[class*=load]").first).to_be_visible()
@@ -417,6 +431,18 @@ def test_equal_failures_are_one_row_with_the_time_of_day_and_can_be_copied(
         page.wait_for_function("window.copied")
         assert page.evaluate("window.copied") == text
         expect(page.get_by_role("button", name="Copy")).to_be_focused()
+
+
+def test_a_failure_without_a_key_is_copied_without_one(browser: Browser, host: Host) -> None:
+    with browser.new_context(timezone_id="UTC") as context:
+        page = context.new_page()
+        failure = {"kind": "DelayedValue", "keys": [], "error": "OSError('full')", "count": 1}
+        now = datetime(2026, 3, 2, 3, 0, 0, tzinfo=UTC).timestamp()
+        shown = snapshot(page, host) | {"time": now, "now": 5000.0}
+        answer(context, shown | {"failures": [failure | {"first": 4999.0, "last": 4999.0}]})
+        page.goto(host.address)
+        text = "DelayedValue: OSError('full') (once, last at 02:59:59)"
+        expect(page.get_by_role("button", name="Copy")).to_have_attribute("data-text", text)
 
 
 def test_pointing_at_a_chart_shows_its_values_and_they_stay_with_the_next_snapshot(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from purgatory import DelayedValue
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.failure_log import KEPT_FAILURES, EqualFailures, FailureLog
 from tests.operations import Gate, raising
@@ -53,4 +54,14 @@ def test_only_the_latest_ones_are_kept(log: FailureLog) -> None:
         "ValueError('another')",
         "ValueError(0)",
         *(f"ValueError({number})" for number in range(KEPT_FAILURES - 1, 1, -1)),
+    ]
+
+
+def test_a_failure_of_an_operation_without_a_key_names_none(log: FailureLog) -> None:
+    value = ManualClock().purgatory().try_complete_else_watch(DelayedValue[int](None))
+    value.fail(ValueError("bad"))
+    assert value.exception() is not None
+    log.note(value, 1.0)
+    assert log.latest() == [
+        EqualFailures("DelayedValue", "ValueError('bad')", [], count=1, first=1.0, last=1.0)
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation, DelayedValue, Purgatory
 from purgatory._core.watch_list import CHUNK_LENGTH
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard import pending_sample
@@ -183,3 +183,17 @@ def test_sampling_changes_nothing(purgatory: Purgatory) -> None:
     before: Any = purgatory.statistics(), purgatory.operations()
     sample_pending(purgatory, {"a": 1.0, "c": 2.0}, 0.0)
     assert (purgatory.statistics(), purgatory.operations()) == before
+
+
+def test_an_operation_without_a_key_is_among_the_oldest_and_heats_no_key(
+    purgatory: Purgatory, counted: int
+) -> None:
+    for _ in range(SHOWN - 1):
+        purgatory.try_complete_else_watch(DelayedValue[int](None))
+    watch(purgatory, counted + 1_000, "hot")
+    sample = sample_pending(purgatory, {}, 0.0)
+    assert [(each.kind, each.keys, each.more_keys) for each in sample.oldest] == [
+        *[("DelayedValue", [], 0)] * (SHOWN - 1),
+        ("Gate", ["'hot'"], 0),
+    ]
+    assert sample.hottest == [HotKey("'hot'", counted + 1_000, more=False, tries=None)]

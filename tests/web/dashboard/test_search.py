@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from purgatory import Purgatory
+from purgatory import DelayedValue, Purgatory
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.ended_sample import EndedOperation
 from purgatory.web.dashboard.pending_sample import KEY_LIMIT, SHOWN, PendingOperation
@@ -155,3 +155,15 @@ def test_operations_that_have_ended_are_found_by_state(
     found = Search("b", "door", "completed").run(purgatory, recorder, 2.0)
     assert found.operations == [EndedOperation("Door", ["'ab'"], 0, at=2.0, waited=0.0, tries=1)]
     assert found.sampled
+
+
+def test_operations_without_a_key_are_found_by_name_and_by_state_and_by_no_key(
+    purgatory: Purgatory, recorder: Recorder
+) -> None:
+    purgatory.try_complete_else_watch(DelayedValue[int](None)).complete(7)
+    purgatory.try_complete_else_watch(DelayedValue[int](None))
+    watch(purgatory, "a")
+    for state in ("pending", "completed"):
+        found = Search(name="value", state=state).run(purgatory, recorder, 0.0)
+        assert keys_of(found) == [[]]
+        assert Search("no key", "value", state).run(purgatory, recorder, 0.0).operations == []

@@ -11,7 +11,8 @@ export function showFailures({ failures, now, time }) {
   const at = (moment) => timeOfDay(time - (now - moment), time);
   fill(byId("failures").tBodies[0], failures.map(({ kind, keys, error, count, first, last }) => {
     const when = count === 1 ? at(last) : `${at(last)}, first ${at(first)}`;
-    const text = `${kind} on ${keys.join(", ")}: ${error} (${count === 1 ? "once" : `${number.format(count)} times`}, last at ${when})`;
+    const where = keys.length ? ` on ${keys.join(", ")}` : "";
+    const text = `${kind}${where}: ${error} (${count === 1 ? "once" : `${number.format(count)} times`}, last at ${when})`;
     return row(
       `${kind} ${error}`,
       ["Operation", kind, " ", keyList(keys, 0)],

@@ -16,7 +16,7 @@ function mark(id, className) {
 }
 
 export function showFigures({ process, statistics, rates, stalls, pending_sample: sample, now, time, since }) {
-  const { pending, max_pending: limit, refused } = statistics;
+  const { pending, max_pending: limit, refused, missed_changes: missed } = statistics;
   for (const [field, value] of Object.entries(statistics)) write(field, value === null ? "none" : number.format(value));
   const start = since === null ? "" : `since ${timeOfDay(time - (now - since), time)}`;
 
@@ -37,8 +37,9 @@ export function showFigures({ process, statistics, rates, stalls, pending_sample
     write(`more-${outcome}`, `${number.format(sum(rates.ended[outcome]))} in the last minute`);
   }
   mark("failed", sum(rates.ended.failed) ? "alarm" : "");
+  mark("missed_changes", missed ? "alarm" : "");
   for (const field of ["watched", "keys"]) write(`more-${field}`, "");
-  for (const field of ["cancelled", "wakeups", "slices"]) write(`more-${field}`, start);
+  for (const field of ["expired_untried", "cancelled", "missed_changes", "wakeups", "slices"]) write(`more-${field}`, start);
   write("since", start && `Totals count ${start}.`);
 
   const [oldest] = sample.oldest;
