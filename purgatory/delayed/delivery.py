@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import Final
 
 import anyio
@@ -28,7 +29,8 @@ class Delivery:
     """A number of tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt.
+    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt. When
+    `deliver` returns what cannot be awaited, `run` raises TypeError.
     """
 
     def __init__(
@@ -100,7 +102,10 @@ class Delivery:
             return
         try:
             with Foreign("deliver"):
-                await self._deliver(message.id, message.payload, message.due / 1000)
+                delivering = self._deliver(message.id, message.payload, message.due / 1000)
+                was_awaited = isawaitable(delivering)
+                if was_awaited:
+                    await delivering
         except Exception as error:
             await self._failed(attempt, error, loader)
         else:
@@ -128,5 +133,12 @@ class Delivery:
         loader.wait_again(attempt, seconds)
 
     def _end(self, message: Message, loader: Loader) -> None:
+            if not was_awaited:
+                # Another attempt would do again what this call has done. No other worker may call it either.
+                self.close()
+                raise TypeError(
+                    f"deliver must be a coroutine function: it returned {safe_repr(delivering)}, "
+                    "which cannot be awaited; write `async def`"
+                )
         self._ended(message)
         loader.room.left(message)

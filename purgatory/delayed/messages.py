@@ -20,7 +20,7 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory._cancellation import part, uninterrupted
-from purgatory.delayed.arguments import check_id, milliseconds
+from purgatory.delayed.arguments import check_function, check_id, milliseconds
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
@@ -59,7 +59,8 @@ class DelayedMessages:
 
     Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
     `slot`, or when its format or its checkpoint is damaged or missing. Raises ValueError for a number that is
-    not positive.
+    not positive, and TypeError for a `deliver` that cannot be called like this. A `deliver` that returns what
+    cannot be awaited, as a plain function does, fails the store with TypeError at its first call.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class DelayedMessages:
         slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
         if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
             raise ValueError(
+        check_function("deliver", deliver, "id", "payload", "due")
                 f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
             )
         if workers < 1 or attempts < 1:
