@@ -84,6 +84,13 @@ class Disk:
     def unlock(self, lock: int) -> None:
         os.close(lock)
 
+    def holds(self, lock: int, path: Path) -> bool:
+        """Whether the locked file still has its name. It has lost it where its directory was renamed."""
+        try:
+            return os.path.samestat(os.fstat(lock), os.stat(path))
+        except OSError:
+            return False
+
     def make_directory(self, path: Path) -> None:
         """Make a directory, and those above it that do not exist. Its name is on the disk after that."""
         if not path.parent.exists():

@@ -90,7 +90,8 @@ class DelayedMessages:
             raise ValueError(f"backoff must be a positive number of seconds, not {backoff!r}")
         if not 0 < max_payload <= MAX_PAYLOAD:
             raise ValueError(f"max_payload must be from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
-        self.path = Path(path)
+        # The working directory may change later.
+        self.path = Path(path).absolute()
         self.purgatory = Purgatory(name, observers=observers)
         self._slot_ms = slot_ms
         self._max_payload = max_payload

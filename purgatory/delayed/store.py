@@ -171,7 +171,11 @@ class Store:
             frames.append(frame)
             size += len(frame)
         if size:
-            segment, offset = self.log.append(b"".join(frames))
+            try:
+                segment, offset = self.log.append(b"".join(frames))
+            finally:
+                # Where the directory is gone, the open file still takes it.
+                self._check_directory()
             for note in notes:
                 self.ids.note(segment, note)
             start = position_in(segment, offset)
@@ -226,10 +230,14 @@ class Store:
 
     @contextmanager
     def _never_again(self) -> Iterator[None]:
-        """After a failed sync, raise StoreFailed. A second sync may succeed though the data is lost."""
+        """After a failed sync, raise StoreFailed. A second sync may succeed though the data is lost.
+
+        Raise it as well when the directory is gone.
+        """
         if self._failure is not None:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
         try:
+            self._check_directory()
             yield
         except StoreFailed as error:
             self._failure = error
@@ -237,7 +245,16 @@ class Store:
 
     def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
-        self._dead_letters.add(message, reason)
+        with self._never_again():
+            self._dead_letters.add(message, reason)
+
+    def _check_directory(self) -> None:
+        """Raise StoreFailed if the directory was removed or renamed, or another one is in its place.
+
+        Its files look empty or missing then, and what is written to an open file is lost with it.
+        """
+        if not self._disk.holds(self._lock, self.path / "lock"):
+            raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
         """Write a block (checkpoint, number] to the slot files, and the records of ids."""
@@ -321,6 +338,7 @@ class Store:
                     messages.append(error)
                     continue
                 if frame is None:
+                    self._check_directory()
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
                 else:
