@@ -51,6 +51,8 @@ class DelayedMessages:
     most `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
 
+    Leaving waits `close_timeout` seconds for deliveries before it cancels them; None is without a limit.
+
     `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
     not grow with what is pending: it holds the next ten to twenty seconds, with 16 bytes for most messages.
 
@@ -73,21 +75,26 @@ class DelayedMessages:
         attempts: int = 10,
         backoff: float = 1.0,
         max_payload: int = 1 << 20,
+        close_timeout: float | None = 20.0,
         name: str = "delayed",
         observers: Iterable[Observer] = (),
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
     ) -> None:
+        check_function("deliver", deliver, "id", "payload", "due")
         slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
         if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
             raise ValueError(
-        check_function("deliver", deliver, "id", "payload", "due")
                 f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
             )
         if workers < 1 or attempts < 1:
             raise ValueError(f"workers and attempts must be at least 1, not {workers!r} and {attempts!r}")
         if not 0 < backoff < math.inf:
             raise ValueError(f"backoff must be a positive number of seconds, not {backoff!r}")
+        if close_timeout is not None and not 0 <= close_timeout < math.inf:
+            raise ValueError(
+                f"close_timeout must be a number of seconds from 0 on, or None, not {close_timeout!r}"
+            )
         if not 0 < max_payload <= MAX_PAYLOAD:
             raise ValueError(f"max_payload must be from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
         # The working directory may change later.
@@ -95,6 +102,7 @@ class DelayedMessages:
         self.purgatory = Purgatory(name, observers=observers)
         self._slot_ms = slot_ms
         self._max_payload = max_payload
+        self._close_timeout = close_timeout
         self._clock = clock
         self._disk = Disk() if disk is None else disk
         self._new_delivery = partial(Delivery, deliver, workers, attempts, backoff)
@@ -150,9 +158,10 @@ class DelayedMessages:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
         It waits for the deliveries that are under way, and takes calls until then: a delivery may schedule
-        or cancel other messages. When an exception leaves the block, or the task is
-        cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
-        has failed, and whatever else has ended the store. A second call does the same.
+        or cancel other messages. After `close_timeout` seconds it cancels them; they come again when the
+        directory is open again. It cancels them at once when an exception leaves the block, or the task is
+        cancelled. A warning names those that it waits for. It always waits for the disk. Raises StoreFailed
+        when a sync has failed, and whatever else has ended the store. A second call does the same.
         """
         parts, running = self._parts, self._running
         assert parts is not None
@@ -160,8 +169,11 @@ class DelayedMessages:
         parts.delivery.close()
         if exception is not None:
             running.cancel()
+        seconds = self._close_timeout
+        how = "without a limit" if seconds is None else f"at most {seconds:g} s"
         try:
-            await asyncio.wait([running])
+            if exception is None:
+                await parts.delivery.ended(running, seconds, how)
         finally:
             running.cancel()
             if self._closing is None:
@@ -171,7 +183,7 @@ class DelayedMessages:
             raise self._failure
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
-        await asyncio.wait([running])
+        await parts.delivery.ended(running, None, "which were cancelled and go on")
         self._open = False
         if self._failure is None:
             try:
