@@ -359,7 +359,7 @@ class DelayedMessages:
         learn of it. So start this in a task group around the block. Raises PurgatoryNotOpen before the store
         was opened.
         """
-        if self._parts is None:
+        if self._parts is None or self._open:
             self._opened()
         await self._ended.wait()
         if self._failure is not None:
@@ -369,6 +369,12 @@ class DelayedMessages:
 
     def _opened(self) -> _Parts:
         if self._open and self._parts is not None:
+            assert self._running is not None
+            if asyncio.get_running_loop() is not self._running.get_loop():
+                raise RuntimeError(
+                    f"{self!r} belongs to another event loop: call it there, for example by "
+                    "asyncio.run_coroutine_threadsafe(coroutine, loop)"
+                )
             return self._parts
         if self._failure is not None:
             raise StoreFailed(f"{self.path} is closed: {self._failure}") from self._failure
