@@ -242,7 +242,8 @@ class DelayedMessages:
 
         `at` is an aware datetime, or seconds since the epoch, and rounded up to a millisecond. What is due
         already is delivered at once. Without an `id`, the message gets one. A second message with the same
-        id, payload and due time is the same message, as long as it is still to come.
+        id, payload and due time is the same message, as long as it is still to come. While a message is
+        being delivered, another one can have its id: so `deliver` schedules the next run of a recurring job.
 
         Costs a sync that all calls of the moment share. Raises IdTaken for the id of another message that is
         still to come; ValueError and TypeError for wrong arguments; OSError when it cannot be written, for
@@ -260,7 +261,7 @@ class DelayedMessages:
         if id is not None:
             check_id(id)
         parts = self._opened()
-        put = Put(due, id, payload, parts.loader.is_soon(due))
+        put = Put(due, id, payload, parts.loader.is_soon(due), parts.delivery.under_way)
         answer = await parts.committer.submit(put)
         assert isinstance(answer, Stored)
         self._scheduled += not answer.repeated

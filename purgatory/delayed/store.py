@@ -143,13 +143,14 @@ class Store:
                     earlier = taken.get(name) or self.ids.taken(name)
                     content = digest(request.payload)
                     if earlier is not None and earlier.token not in ended:
-                        same = earlier.due == request.due and earlier.digest == content
-                        answers.append(
-                            Stored(earlier.token, 0, repeated=True)
-                            if same
-                            else IdTaken(f"the id {name!r} belongs to another message that is still to come")
-                        )
-                        continue
+                        if earlier.due == request.due and earlier.digest == content:
+                            answers.append(Stored(earlier.token, 0, repeated=True))
+                            continue
+                        if earlier.token not in request.delivering:
+                            answers.append(
+                                IdTaken(f"the id {name!r} belongs to another message that is still to come")
+                            )
+                            continue
                     token = token - bucket_of(token) + bucket_of(hashed)
                     taken[name] = Taken(token, request.due, hashed, content)
                     notes.append(taken[name])
