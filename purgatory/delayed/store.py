@@ -89,6 +89,8 @@ class Store:
         except BlockingIOError:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
         self._in_log = LogIndex()
+        # What was damaged so far.
+        self._reported: set[tuple[str, Damage]] = set()
         # The last segment of the last `spread_soon`, and the slot behind those that it has written.
         self._ahead = (0, 0)
         # Why the thread that moves messages on cannot go on.
@@ -285,14 +287,14 @@ class Store:
     def pending(self) -> Iterator[list[Message]]:
         """All messages that are still to come, some at a time. See `Pending`.
 
-        Raises OSError. It must be called behind `spread`, or it misses messages that move on meanwhile.
+        Raises OSError.
         """
         pending = Pending(
             self._disk,
             self.path,
             self._salt,
             self.slots,
-            lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
+            self._report,
         )
         return pending.messages(Checkpoint(self.checkpoint, self._emptied))
 
@@ -310,7 +312,7 @@ class Store:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
         index = self.slots.index(slot)
         for damage in index.damaged:
-            self._report(f"the slot file {slot}", damage)
+            self._report(f"the file of slot {slot}", damage)
         return index
 
     def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
@@ -386,6 +388,14 @@ class Store:
             if number <= self._emptied:
                 self.log.remove(number)
         numbers = [number for number in numbers if number > self._emptied]
+        for number in numbers:
+            if not self.log.size(number):
+                logger.warning(
+                    "%s: segment %d of the log is empty: a crash came before its first message was stored, "
+                    "or its messages are lost",
+                    self.path,
+                    number,
+                )
         # A move to the slot files that a crash has ended must be finished: see `_move_all`.
         moving = bool(numbers) and self.checkpoint > numbers[-1]
         index = None
@@ -498,6 +508,10 @@ class Store:
                 yield frame
 
     def _report(self, what: str, damage: Damage) -> None:
+        """Log what is damaged. The same bytes are read several times, and are logged once."""
+        if (what, damage) in self._reported:
+            return
+        self._reported.add((what, damage))
         size = damage.end - damage.offset
         logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
 
