@@ -1,8 +1,10 @@
-"""The due times and ids that users pass."""
+"""The due times, ids and functions that users pass."""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from datetime import datetime
 
 from purgatory.delayed.frame import MAX_ID
@@ -23,6 +25,21 @@ def milliseconds(at: float | datetime) -> int:
             f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
         )
     return math.ceil(round(at * 1000, 2))
+
+
+def check_function(name: str, function: Callable[..., object], *arguments: str) -> None:
+    """Raises TypeError for what cannot be called with these arguments."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, not {type(function).__name__}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        # Some functions that are written in C have none.
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(f"{name} is called with ({', '.join(arguments)}): {error}") from None
 
 
 def check_id(id: str) -> None:

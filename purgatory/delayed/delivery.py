@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from itertools import islice
 from typing import Final
 
 import anyio
@@ -20,6 +22,9 @@ Deliver = Callable[[str, bytes, float], Awaitable[object]]
 
 # Seconds that an attempt waits for the one before it, at most.
 _LONGEST: Final = 60.0
+# Seconds for which closing waits without a word, and deliveries that it names then, at most.
+_PATIENCE: Final = 1.0
+_NAMED: Final = 10
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -28,7 +33,8 @@ class Delivery:
     """A number of tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt.
+    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt. When
+    `deliver` returns what cannot be awaited, `run` raises TypeError.
     """
 
     def __init__(
@@ -45,6 +51,8 @@ class Delivery:
         self._backoff = backoff
         self._ended = ended
         self._waiting: deque[Attempt] = deque()
+        # By token, the ids of the messages that are being delivered.
+        self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
         self._signals = asyncio.Semaphore(0)
         self.closing = False
@@ -71,6 +79,20 @@ class Delivery:
         for _ in range(self._workers):
             self._signals.release()
 
+    async def ended(self, running: asyncio.Task[None], seconds: float | None, how: str) -> None:
+        """Wait until the task of `run` has ended, at most `seconds`. A warning names slow deliveries.
+
+        `how` says how it waits.
+        """
+        patience = _PATIENCE if seconds is None else min(seconds, _PATIENCE)
+        _, late = await asyncio.wait([running], timeout=patience)
+        if late:
+            names = [*map(repr, islice(self.under_way.values(), _NAMED))]
+            if len(self.under_way) > _NAMED:
+                names.append(f"and {len(self.under_way) - _NAMED} others")
+            logger.warning("closing waits for deliveries, %s: %s", how, ", ".join(names))
+            await asyncio.wait([running], timeout=None if seconds is None else seconds - patience)
+
     @property
     def waiting(self) -> int:
         """How many messages wait for a worker. Any thread may ask."""
@@ -89,7 +111,12 @@ class Delivery:
             await self._signals.acquire()
             if self.closing:
                 return
-            await self._try(self._waiting.popleft(), loader)
+            attempt = self._waiting.popleft()
+            self.under_way[attempt.message.token] = attempt.message.id
+            try:
+                await self._try(attempt, loader)
+            finally:
+                del self.under_way[attempt.message.token]
             # Neither of the two may have waited for anything.
             await asyncio.sleep(0)
 
@@ -100,10 +127,20 @@ class Delivery:
             return
         try:
             with Foreign("deliver"):
-                await self._deliver(message.id, message.payload, message.due / 1000)
+                delivering = self._deliver(message.id, message.payload, message.due / 1000)
+                was_awaited = isawaitable(delivering)
+                if was_awaited:
+                    await delivering
         except Exception as error:
             await self._failed(attempt, error, loader)
         else:
+            if not was_awaited:
+                # Another attempt would do again what this call has done. No other worker may call it either.
+                self.close()
+                raise TypeError(
+                    f"deliver must be a coroutine function: it returned {safe_repr(delivering)}, "
+                    "which cannot be awaited; write `async def`"
+                )
             self.delivered += 1
             self._end(message, loader)
 

@@ -68,6 +68,19 @@ class File:
         os.close(self._descriptor)
 
 
+# The locks of this process.
+_locks: set[int] = set()
+
+
+def _leave_locks() -> None:
+    """A lock lasts as long as a process has its descriptor. A forked child must not keep its parent's."""
+    while _locks:
+        os.close(_locks.pop())
+
+
+os.register_at_fork(after_in_child=_leave_locks)
+
+
 class Disk:
     """What the store asks of a file system. Each method may raise OSError."""
 
@@ -79,10 +92,23 @@ class Disk:
         except OSError:
             os.close(descriptor)
             raise
+        _locks.add(descriptor)
         return descriptor
 
     def unlock(self, lock: int) -> None:
-        os.close(lock)
+        # In a forked child, it was closed already.
+        if lock in _locks:
+            _locks.remove(lock)
+            # A child that is just being forked has the descriptor, too.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    def holds(self, lock: int, path: Path) -> bool:
+        """Whether the locked file still has its name. It has lost it where its directory was renamed."""
+        try:
+            return os.path.samestat(os.fstat(lock), os.stat(path))
+        except OSError:
+            return False
 
     def make_directory(self, path: Path) -> None:
         """Make a directory, and those above it that do not exist. Its name is on the disk after that."""

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from purgatory import DelayedOperation, OperationState, Purgatory
 from purgatory._cancellation import Foreign, uninterrupted
 from purgatory._core.engine import release, reserve
+from purgatory.delayed.arguments import check_function
 from purgatory.delayed.clearing import Clearing
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.durable_operation import DurableOperation, Record
@@ -67,7 +68,8 @@ class DurableOperations:
 
     `messages` is the store, for its statistics and dead letters. `max_payload` is in bytes, with the keys.
     Memory is needed for each pending operation. Entering raises as `DelayedMessages` does, and
-    PurgatoryNotOpen when the purgatory is not open.
+    PurgatoryNotOpen when the purgatory is not open. Raises TypeError for a factory that cannot be called with
+    a payload and a timeout.
     """
 
     def __init__(
@@ -81,6 +83,8 @@ class DurableOperations:
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
     ) -> None:
+        for kind, factory in factories.items():
+            check_function(f"the factory of the kind {kind!r}", factory, "payload", "timeout")
         self.purgatory = purgatory
         self.messages = DelayedMessages(
             path, self._deliver, max_payload=max_payload, name=name, clock=clock, disk=disk

@@ -92,8 +92,9 @@ class Ids:
     def taken(self, id: str) -> Taken | None:
         """The message with this id that has not ended, if there is one.
 
-        An id is taken again only when its message has ended. So only its newest record can be that of a
-        message that is still to come, and the cost does not depend on how often the id was used.
+        An id is taken again only when its message is being delivered, or has ended. So only its newest record
+        can be that of a message that is still to come, and the cost does not depend on how often the id was
+        used.
         """
         hashed = digest(id.encode())
         # Memory comes first. A segment that is spread meanwhile is found twice, and not missed.

@@ -69,7 +69,7 @@ def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, tota
         store,
         format.salt,
         SlotFiles(disk, store / "slots", format.salt, format.slot_ms),
-        lambda what, size: damaged.append(f"{what}: {size} bytes are damaged"),
+        lambda what, damage: damaged.append(f"{what}: {damage.end - damage.offset} bytes are damaged"),
     )
     hours: dict[int, Amount] = {}
     in_log = Amount()

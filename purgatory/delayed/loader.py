@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from copy import copy
 from itertools import islice
 from math import inf
@@ -260,8 +261,9 @@ class Loader:
 
     async def pending(self) -> AsyncIterator[list[Message]]:
         """All messages that are still to come, some at a time. Raises OSError."""
-        # What only the log has could move on while the slot files are read.
-        await self.turns.spread()
+        # It keeps the list of what only the log has short. On a full disk the list is long.
+        with suppress(OSError):
+            await self.turns.spread()
         pieces = self._store.pending()
         while piece := await self._threads.search(next, pieces, None):
             yield piece

@@ -20,7 +20,7 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory._cancellation import part, uninterrupted
-from purgatory.delayed.arguments import check_id, milliseconds
+from purgatory.delayed.arguments import check_function, check_id, milliseconds
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.dead_letters import DeadLetter
 from purgatory.delayed.delivery import Deliver, Delivery
@@ -51,6 +51,8 @@ class DelayedMessages:
     most `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
 
+    Leaving waits `close_timeout` seconds for deliveries before it cancels them; None is without a limit.
+
     `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
     not grow with what is pending: it holds the next ten to twenty seconds, with 16 bytes for most messages.
 
@@ -59,7 +61,8 @@ class DelayedMessages:
 
     Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
     `slot`, or when its format or its checkpoint is damaged or missing. Raises ValueError for a number that is
-    not positive.
+    not positive, and TypeError for a `deliver` that cannot be called like this. A `deliver` that returns what
+    cannot be awaited, as a plain function does, fails the store with TypeError at its first call.
     """
 
     def __init__(
@@ -72,11 +75,13 @@ class DelayedMessages:
         attempts: int = 10,
         backoff: float = 1.0,
         max_payload: int = 1 << 20,
+        close_timeout: float | None = 20.0,
         name: str = "delayed",
         observers: Iterable[Observer] = (),
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
     ) -> None:
+        check_function("deliver", deliver, "id", "payload", "due")
         slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
         if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
             raise ValueError(
@@ -86,12 +91,18 @@ class DelayedMessages:
             raise ValueError(f"workers and attempts must be at least 1, not {workers!r} and {attempts!r}")
         if not 0 < backoff < math.inf:
             raise ValueError(f"backoff must be a positive number of seconds, not {backoff!r}")
+        if close_timeout is not None and not 0 <= close_timeout < math.inf:
+            raise ValueError(
+                f"close_timeout must be a number of seconds from 0 on, or None, not {close_timeout!r}"
+            )
         if not 0 < max_payload <= MAX_PAYLOAD:
             raise ValueError(f"max_payload must be from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
-        self.path = Path(path)
+        # The working directory may change later.
+        self.path = Path(path).absolute()
         self.purgatory = Purgatory(name, observers=observers)
         self._slot_ms = slot_ms
         self._max_payload = max_payload
+        self._close_timeout = close_timeout
         self._clock = clock
         self._disk = Disk() if disk is None else disk
         self._new_delivery = partial(Delivery, deliver, workers, attempts, backoff)
@@ -147,9 +158,10 @@ class DelayedMessages:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
         It waits for the deliveries that are under way, and takes calls until then: a delivery may schedule
-        or cancel other messages. When an exception leaves the block, or the task is
-        cancelled meanwhile, they are cancelled. It always waits for the disk. Raises StoreFailed when a sync
-        has failed, and whatever else has ended the store. A second call does the same.
+        or cancel other messages. After `close_timeout` seconds it cancels them; they come again when the
+        directory is open again. It cancels them at once when an exception leaves the block, or the task is
+        cancelled. A warning names those that it waits for. It always waits for the disk. Raises StoreFailed
+        when a sync has failed, and whatever else has ended the store. A second call does the same.
         """
         parts, running = self._parts, self._running
         assert parts is not None
@@ -157,8 +169,11 @@ class DelayedMessages:
         parts.delivery.close()
         if exception is not None:
             running.cancel()
+        seconds = self._close_timeout
+        how = "without a limit" if seconds is None else f"at most {seconds:g} s"
         try:
-            await asyncio.wait([running])
+            if exception is None:
+                await parts.delivery.ended(running, seconds, how)
         finally:
             running.cancel()
             if self._closing is None:
@@ -168,7 +183,7 @@ class DelayedMessages:
             raise self._failure
 
     async def _close(self, parts: _Parts, running: asyncio.Task[None]) -> None:
-        await asyncio.wait([running])
+        await parts.delivery.ended(running, None, "which were cancelled and go on")
         self._open = False
         if self._failure is None:
             try:
@@ -227,7 +242,8 @@ class DelayedMessages:
 
         `at` is an aware datetime, or seconds since the epoch, and rounded up to a millisecond. What is due
         already is delivered at once. Without an `id`, the message gets one. A second message with the same
-        id, payload and due time is the same message, as long as it is still to come.
+        id, payload and due time is the same message, as long as it is still to come. While a message is
+        being delivered, another one can have its id: so `deliver` schedules the next run of a recurring job.
 
         Costs a sync that all calls of the moment share. Raises IdTaken for the id of another message that is
         still to come; ValueError and TypeError for wrong arguments; OSError when it cannot be written, for
@@ -245,7 +261,7 @@ class DelayedMessages:
         if id is not None:
             check_id(id)
         parts = self._opened()
-        put = Put(due, id, payload, parts.loader.is_soon(due))
+        put = Put(due, id, payload, parts.loader.is_soon(due), parts.delivery.under_way)
         answer = await parts.committer.submit(put)
         assert isinstance(answer, Stored)
         self._scheduled += not answer.repeated
@@ -344,7 +360,7 @@ class DelayedMessages:
         learn of it. So start this in a task group around the block. Raises PurgatoryNotOpen before the store
         was opened.
         """
-        if self._parts is None:
+        if self._parts is None or self._open:
             self._opened()
         await self._ended.wait()
         if self._failure is not None:
@@ -354,6 +370,12 @@ class DelayedMessages:
 
     def _opened(self) -> _Parts:
         if self._open and self._parts is not None:
+            assert self._running is not None
+            if asyncio.get_running_loop() is not self._running.get_loop():
+                raise RuntimeError(
+                    f"{self!r} belongs to another event loop: call it there, for example by "
+                    "asyncio.run_coroutine_threadsafe(coroutine, loop)"
+                )
             return self._parts
         if self._failure is not None:
             raise StoreFailed(f"{self.path} is closed: {self._failure}") from self._failure

@@ -43,11 +43,11 @@ class Pending:
     ends or comes meanwhile may be missing or not. Memory is needed for the log, and for one slot.
 
     A file that is being written has an incomplete end. That is no damage. What else is damaged goes to
-    `damaged`: a description, and how many bytes.
+    `damaged`: a description, and which bytes.
     """
 
     def __init__(
-        self, disk: Disk, store: Path, salt: int, slots: SlotFiles, damaged: Callable[[str, int], None]
+        self, disk: Disk, store: Path, salt: int, slots: SlotFiles, damaged: Callable[[str, Damage], None]
     ) -> None:
         self._disk = disk
         self._wal = store / "wal"
@@ -74,7 +74,7 @@ class Pending:
                 for frame in scan(self._salt, file.read):
                     if isinstance(frame, Damage):
                         if frame.end < file.size:
-                            self._damaged(f"segment {number} of the log", frame.end - frame.offset)
+                            self._damaged(f"segment {number} of the log", frame)
                     elif frame.kind in ENDS:
                         self._ended.add(frame.token)
                         self._in_log.pop(frame.token, None)
@@ -108,6 +108,8 @@ class Pending:
                     file = self._open(*home)
                 frame = None if file is None else read_frame(self._salt, file.read, place.offset)
                 if frame is None:
+                    # It has moved on, if it was in the log, and is in a slot file.
+                    self._in_log.pop(place.token, None)
                     continue
                 piece.append(Message(frame.token, frame.due, *parse_body(frame.body)))
                 size += place.length
@@ -134,7 +136,7 @@ class Pending:
         content = self._slots.content(slot)
         for damage in content.damaged:
             if damage.end < content.size:
-                self._damaged(f"the file of slot {slot}", damage.end - damage.offset)
+                self._damaged(f"the file of slot {slot}", damage)
         for token, due, length, offset in content.pending():
             if not (token in self._ended or token in self._in_log):
                 yield Place(token, due, length - _EXTRA, 0, offset)

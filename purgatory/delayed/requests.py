@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from purgatory.delayed.errors import IdTaken
@@ -10,12 +11,16 @@ from purgatory.delayed.ids import Taken
 
 
 class Put(NamedTuple):
-    """A request to store a message. It stays in the log if it is `soon`."""
+    """A request to store a message. It stays in the log if it is `soon`.
+
+    It may take the id of a message whose token is among those that are `delivering`.
+    """
 
     due: int
     name: str | None
     payload: bytes
     soon: bool
+    delivering: Container[int] = ()
 
 
 class End(NamedTuple):

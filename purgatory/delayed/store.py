@@ -89,6 +89,8 @@ class Store:
         except BlockingIOError:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
         self._in_log = LogIndex()
+        # What was damaged so far.
+        self._reported: set[tuple[str, Damage]] = set()
         # The last segment of the last `spread_soon`, and the slot behind those that it has written.
         self._ahead = (0, 0)
         # Why the thread that moves messages on cannot go on.
@@ -143,13 +145,14 @@ class Store:
                     earlier = taken.get(name) or self.ids.taken(name)
                     content = digest(request.payload)
                     if earlier is not None and earlier.token not in ended:
-                        same = earlier.due == request.due and earlier.digest == content
-                        answers.append(
-                            Stored(earlier.token, 0, repeated=True)
-                            if same
-                            else IdTaken(f"the id {name!r} belongs to another message that is still to come")
-                        )
-                        continue
+                        if earlier.due == request.due and earlier.digest == content:
+                            answers.append(Stored(earlier.token, 0, repeated=True))
+                            continue
+                        if earlier.token not in request.delivering:
+                            answers.append(
+                                IdTaken(f"the id {name!r} belongs to another message that is still to come")
+                            )
+                            continue
                     token = token - bucket_of(token) + bucket_of(hashed)
                     taken[name] = Taken(token, request.due, hashed, content)
                     notes.append(taken[name])
@@ -171,7 +174,11 @@ class Store:
             frames.append(frame)
             size += len(frame)
         if size:
-            segment, offset = self.log.append(b"".join(frames))
+            try:
+                segment, offset = self.log.append(b"".join(frames))
+            finally:
+                # Where the directory is gone, the open file still takes it.
+                self._check_directory()
             for note in notes:
                 self.ids.note(segment, note)
             start = position_in(segment, offset)
@@ -226,10 +233,14 @@ class Store:
 
     @contextmanager
     def _never_again(self) -> Iterator[None]:
-        """After a failed sync, raise StoreFailed. A second sync may succeed though the data is lost."""
+        """After a failed sync, raise StoreFailed. A second sync may succeed though the data is lost.
+
+        Raise it as well when the directory is gone.
+        """
         if self._failure is not None:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
         try:
+            self._check_directory()
             yield
         except StoreFailed as error:
             self._failure = error
@@ -237,7 +248,16 @@ class Store:
 
     def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. It is on the disk after that. Raises OSError."""
-        self._dead_letters.add(message, reason)
+        with self._never_again():
+            self._dead_letters.add(message, reason)
+
+    def _check_directory(self) -> None:
+        """Raise StoreFailed if the directory was removed or renamed, or another one is in its place.
+
+        Its files look empty or missing then, and what is written to an open file is lost with it.
+        """
+        if not self._disk.holds(self._lock, self.path / "lock"):
+            raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
 
     def _move(self, number: int, blocks: Blocks, now: int) -> None:
         """Write a block (checkpoint, number] to the slot files, and the records of ids."""
@@ -267,14 +287,14 @@ class Store:
     def pending(self) -> Iterator[list[Message]]:
         """All messages that are still to come, some at a time. See `Pending`.
 
-        Raises OSError. It must be called behind `spread`, or it misses messages that move on meanwhile.
+        Raises OSError.
         """
         pending = Pending(
             self._disk,
             self.path,
             self._salt,
             self.slots,
-            lambda what, size: logger.error("%s: %s: %d bytes are damaged", self.path, what, size),
+            self._report,
         )
         return pending.messages(Checkpoint(self.checkpoint, self._emptied))
 
@@ -292,7 +312,7 @@ class Store:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
         index = self.slots.index(slot)
         for damage in index.damaged:
-            self._report(f"the slot file {slot}", damage)
+            self._report(f"the file of slot {slot}", damage)
         return index
 
     def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
@@ -321,6 +341,7 @@ class Store:
                     messages.append(error)
                     continue
                 if frame is None:
+                    self._check_directory()
                     logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
                     messages.append(None)
                 else:
@@ -367,6 +388,14 @@ class Store:
             if number <= self._emptied:
                 self.log.remove(number)
         numbers = [number for number in numbers if number > self._emptied]
+        for number in numbers:
+            if not self.log.size(number):
+                logger.warning(
+                    "%s: segment %d of the log is empty: a crash came before its first message was stored, "
+                    "or its messages are lost",
+                    self.path,
+                    number,
+                )
         # A move to the slot files that a crash has ended must be finished: see `_move_all`.
         moving = bool(numbers) and self.checkpoint > numbers[-1]
         index = None
@@ -479,6 +508,10 @@ class Store:
                 yield frame
 
     def _report(self, what: str, damage: Damage) -> None:
+        """Log what is damaged. The same bytes are read several times, and are logged once."""
+        if (what, damage) in self._reported:
+            return
+        self._reported.add((what, damage))
         size = damage.end - damage.offset
         logger.error("%s: %s: %d bytes from byte %d are damaged", self.path, what, size, damage.offset)
 

@@ -303,6 +303,9 @@ class SimulatedDisk(Disk):
     def unlock(self, lock: int) -> None:
         self._locked.clear()
 
+    def holds(self, lock: int, path: Path) -> bool:
+        return self._find(path.parent) is not None
+
     def make_directory(self, path: Path) -> None:
         if self._find(path.parent) is None:
             self.make_directory(path.parent)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -200,3 +202,34 @@ def test_a_lock_is_held_until_it_is_given_back(disk: Disk, tmp_path: Path) -> No
     assert open_files() == before
     disk.unlock(lock)
     disk.unlock(disk.lock(tmp_path / "lock"))
+
+
+FORK = """
+import os
+import sys
+from pathlib import Path
+
+from purgatory.delayed.disk import Disk
+
+disk, path = Disk(), Path(sys.argv[1])
+lock = disk.lock(path)
+if not os.fork():
+    # What the child opens gets the number that the lock had.
+    file = os.open(path, os.O_RDONLY)
+    print("forked", flush=True)
+    sys.stdin.read()
+    disk.unlock(lock)
+    os.fstat(file)
+    print("ended")
+"""
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_parent(disk: Disk, tmp_path: Path) -> None:
+    script = [sys.executable, "-c", FORK, str(tmp_path / "lock")]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "forked\n"
+        assert parent.wait(60) == 0
+        # The child still runs.
+        disk.unlock(disk.lock(tmp_path / "lock"))
+        assert parent.communicate(timeout=60)[0] == "ended\n"

@@ -22,7 +22,7 @@ async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Se
         scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
         await asyncio.sleep(0)
         with pytest.raises(OSError, match="Input/output error"):
-            await anext(delayed.pending())
+            await delayed._seal()
         await scheduled
         await delayed.schedule(b"third", at=BEGIN + 3_600)
         found = {message.payload async for message in delayed.pending()}
@@ -150,7 +150,7 @@ async def test_a_damaged_slot_file_loses_what_is_damaged_and_nothing_else(
         [b"payload %d" % number for number in range(5) if number != 2]
         + [b"another %d" % number for number in range(5)]
     )
-    assert f"the slot file {int(BEGIN + 60)}: " in caplog.text
+    assert f"the file of slot {int(BEGIN + 60)}: " in caplog.text
     assert "bytes from byte" in caplog.text
     assert service.files("slots") == []
 
@@ -277,4 +277,51 @@ async def test_a_log_that_can_be_neither_spread_nor_read_is_spread_later(
     assert service.payloads == [b"payload"]
     assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
         "messages wait in the log and may be late"
+    ]
+
+
+async def test_a_damage_is_logged_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    async with service.store() as delayed:
+        await delayed.schedule(b"in a slot file", at=BEGIN + 60)
+        await delayed.schedule(b"behind it", at=BEGIN + 60)
+        await asyncio.sleep(11)
+        await delayed.schedule(b"soon", at=BEGIN + 25)
+        await delayed.schedule(b"later", at=BEGIN + 60)
+        await delayed.schedule(b"whole", at=BEGIN + 60)
+        # A process that was killed leaves this.
+        service.disk = service.disk.after_power_cut(EVERYTHING)
+    [segment] = service.files("wal")
+    log = service.disk.content(PATH / "wal" / segment).data
+    for payload in (b"soon", b"later"):
+        log[log.index(payload)] ^= 0x40
+    [hour] = service.disk.names(PATH / "slots")
+    slot = service.disk.content(PATH / "slots" / hour / f"{int(BEGIN + 60) * 1000}").data
+    slot[slot.index(b"in a slot file")] ^= 0x40
+    async with service.store() as delayed:
+        for _ in range(2):
+            listed = [message.payload async for message in delayed.pending()]
+            assert sorted(listed) == [b"behind it", b"whole"]
+        await asyncio.sleep(60)
+    assert sorted(service.payloads) == [b"behind it", b"whole"]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert all(where in message for where, message in zip(("segment", "slot"), told, strict=True))
+
+
+async def test_an_emptied_segment_is_told_when_the_store_is_opened(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with service.store() as delayed:
+        await delayed.schedule(b"payload", at=BEGIN + 5)
+        await asyncio.sleep(1)
+        service.disk = service.disk.after_power_cut(EVERYTHING)
+    caplog.clear()
+    [segment] = service.files("wal")
+    service.disk.content(PATH / "wal" / segment).data.clear()
+    for _ in range(2):
+        async with service.store():
+            await asyncio.sleep(11)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"/service/messages: segment {int(segment)} of the log is empty: a crash came before its first "
+        "message was stored, or its messages are lost"
     ]

@@ -113,3 +113,29 @@ async def test_a_store_is_closed_while_what_was_delivered_cannot_be_written(serv
         service.disk.capacity = 0
         await asyncio.sleep(2)
     assert len(service.payloads) == 3
+
+
+async def test_what_is_pending_is_listed_on_a_full_disk(service: Service) -> None:
+    async with service.store() as delayed:
+        await delayed.schedule(b"in a slot file", at=BEGIN + 60)
+        await asyncio.sleep(11)
+        for number in range(3):
+            await delayed.schedule(b"%d" % number, at=BEGIN + 70 + number)
+        service.disk.capacity = service.disk.used
+        expected = {b"in a slot file", b"0", b"1", b"2"}
+        for _ in range(2):
+            assert {message.payload async for message in delayed.pending()} == expected
+
+
+async def test_messages_that_move_on_when_there_is_room_again_are_listed(service: Service) -> None:
+    async with service.store() as delayed:
+        # Longer than one piece of a listing, so that the rest is read later.
+        await asyncio.gather(*(delayed.schedule(b"%d" % number, at=BEGIN + 60) for number in range(1_500)))
+        service.disk.capacity = service.disk.used
+        listing = delayed.pending()
+        found = [await anext(listing)]
+        service.disk.capacity = None
+        await asyncio.sleep(11)
+        assert service.files("wal") == []
+        found += [message async for message in listing]
+    assert sorted(int(message.payload) for message in found) == list(range(1_500))

@@ -290,7 +290,7 @@ def test_a_damaged_slot_file_loses_what_is_damaged_and_says_so(
     content = run.disk.content(PATH / "slots" / name / str(slot * SLOT_MS))
     content.data[-1] ^= 1
     assert [message.payload for message in run.found()] == [b"payload 0", b"payload 1"]
-    assert f"the slot file {slot}: " in caplog.text
+    assert f"the file of slot {slot}: " in caplog.text
 
 
 def test_recovery_holds_a_part_of_a_long_log_in_memory(

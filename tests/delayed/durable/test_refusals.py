@@ -106,3 +106,18 @@ async def test_an_operation_whose_payload_reads_something_cancelled_is_refused(
         with pytest.raises(RuntimeError, match=r"^PaymentDue\.payload\(\) raised CancelledError: "):
             await operations.offer(shop.payment("tea", 60), ["tea"])
         assert operations.purgatory.operations() == []
+
+
+@pytest.mark.parametrize(
+    ("factory", "complaint"),
+    [
+        (None, "the factory of the kind 'payment' must be a function, not NoneType"),
+        (
+            lambda payload: None,
+            r"the factory of the kind 'payment' is called with \(payload, timeout\): too many",
+        ),
+    ],
+)
+def test_a_factory_that_cannot_be_called_is_refused(path: Path, factory: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        DurableOperations(Purgatory(), path, {"payment": factory})
