@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Any, Final
@@ -13,6 +14,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.routing import BaseRoute, Match
 
 from examples.longpoll.admission import Admission
 from examples.longpoll.connection import connection_state
@@ -25,6 +27,8 @@ from purgatory.metrics import RelayCollector
 from purgatory.web import dashboard
 
 logger: Final = logging.getLogger("examples.longpoll")
+
+METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 """The kinds of files in the directory `page`."""
@@ -66,12 +70,24 @@ def application(service: Service, hosts: Collection[str] = ()) -> FastAPI:
     app.mount("/dashboard", dashboard(*service.purgatories, relays=service.relays))
     app.add_middleware(Admission, hosts=hosts)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
+    app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, _method_not_allowed)
     return app
 
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:
     logger.warning("%s %s fails: %s", request.method, request.url.path, error)
     return JSONResponse({"detail": "the store cannot be reached"}, 503, {"Retry-After": "1"})
+
+
+async def _method_not_allowed(request: Request, error: Exception) -> Response:
+    """Name all methods of the path. FastAPI names the methods of its first route only."""
+    routes: list[BaseRoute] = request.app.routes
+    allowed = [
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
+    return JSONResponse({"detail": "Method Not Allowed"}, 405, {"Allow": ", ".join(allowed)})
 
 
 def _metrics_routes(service: Service) -> APIRouter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, Final, TypeVar
 import anyio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from purgatory._cancellation import Foreign
 from purgatory._core.outcome import OperationState
@@ -18,9 +19,14 @@ from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
 from purgatory.web.long_poll import is_refusal, try_again_later
-from purgatory.web.server_sent_event import HEARTBEAT, ServerSentEvent
+from purgatory.web.server_sent_event import HEARTBEAT, EncodedEvents, ServerSentEvent, encode_events
 
 R = TypeVar("R")
+
+logger: Final = logging.getLogger("purgatory.web")
+
+PAUSE: Final = 15.0
+"""The longest time, in seconds, that a stream waits after an operation that was done without an event."""
 
 HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -41,13 +47,21 @@ class EventStream(Response):
     When `read` returns None, there is nothing more to come, and the stream ends. A client that asks again
     gets a 204, after which a browser asks no more.
 
+    An operation that is done before its timeout, and has no events, would be done again at once. So the
+    stream logs a warning, and waits for the operation's timeout, and for 15 seconds at most. An event without
+    data avoids the wait, because it moves the client's position.
+
+    The response to a HEAD request is the headers. `read` is called for them, and its operation is dropped.
+
     The operation is withdrawn as soon as the client disconnects. While the client reads too slowly, no
     operation is pending: the stream goes on later, from where it is. Nothing is kept for the client but the
     events of one result, and what the server buffers.
 
-    Before the first event, an HTTPException of `read` is the response, and so is a 503 with Retry-After when
-    the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by other code. The
-    client then asks again. Other exceptions of `read`, of `events` and of the operation's hooks break it off.
+    Before the response begins, an HTTPException of `read` or `events` is the response, and so is a 503 with
+    Retry-After when the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by
+    other code. The client then asks again. Other exceptions of `read`, of `events` and of the operation's
+    hooks are raised before the response begins, if the first operation is done at once. Later, they break the
+    stream off, after the events that were made before them.
 
     Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended, but not when it was
     broken off.
@@ -74,28 +88,44 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         last = last_event_id(scope)
-        operation = self._offer(last)
+        operation = self._read_after(last)
         if operation is None:
             nothing = Response(status_code=HTTPStatus.NO_CONTENT, background=self.background)
             await nothing(scope, receive, send)
             return
-        if operation.state is OperationState.FAILED:
-            # Raise it while the response can still be an error.
-            operation.result()
+        start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        if scope["method"] == "HEAD":
+            # Nobody would withdraw an operation: the client has its response, and keeps the connection.
+            await send(start)
+            await send(body(b"", more=False))
+        else:
+            await self._stream(self._park(operation), last, start, receive, send)
+        if self.background is not None:
+            await self.background()
+
+    async def _stream(
+        self, operation: DelayedOperation[Any], last: str | None, start: Message, receive: Receive, send: Send
+    ) -> None:
+        """Send the whole response. `operation` is the first one, which has been offered."""
+        first = None
+        if operation.done and operation.state is not OperationState.CANCELLED:
+            # Raise what there is to raise while the response can still be an error.
+            first = self._encode(operation.result(), last)
         try:
-            await send(
-                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-            )
-            failure = await self._send_until_disconnected(operation, last, receive, send)
+            await send(start)
+            failure = await self._send_until_disconnected(operation, first, last, receive, send)
         finally:
             operation.cancel()
         if failure is not None:
             raise failure
-        if self.background is not None:
-            await self.background()
 
     async def _send_until_disconnected(
-        self, operation: DelayedOperation[Any], last: str | None, receive: Receive, send: Send
+        self,
+        operation: DelayedOperation[Any],
+        first: EncodedEvents | None,
+        last: str | None,
+        receive: Receive,
+        send: Send,
     ) -> Exception | None:
         """Send all events. Returns what they raise, because the task group would wrap it."""
         failure = None
@@ -103,23 +133,25 @@ class EventStream(Response):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cancel_at_disconnection, receive, listening, tasks.cancel_scope)
             try:
-                await self._send_events(operation, last, send)
+                await self._send_events(operation, first, last, send)
             except Exception as error:
                 failure = error
             listening.cancel()
         return failure
 
-    def _offer(self, last: str | None) -> DelayedOperation[Any] | None:
-        """Offer the operation that waits for what comes after `last`. Raises HTTPException when refused."""
+    def _read_after(self, last: str | None) -> DelayedOperation[Any] | None:
+        """The operation that waits for what comes after `last`."""
         with Foreign("read"):
             operation = self._read(last)
-        if operation is None:
-            return None
-        if operation.timeout is not None and operation.timeout <= 0:
+        if operation is not None and operation.timeout is not None and operation.timeout <= 0:
             raise ValueError(
                 f"the timeout of {safe_repr(operation)} is the time between two heartbeats of its stream, "
                 "so it must be more than 0"
             )
+        return operation
+
+    def _park(self, operation: DelayedOperation[Any]) -> DelayedOperation[Any]:
+        """Offer `operation` to the purgatory. Raises HTTPException when it is refused."""
         try:
             return self._purgatory.try_complete_else_watch(operation, self._keys)
         except (PurgatoryFull, PurgatoryClosed) as error:
@@ -127,31 +159,65 @@ class EventStream(Response):
                 raise
             raise try_again_later() from error
 
+    def _encode(self, result: Any, last: str | None) -> EncodedEvents:
+        with Foreign("events"):
+            return encode_events(self._events(result), last)
+
     async def _send_events(
-        self, operation: DelayedOperation[Any] | None, last: str | None, send: Send
+        self, operation: DelayedOperation[Any], first: EncodedEvents | None, last: str | None, send: Send
     ) -> None:
-        """Send the events of `operation` and of those that follow it, and then the end of the response."""
+        """Send the events of `operation` and of the operations after it, and then the end of the response."""
+        following: DelayedOperation[Any] | None = operation
         try:
-            if operation is not None and not operation.done:
+            if not operation.done:
                 # Over HTTP/2, nginx keeps the head of a response until there is something of its body. Until
                 # then, the client does not know that the stream is open.
-                await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
-            while operation is not None:
+                await send(body(HEARTBEAT))
+            while following is not None:
+                operation = following
                 at_once = operation.done
-                result = await operation
-                with Foreign("events"):
-                    batch = list(self._events(result))
-                if batch:
-                    last = batch[-1].id
-                body = b"".join(event.encode() for event in batch) or HEARTBEAT
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                if at_once:
+                encoded = first or self._encode(await operation, last)
+                first, last = None, encoded.last
+                await send(body(encoded.body or HEARTBEAT))
+                if encoded.failure is not None:
+                    raise encoded.failure
+                if not encoded.body and not operation.expired:
+                    await self._pause(operation)
+                elif at_once:
                     # A client that is far behind must not hold the loop.
                     await asyncio.sleep(0)
-                operation = self._offer(last)
+                following = self._read_after(last)
+                if following is not None:
+                    self._park(following)
         except (HTTPException, OperationWithdrawn):
             pass
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send(body(b"", more=False))
+
+    async def _pause(self, operation: DelayedOperation[Any]) -> None:
+        """Wait after `operation`, which was done without an event, as long as between two heartbeats."""
+        seconds = min(operation.timeout or PAUSE, PAUSE)
+        logger.warning(
+            "%s was done, but there is no event for its client, so its stream waits for %g seconds; to move "
+            "the position of the client, send an event without data",
+            safe_repr(operation),
+            seconds,
+        )
+        await self._park(Pause(seconds))
+
+
+class Pause(DelayedOperation[None]):
+    """Ends by its timeout only, or when its purgatory closes."""
+
+    def try_complete(self) -> bool:
+        return False
+
+    def on_complete(self) -> None:
+        pass
+
+
+def body(content: bytes, *, more: bool = True) -> Message:
+    """A part of the response, which is the last one without `more`."""
+    return {"type": "http.response.body", "body": content, "more_body": more}
 
 
 def last_event_id(scope: Scope) -> str | None:

@@ -7,8 +7,10 @@ method of uvicorn's server, and its response runs four tasks for each client.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
@@ -28,23 +30,68 @@ class ServerSentEvent:
     `data` is the content, of any number of lines. Without it, the event moves the client's position only, and
     the client's code is not told. `event` is the event's type, which is "message" by default.
 
-    Raises ValueError for an `id` and an `event` that the format cannot carry.
+    `retry` is the time, in seconds, after which the client connects again when it loses its connection from
+    now on. It is sent in whole milliseconds. Give each client another one, and they do not all come back at
+    the same moment.
+
+    Raises ValueError for what the format cannot carry: an `id` or an `event` of several lines, text that
+    UTF-8 cannot encode, such as half of a surrogate pair, and a `retry` that is negative or not finite.
     """
 
     id: str
     data: str | None = None
     event: str | None = None
+    retry: float | None = None
+    _encoded: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.id or NOT_IN_ID.search(self.id):
             raise ValueError(f"the id of an event must be one line that is not empty, not {self.id!r}")
         if self.event is not None and LINE_END.search(self.event):
             raise ValueError(f"the type of an event must be one line, not {self.event!r}")
+        if self.retry is not None and not 0 <= self.retry < inf:
+            raise ValueError(f"the retry of an event must be finite and not negative, not {self.retry!r}")
+        # Here, and not when the event is sent: then it is too late for an error.
+        object.__setattr__(self, "_encoded", self._encode())
 
-    def encode(self) -> bytes:
+    def _encode(self) -> bytes:
         lines = [f"id: {self.id}"]
         if self.event is not None:
             lines.append(f"event: {self.event}")
+        if self.retry is not None:
+            lines.append(f"retry: {round(self.retry * 1000)}")
         if self.data is not None:
             lines += [f"data: {line}" for line in LINE_END.split(self.data)]
-        return "\n".join([*lines, "\n"]).encode()
+        try:
+            return "\n".join([*lines, "\n"]).encode()
+        except UnicodeEncodeError as error:
+            wrong = error.object[error.start : error.end]
+            raise ValueError(f"the event {self.id!r} has text that UTF-8 cannot encode: {wrong!r}") from None
+
+    def encode(self) -> bytes:
+        return self._encoded
+
+
+class EncodedEvents(NamedTuple):
+    """The events of one result, as they are sent."""
+
+    body: bytes
+    last: str | None
+    """The id of the last event. Without events, the id of the last event before."""
+    failure: Exception | None
+    """The exception that came after these events, in place of the next one."""
+
+
+def encode_events(events: Iterable[ServerSentEvent], last: str | None) -> EncodedEvents:
+    """Encode `events`. An exception that comes before the first event is raised."""
+    encoded: list[bytes] = []
+    failure = None
+    try:
+        for event in events:
+            last = event.id
+            encoded.append(event.encode())
+    except Exception as error:
+        if not encoded:
+            raise
+        failure = error
+    return EncodedEvents(b"".join(encoded), last, failure)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
 APPLICATION = """
@@ -73,14 +74,30 @@ class Server:
     port: int
     log: Path
 
-    def request(self, path: str, method: str = "GET") -> socket.socket:
+    def request(self, path: str, method: str = "GET", body: bytes = b"") -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=120)
-        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+        head = f"{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+        length = f"Content-Length: {len(body)}\r\n" if body else ""
+        connection.sendall(f"{head}{length}\r\n".encode() + body)
         return connection
+
+    def on_one_connection(self, *requests: str) -> list[bytes]:
+        """The answers to `requests`, such as "HEAD /stream", one after the other on one connection."""
+        answers = []
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        for request in requests:
+            method, path = request.split()
+            connection.request(method, path)
+            answer = connection.getresponse()
+            lines = [f"HTTP/1.1 {answer.status} {answer.reason}"]
+            lines += [f"{name}: {value}" for name, value in answer.getheaders()]
+            answers.append("\r\n".join([*lines, "", ""]).encode() + answer.read())
+        connection.close()
+        return answers
 
     def until(self, statistics: bytes, seconds: float = 20.0) -> None:
         deadline = time.monotonic() + seconds
-        while not (answer := response(self.request("/statistics"))).endswith(statistics):
+        while statistics not in (answer := response(self.request("/statistics"))):
             assert time.monotonic() < deadline, answer
             time.sleep(0.02)
 

@@ -134,7 +134,6 @@ async def test_a_disconnection_withdraws_the_operation_and_ends_the_stream(log: 
 async def test_a_stream_whose_code_reads_something_cancelled_is_broken_off_by_an_error(
     log: Log, code: str
 ) -> None:
-    log.append("a")
     client = StreamClient()
 
     def read(last: str | None) -> DelayedRead:
@@ -148,6 +147,8 @@ async def test_a_stream_whose_code_reads_something_cancelled_is_broken_off_by_an
         return events(page)
 
     task = client.request(EventStream(log.purgatory, read, ["log"], read_events))
+    await parked(log.purgatory, client)
+    log.append("a")
     with pytest.raises(RuntimeError, match=f"^{code} raised CancelledError: something that it reads was"):
         await task
     assert not client.complete
@@ -341,6 +342,50 @@ async def test_an_exception_of_the_first_operation_is_raised_before_the_response
     with pytest.raises(ArithmeticError, match="broken"):
         await client.request(EventStream(purgatory, read, ["key"], lambda name: []))
     assert client.sent == []
+
+
+def breaking(page: tuple[int, list[str]]) -> Iterator[ServerSentEvent]:
+    """Events of which "broken" is none."""
+    for event in events(page):
+        if event.data == "broken":
+            raise ArithmeticError("broken")
+        yield event
+
+
+async def test_an_exception_of_events_at_once_is_raised_before_the_response_begins(log: Log) -> None:
+    log.append("broken")
+    client = StreamClient()
+    with pytest.raises(ArithmeticError, match="broken"):
+        await client.request(EventStream(log.purgatory, log.read, ["log"], breaking))
+    assert client.sent == []
+
+
+async def test_what_is_no_event_is_an_error_before_the_response_begins(log: Log) -> None:
+    log.append("a")
+    client = StreamClient()
+
+    def texts(page: tuple[int, list[str]]) -> Any:
+        return page[1]
+
+    with pytest.raises(AttributeError):
+        await client.request(EventStream(log.purgatory, log.read, ["log"], texts))
+    assert client.sent == []
+
+
+async def test_the_events_before_an_exception_are_sent_and_a_client_that_comes_back_gets_an_error(
+    log: Log,
+) -> None:
+    log.append("a")
+    log.append("broken")
+    client, again = StreamClient(), StreamClient((b"last-event-id", b"1"))
+    stream = EventStream(log.purgatory, log.read, ["log"], breaking)
+    with pytest.raises(ArithmeticError, match="broken"):
+        await client.request(stream)
+    assert client.body == b"id: 1\ndata: a\n\n"
+    assert not client.complete
+    with pytest.raises(ArithmeticError, match="broken"):
+        await again.request(stream)
+    assert again.sent == []
 
 
 async def test_an_exception_of_a_later_hook_breaks_the_stream_off(purgatory: Purgatory) -> None:

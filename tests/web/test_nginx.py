@@ -117,6 +117,25 @@ async def test_one_connection_carries_many_polls_and_a_stream(tmp_path: Path) ->
             assert {(await poll).text for poll in polls} == {"nothing"}
 
 
+async def test_the_next_requests_are_answered_after_head_on_a_stream(tmp_path: Path) -> None:
+    with behind_nginx(tmp_path) as (server, port):
+        async with one_connection(tmp_path, port) as client:
+            for _ in range(5):
+                # nginx keeps its connection to the service, and sends the next request over it.
+                head = await client.head("/stream")
+                assert (head.status_code, head.headers["Content-Type"]) == (
+                    200,
+                    "text/event-stream; charset=utf-8",
+                )
+                statistics = await client.get("/statistics", timeout=10)
+                assert statistics.text == "0 pending, 0 cancelled"
+            poll = asyncio.create_task(client.head("/poll"))
+            await asyncio.to_thread(server.until, b"1 pending, 0 cancelled")
+            await client.post("/release")
+            assert ((await poll).status_code, (await poll).headers["Content-Length"]) == (200, "7")
+            assert (await client.get("/statistics", timeout=10)).text == "0 pending, 0 cancelled"
+
+
 async def test_clients_that_leave_nginx_withdraw_their_operations_and_a_stop_answers_the_others(
     tmp_path: Path,
 ) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf, nan
+from typing import Any
+
 import pytest
 
 from purgatory.web import ServerSentEvent
@@ -19,6 +23,10 @@ from purgatory.web import ServerSentEvent
         ),
         pytest.param(ServerSentEvent("7", "x", "joined"), b"id: 7\nevent: joined\ndata: x\n\n", id="type"),
         pytest.param(ServerSentEvent("7", "x", ""), b"id: 7\nevent: \ndata: x\n\n", id="empty type"),
+        pytest.param(ServerSentEvent("7", retry=2.5), b"id: 7\nretry: 2500\n\n", id="retry"),
+        pytest.param(
+            ServerSentEvent("7", "x", "joined", 0), b"id: 7\nevent: joined\nretry: 0\ndata: x\n\n", id="all"
+        ),
         pytest.param(ServerSentEvent("7", "\u2028é"), "id: 7\ndata: \u2028é\n\n".encode(), id="unicode"),
     ],
 )
@@ -37,3 +45,35 @@ def test_an_id_that_clients_would_not_send_back_is_refused(id: str) -> None:
 def test_a_type_of_two_lines_is_refused() -> None:
     with pytest.raises(ValueError, match="type of an event must be one line"):
         ServerSentEvent("7", "data", "two\nlines")
+
+
+HALF = "\N{GRINNING FACE}".encode("utf-16-le")[:2].decode("utf-16-le", "surrogatepass")
+
+
+@pytest.mark.parametrize(
+    ("id", "data", "event"), [(HALF, None, None), ("7", f"a {HALF}", None), ("7", "a", HALF)]
+)
+def test_text_that_cannot_be_encoded_is_refused(id: str, data: str | None, event: str | None) -> None:
+    with pytest.raises(ValueError, match=r"UTF-8 cannot encode: '\\ud83d'"):
+        ServerSentEvent(id, data, event)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(7,), ("7", 7), ("7", b"data"), ("7", "data", 7), ("7", "data", None, "7")]
+)
+def test_what_is_no_text_is_refused_before_it_is_sent(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError):
+        ServerSentEvent(*arguments)
+
+
+@pytest.mark.parametrize("retry", [-1.0, inf, nan])
+def test_a_retry_that_clients_would_ignore_is_refused(retry: float) -> None:
+    with pytest.raises(ValueError, match="retry of an event must be finite and not negative"):
+        ServerSentEvent("7", retry=retry)
+
+
+def test_events_of_the_same_content_are_equal_and_can_be_changed() -> None:
+    event = ServerSentEvent("7", "a")
+    assert event == ServerSentEvent("7", "a")
+    assert repr(event) == "ServerSentEvent(id='7', data='a', event=None, retry=None)"
+    assert replace(event, data="b").encode() == b"id: 7\ndata: b\n\n"

@@ -60,6 +60,39 @@ def test_clients_that_leave_withdraw_their_operations_and_a_stop_answers_those_t
         assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.parametrize("command", SERVERS)
+def test_head_and_clients_that_do_not_wait_for_headers_leave_nothing_behind(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    with serving(command, tmp_path) as server:
+        # The next request on the same connection is answered, so nothing of the first one goes on.
+        for _ in range(3):
+            first, following = server.on_one_connection("HEAD /stream", "GET /statistics")
+            assert first.startswith(b"HTTP/1.1 200 ")
+            assert b"content-type: text/event-stream" in first.lower()
+            assert following.endswith(b"0 pending, 0 cancelled")
+        refused = response(server.request("/stream", "OPTIONS"))
+        assert refused.startswith(b"HTTP/1.1 405 ")
+        allow = next(line for line in refused.lower().split(b"\r\n") if line.startswith(b"allow: "))
+        assert set(allow.removeprefix(b"allow: ").split(b", ")) == {b"get", b"head"}
+        # A HEAD waits for a long poll, as a GET does, and is withdrawn as a GET is.
+        waiting = [server.request("/poll", "HEAD"), server.request("/poll", body=b"." * 300_000)]
+        waiting.append(server.request("/stream", body=b"." * 300_000))
+        server.until(b"3 pending, 0 cancelled")
+        for connection in waiting:
+            connection.close()
+        server.until(b"0 pending, 3 cancelled")
+        for path in ("/poll", "/stream"):
+            for method in ("GET", "HEAD"):
+                server.request(path, method).close()
+        server.until(b"\n0 pending")
+        answered = server.request("/poll", "HEAD")
+        server.until(b"\n1 pending")
+        response(server.request("/release", "POST"))
+        assert response(answered).endswith(b"\r\n\r\n")
+        assert "Traceback" not in server.log.read_text()
+
+
 @pytest.mark.long
 def test_the_worker_processes_of_hypercorn_warn_at_their_start_that_they_cut_polls_off(
     tmp_path: Path,

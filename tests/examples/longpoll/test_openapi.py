@@ -10,8 +10,8 @@ import pytest
 
 from tests.examples.longpoll.conftest import StartService
 
-# Two checks are left out. positive_data_acceptance: a valid offset can be refused, because its records have
-# been dropped. The check of the Allow header: FastAPI names the methods of one route, not of the whole path.
+# One check is left out. positive_data_acceptance: a valid offset can be refused, because its records have
+# been dropped.
 CHECKS = [
     "not_a_server_error",
     "status_code_conformance",
@@ -20,6 +20,7 @@ CHECKS = [
     "response_schema_conformance",
     "negative_data_rejection",
     "unsupported_method",
+    "allow_header_conformance",
 ]
 
 
