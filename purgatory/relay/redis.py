@@ -192,6 +192,11 @@ def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "pur
     TypeError for anything but a pipeline, and RuntimeError after ``watch()`` and before ``multi()``, where
     redis-py queues nothing.
     """
+    if not isinstance(pipeline, (Pipeline, BlockingPipeline)):
+        raise TypeError(
+            f"notify() takes a pipeline of redis-py, not {type(pipeline).__name__}: pass client.pipeline(), "
+            "and execute it"
+        )
     if pipeline.watching and not pipeline.explicit_transaction:
         raise RuntimeError("redis-py queues nothing between watch() and multi(): call notify() after multi()")
     for channel, text in publications(*keys, prefix=prefix):

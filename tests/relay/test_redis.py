@@ -351,6 +351,12 @@ def test_a_signal_between_watch_and_multi_is_refused(pipeline: Any) -> None:
     assert len(published(pipeline)) == 1
 
 
+@pytest.mark.parametrize("client", [Redis(), redis.Redis()])
+def test_a_client_in_place_of_its_pipeline_is_refused(client: Any) -> None:
+    with pytest.raises(TypeError, match=r"pipeline of redis-py, not Redis: pass client\.pipeline\(\)"):
+        notify(client, "tea")
+
+
 # Connections
 
 
