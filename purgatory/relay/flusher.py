@@ -7,11 +7,12 @@ import logging
 from typing import Final, NoReturn, final
 
 import anyio
+from anyio.abc import TaskStatus
 
 from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
-from purgatory.relay.errors import RelayClosed
+from purgatory.relay.errors import RelayClosed, described, in_time
 from purgatory.relay.outbox import Outbox
 
 logger: Final = logging.getLogger("purgatory.relay")
@@ -64,8 +65,9 @@ class Flusher:
         """The engine can be reached again: do not wait for the next attempt."""
         self._reachable.set()
 
-    async def run(self) -> NoReturn:
-        """Publish until cancelled."""
+    async def run(self, *, task_status: TaskStatus[None]) -> NoReturn:
+        """Publish until cancelled. Raises what the first attempt raises, and is started when it succeeds."""
+        started = False
         backoff = Backoff()
         while True:
             await self._filled.wait()
@@ -77,16 +79,23 @@ class Flusher:
                     await self._publish(outbox)
             except Exception as error:
                 self.failures += 1
+                if not started:
+                    raise
                 outbox.absorb(self._gathering)
                 self._gathering = outbox
                 self._flying = None
                 self._filled.set()
                 seconds = backoff.next()
-                logger.warning("signals could not be published, next attempt in %.2g s: %r", seconds, error)
+                logger.warning(
+                    "signals could not be published, next attempt in %.2g s: %s", seconds, described(error)
+                )
                 self._reachable.clear()
                 with anyio.move_on_after(seconds):
                     await self._reachable.wait()
             else:
+                if not started:
+                    started = True
+                    task_status.started()
                 backoff.reset()
                 self._flying = None
                 for waiter in outbox.waiters:
@@ -96,7 +105,7 @@ class Flusher:
     async def _publish(self, outbox: Outbox) -> None:
         messages = outbox.messages(self._sender, self._engine.max_bytes)
         if messages:
-            with anyio.fail_after(self._timeout):
+            with in_time(self._timeout, "publishing"):
                 await self._engine.publish(messages)
         self.published += len(messages)
         self.collapses += outbox.collapses

@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.engine import Engine
+from purgatory.relay.errors import described, in_time
 from purgatory.relay.interest import Interest, Shard
 from purgatory.relay.message import read
 
@@ -53,7 +54,10 @@ class Link:
         self._end: Exception | None = None
         # When it began, or when its last heartbeat arrived.
         self._alive = 0.0
+        # Whether everything is subscribed.
         self.connected = False
+        # Set when a heartbeat has arrived over the present connection.
+        self.heard = asyncio.Event()
         # When the last heartbeat arrived, over whichever connection.
         self.last_beat: float | None = None
         self.generation = 0
@@ -76,6 +80,7 @@ class Link:
             # Its own signals were dealt with when they were given.
             if arrival.beat:
                 self._alive = self.last_beat = self._clock()
+                self.heard.set()
             return
         self.arrived += len(arrival.keys)
         for key in arrival.keys:
@@ -92,8 +97,8 @@ class Link:
 
     @property
     def hears(self) -> bool:
-        """Whether it is subscribed, and a heartbeat has arrived in time."""
-        return self.connected and self._clock() - self._alive < self._heartbeat
+        """Whether it is subscribed, and a heartbeat has arrived over this connection, and in time."""
+        return self.connected and self.heard.is_set() and self._clock() - self._alive < self._heartbeat
 
     def wanted_changed(self) -> None:
         """A shard has got its first key, or has lost its last one."""
@@ -106,35 +111,41 @@ class Link:
             self._scope.cancel()
 
     async def run(self, *, task_status: TaskStatus[None]) -> NoReturn:
-        """Be connected until cancelled. Raises what ends the first attempt to connect."""
+        """Be connected until cancelled. Raises what ends a connection before the first heartbeat of all."""
         backoff = Backoff()
         while True:
             try:
                 await self._connect(backoff, task_status)
             except Exception as error:
-                if not self.generation:
+                if self.last_beat is None:
                     raise
                 seconds = backoff.next()
                 if self.connected:
                     self.connected = False
                     self.gaps += 1
                     self._interest.unsubscribed(self._interest.shards)
-                    logger.warning("the connection is lost, next attempt in %.2g s: %r", seconds, error)
+                    logger.warning(
+                        "the connection is lost, next attempt in %.2g s: %s", seconds, described(error)
+                    )
                 else:
-                    logger.info("still not connected, next attempt in %.2g s: %r", seconds, error)
+                    logger.info("still not connected, next attempt in %.2g s: %s", seconds, described(error))
                 await anyio.sleep(seconds)
 
     async def _connect(self, backoff: Backoff, task_status: TaskStatus[None]) -> NoReturn:
         """One connection, from its beginning to its end, which raises."""
         self._alive = self._clock()
         self._end = None
-        problem: Exception = TimeoutError(f"it was silent for {self._heartbeat * 2 / 3:.2g} seconds")
+        self.heard.clear()
+        problem: Exception | None = None
+        missing = "the server has not answered: check the address, and whether both sides use TLS"
         try:
             async with anyio.create_task_group() as group:
                 self._scope = group.cancel_scope
                 await group.start(self._serve)
+                missing = "the server has not confirmed the subscriptions"
                 self._wanted_changed.clear()
                 await self._subscribe([self._sender], self._interest.wanted())
+                missing = "no heartbeat has come back"
                 self._alive = self._clock()
                 self.connected = True
                 self.generation += 1
@@ -151,7 +162,7 @@ class Link:
             problem = self._end or errors.exceptions[0]
         finally:
             self._scope = None
-        raise problem
+        raise problem or TimeoutError(f"within {self._heartbeat * 2 / 3:.2g} seconds {missing}")
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> NoReturn:
         try:
@@ -164,7 +175,7 @@ class Link:
 
     async def _subscribe(self, more: list[str], shards: list[Shard]) -> None:
         # Heartbeats may go on although the server has ignored this request.
-        with anyio.fail_after(self._heartbeat), Foreign("the engine"):
+        with in_time(self._heartbeat, "subscribing"), Foreign("the engine"):
             await self._engine.subscribe([*more, *(shard.channel for shard in shards)])
         self._interest.confirmed(shards)
 
@@ -173,7 +184,7 @@ class Link:
         unwanted = [shard for shard in self._interest.shards if shard.confirmed and not shard.entries]
         if unwanted:
             self._interest.unsubscribed(unwanted)
-            with anyio.fail_after(self._heartbeat), Foreign("the engine"):
+            with in_time(self._heartbeat, "unsubscribing"), Foreign("the engine"):
                 await self._engine.unsubscribe([shard.channel for shard in unwanted])
         wanted = [shard for shard in self._interest.wanted() if not shard.confirmed]
         if wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -31,6 +32,11 @@ _MAX_NAME: Final = 63
 _NOTIFY: Final = "SELECT pg_notify($1, text) FROM unnest($2::text[]) AS text"
 _PROCESS: Final = "SELECT pg_backend_pid()"
 
+# SQLAlchemy's URLs name the driver, as in postgresql+asyncpg://. The rest is a DSN.
+_DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
+# SQLAlchemy hands this parameter to asyncpg.connect. In a DSN, asyncpg would send it to the server.
+_SSL: Final = re.compile(r"[?&]ssl=")
+
 # Seconds. A notification takes milliseconds.
 _PATIENCE: Final = 2.0
 
@@ -43,9 +49,10 @@ class TransactionPooler(PurgatoryError):
 class PostgresEngine:
     """Carries signals over PostgreSQL's LISTEN and NOTIFY (extra `postgres`).
 
-    `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. A pool that you pass stays
-    open. One connection of it is in use as long as the relay is open. All signals go over that connection, on
-    one channel, whose name is `prefix`. Each application has its own.
+    `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. The scheme of a URL of
+    SQLAlchemy's, such as ``postgresql+asyncpg://``, is understood, too. A pool that you pass stays open. One
+    connection of it is in use as long as the relay is open. All signals go over that connection, on one
+    channel, whose name is `prefix`. Each application has its own.
 
     The best way to signal is `notify`, in the transaction that writes: the signal leaves at the commit.
 
@@ -58,16 +65,22 @@ class PostgresEngine:
     may have another connection to the server, no notification would arrive: `run` raises TransactionPooler
     then. pgbouncer in session mode is fine, and so is a second, direct address.
 
-    Raises TypeError for a `server` that is neither of the two, and ValueError for a prefix that is empty or
-    longer than 63 bytes.
+    Raises TypeError for a `server` that is neither of the two, and ValueError for a DSN that has ``ssl=`` in
+    place of ``sslmode=``, and for a prefix that is empty or longer than 63 bytes.
     """
 
     max_bytes: int = _MAX_BYTES
 
     def __init__(self, server: str | asyncpg.Pool[asyncpg.Record], *, prefix: str = "purgatory") -> None:
-        if not isinstance(server, (str, asyncpg.Pool)):
-            raise TypeError(f"server must be a DSN or an asyncpg.Pool, not {type(server).__name__}")
-        self._server = server
+        if isinstance(server, str):
+            self._server: str | asyncpg.Pool[asyncpg.Record] = _dsn(server)
+        elif isinstance(server, asyncpg.Pool):
+            self._server = server
+        else:
+            raise TypeError(
+                f"server must be a DSN or an asyncpg.Pool, not {type(server).__name__}: of an engine of "
+                "SQLAlchemy's, pass engine.url.render_as_string(hide_password=False)"
+            )
         self._channel = _checked(prefix)
         self._connection: Connection | None = None
 
@@ -169,14 +182,26 @@ async def notify(connection: Connection, *keys: Key, prefix: str = "purgatory") 
     do, this one, too. The cost is one statement. The commit waits for others that notify: see
     `PostgresEngine`.
 
-    Raises TypeError or ValueError for a key that has no encoding. From SQL, and with other drivers, use
-    ``SELECT pg_notify('purgatory', text)``, where `purgatory.relay.signal_text` writes the text. It must be
-    shorter than 8,000 bytes.
+    Raises TypeError or ValueError for a key that has no encoding, and TypeError for a connection that is not
+    asyncpg's. From SQL, with SQLAlchemy, and with other drivers, use ``SELECT pg_notify('purgatory', text)``,
+    where `purgatory.relay.signal_text` writes the text. It must be shorter than 8,000 bytes.
     """
+    # What stands for a connection of asyncpg, such as that of a pool, need not be an instance of its class.
+    if not hasattr(connection, "fetchval"):
+        raise TypeError(
+            f"notify() takes a connection of asyncpg, not {type(connection).__name__}: with SQLAlchemy and "
+            "other drivers, execute SELECT pg_notify(prefix, text), where signal_text() writes the text"
+        )
     texts = [encoded(key) for key in keys]
     # A key that is too long for a notification is signalled by its shard.
     payloads = keys_texts("", texts, _MAX_BYTES) or [shard_text("", shard_of(text)) for text in texts]
     await connection.execute(_NOTIFY, _checked(prefix), payloads)
+
+
+def _dsn(url: str) -> str:
+    if _SSL.search(url):
+        raise ValueError("ssl= is a parameter of SQLAlchemy's: in a DSN, write sslmode=")
+    return _DRIVER.sub(r"\1", url)
 
 
 def _checked(prefix: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NoReturn, final
 
 from anyio.abc import TaskStatus
@@ -13,6 +14,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.client import Pipeline as BlockingPipeline
+from redis.exceptions import NoPermissionError
 
 from purgatory.relay.engine import Message, Receiver
 from purgatory.relay.keys import Key, encoded, shard_of
@@ -45,6 +47,9 @@ class RedisEngine:
     The best way to signal is in the transaction that writes, with `notify`, or in a script, with
     `publications`.
 
+    A user of Redis needs the rights ``+subscribe +unsubscribe +publish &prefix:*``, and no others. Without
+    one of them, entering the relay raises redis-py's NoPermissionError.
+
     Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
     """
 
@@ -73,10 +78,13 @@ class RedisEngine:
         connection.socket_timeout = None
         subscriptions = Subscriptions(connection)
         try:
-            await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
-            self._subscriptions = subscriptions
-            task_status.started()
-            await subscriptions.read(receiver)
+            with _rights(self._prefix):
+                await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
+                self._subscriptions = subscriptions
+                # Otherwise a user who may not unsubscribe would find out long after entering.
+                await subscriptions.send(b"UNSUBSCRIBE", [_name(self._prefix, "")])
+                task_status.started()
+                await subscriptions.read(receiver)
         finally:
             self._subscriptions = None
             subscriptions.end()
@@ -94,13 +102,14 @@ class RedisEngine:
         connection = self._publisher
         commands = [(b"PUBLISH", _name(self._prefix, channel), text) for channel, text in messages]
         try:
-            if not connection.is_connected:
-                # Sending would connect, too, but not to the primary that Sentinel names: redis-py asks it in
-                # `connect` alone.
-                await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
-            await connection.send_packed_command(connection.pack_commands(commands))
-            for _ in commands:
-                await connection.read_response()
+            with _rights(self._prefix):
+                if not connection.is_connected:
+                    # Sending would connect, too, but not to the primary that Sentinel names: redis-py asks it
+                    # in `connect` alone.
+                    await connection.connect()  # type: ignore[no-untyped-call]  # redis-py gives it no type
+                await connection.send_packed_command(connection.pack_commands(commands))
+                for _ in commands:
+                    await connection.read_response()
         except BaseException:
             # The next call would take the remaining answers for its own.
             await connection.disconnect(nowait=True)
@@ -179,9 +188,15 @@ def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "pur
     of the engines which are to hear it. All processes do, this one, too. The cost is one PUBLISH for each
     shard of the keys.
 
-    Call it after the commands that write. Raises TypeError or ValueError for a key that has no encoding, and
-    RuntimeError after ``watch()`` and before ``multi()``, where redis-py queues nothing.
+    Call it after the commands that write. Raises TypeError or ValueError for a key that has no encoding,
+    TypeError for anything but a pipeline, and RuntimeError after ``watch()`` and before ``multi()``, where
+    redis-py queues nothing.
     """
+    if not isinstance(pipeline, (Pipeline, BlockingPipeline)):
+        raise TypeError(
+            f"notify() takes a pipeline of redis-py, not {type(pipeline).__name__}: pass client.pipeline(), "
+            "and execute it"
+        )
     if pipeline.watching and not pipeline.explicit_transaction:
         raise RuntimeError("redis-py queues nothing between watch() and multi(): call notify() after multi()")
     for channel, text in publications(*keys, prefix=prefix):
@@ -200,6 +215,16 @@ def publications(*keys: Key, prefix: str = "purgatory") -> list[tuple[bytes, str
     for text in map(encoded, keys):
         outbox.add(shard_of(text), text)
     return [(_name(prefix, channel), text) for channel, text in outbox.messages("", _MAX_BYTES)]
+
+
+@contextmanager
+def _rights(prefix: str) -> Iterator[None]:
+    """Have an error about a missing right name all rights that a relay needs."""
+    try:
+        yield
+    except NoPermissionError as error:
+        rights = f"+subscribe +unsubscribe +publish &{prefix}:*"
+        raise NoPermissionError(f"{error}: the user of a relay needs the rights {rights}") from error
 
 
 def _name(prefix: str, channel: str) -> bytes:

@@ -14,6 +14,7 @@ from purgatory._cancellation import Foreign
 from purgatory.purgatory import Purgatory
 from purgatory.reaper import pause
 from purgatory.relay.backoff import Backoff
+from purgatory.relay.errors import described, in_time
 from purgatory.relay.interest import Interest
 from purgatory.relay.keys import Key
 
@@ -115,7 +116,10 @@ class Refresher:
                 self._interest.give_back(keys)
                 self._retries.add(keys, failures, self._clock())
                 logger.error(
-                    "the refresh of %d keys failed, and is tried again: %r", len(keys), error, exc_info=error
+                    "the refresh of %d keys failed, and is tried again: %s",
+                    len(keys),
+                    described(error),
+                    exc_info=error,
                 )
                 if failed_last:
                     await anyio.sleep(in_a_row.next())
@@ -148,7 +152,7 @@ class Refresher:
     async def _bring(self, keys: list[Key]) -> None:
         if self._refresh is not None:
             self.calls += 1
-            with anyio.fail_after(self._timeout):
+            with in_time(self._timeout, "the refresh"):
                 await self._refresh(tuple(keys))
         await self._check(keys)
         self.refreshed += len(keys)

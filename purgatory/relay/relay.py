@@ -19,7 +19,7 @@ from purgatory._cancellation import Foreign, part, uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
 from purgatory.relay.engine import Engine
-from purgatory.relay.errors import RelayClosed
+from purgatory.relay.errors import RelayClosed, described
 from purgatory.relay.flusher import Flusher
 from purgatory.relay.interest import Interest
 from purgatory.relay.keys import Key, encoded, shard_of
@@ -58,7 +58,8 @@ class Relay:
     watcher has gone. When more than `max_keys` keys of one of the 256 shards wait to be published, the signal
     is for the whole shard.
 
-    Entering connects, and raises what the engine raises when that fails. Later it connects again by itself.
+    Entering connects, and returns when the first heartbeat is back. It raises what the engine raises when
+    that fails, and TimeoutError when no heartbeat comes back. Later the relay connects again by itself.
     Raises ValueError for a number that is not positive.
     """
 
@@ -181,7 +182,7 @@ class Relay:
 
         Returns after `aclose`. A cancellation ends it at once. Raises RuntimeError for a second call,
         PurgatoryNotOpen when the purgatory is not open, TypeError when somebody waits for a key that has no
-        encoding, and what the engine raises when it cannot connect.
+        encoding, and what the engine raises when it cannot connect or publish.
         """
         await self._run(self._begin(), task_status)
 
@@ -203,7 +204,7 @@ class Relay:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            self._failure = _sole(error)
+            self._failure = _first(error)
         finally:
             self.purgatory.observe_keys(None)
             self._flusher.give_up()
@@ -216,9 +217,12 @@ class Relay:
 
     async def _work(self, task_status: TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
-            for run in (self._pulse.run, self._refresher.run, self._flusher.run):
+            for run in (self._pulse.run, self._refresher.run):
                 group.start_soon(part, "the relay", run)
             await group.start(self._link.run)
+            # It may subscribe. The first heartbeat shows whether it may publish, and hears what it publishes.
+            await group.start(self._flusher.run)
+            await self._link.heard.wait()
             self._opened.set()
             task_status.started()
 
@@ -227,7 +231,7 @@ class Relay:
             with anyio.move_on_after(self._heartbeat, shield=True), Foreign("the engine"):
                 await self._engine.aclose()
         except Exception as error:
-            logger.warning("the engine could not be closed: %r", error)
+            logger.warning("the engine could not be closed: %s", described(error))
 
     async def _cancel(self, task: asyncio.Task[None]) -> None:
         assert self._scope is not None
@@ -320,8 +324,8 @@ class Relay:
         self._flusher.retry()
 
 
-def _sole(error: BaseException) -> BaseException:
-    """The exception of a task group, if there is only one in it."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+def _first(error: BaseException) -> BaseException:
+    """The first exception of a task group. When a server goes away, several calls fail at the same time."""
+    while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

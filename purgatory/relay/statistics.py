@@ -10,7 +10,7 @@ class RelayStatistics:
     """A relay's figures at one moment. Reading them costs O(1)."""
 
     connected: bool
-    """Whether it hears: it is subscribed, and a heartbeat of its own has arrived in time."""
+    """Whether it hears: over the present connection, a heartbeat of its own has come back in time."""
     heartbeat_age: float | None
     """Seconds since its last heartbeat arrived. None before the first one."""
     generation: int

@@ -169,6 +169,31 @@ async def test_a_worker_that_hears_nothing_shows_it_within_a_heartbeat(
     assert pair.waiter.relay.statistics().connected
 
 
+async def test_a_connection_that_brings_no_heartbeat_back_never_counts_as_connected(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    class MayNotPublish(OSError):
+        def __repr__(self) -> str:
+            return "network:MayNotPublish"
+
+    async def refuse(messages: Sequence[Message]) -> None:
+        raise MayNotPublish("no permission")
+
+    publish = pair.waiter.engine.publish
+    pair.waiter.engine.publish = refuse  # type: ignore[method-assign]
+    await asyncio.sleep(HEARTBEAT)
+    relay = pair.waiter.relay
+    for _ in range(300):
+        assert not relay.statistics().connected
+        await asyncio.sleep(0.1)
+    assert relay.statistics().generation > 2
+    assert "MayNotPublish: no permission" in caplog.text
+    assert "TimeoutError: within 6 seconds no heartbeat has come back" in caplog.text
+    pair.waiter.engine.publish = publish  # type: ignore[method-assign]
+    await asyncio.sleep(6)
+    assert relay.statistics().connected
+
+
 async def test_a_worker_whose_loop_stands_still_shows_it_within_a_heartbeat(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +224,7 @@ async def test_a_subscription_that_the_server_refuses_ends_the_connection(
     operation = pair.waiter.park("tea")
     await asyncio.sleep(10)
     assert pair.waiter.relay.statistics().gaps == 2
-    assert "OSError('no permission')" in caplog.text
+    assert "OSError: no permission" in caplog.text
     pair.waiter.engine.subscribe = subscribe  # type: ignore[method-assign]
     await asyncio.sleep(6)
     pair.writer.write("tea")
@@ -271,12 +296,15 @@ async def test_a_server_that_is_frozen_and_goes_on_delivers_late(pair: Pair, wai
     assert await seconds_until(waiting) == pytest.approx(0.1)
 
 
-async def test_a_publish_that_the_server_never_answers_is_tried_again(pair: Pair, waiting: Version) -> None:
+async def test_a_publish_that_the_server_never_answers_is_tried_again(
+    pair: Pair, waiting: Version, caplog: pytest.LogCaptureFixture
+) -> None:
     pair.broker.freeze()
     taken = asyncio.create_task(pair.writer.relay.signalled("tea"))
     await asyncio.sleep(60)
     assert not taken.done()
     assert pair.writer.relay.statistics().publish_failures > 1
+    assert "publishing has taken more than 9 seconds" in caplog.text
     pair.broker.start()
     assert await seconds_until(taken) <= 5 + 1
 

@@ -263,6 +263,26 @@ def test_a_prefix_that_is_no_name_of_a_channel_is_refused(prefix: str) -> None:
         PostgresEngine(DSN, prefix=prefix)
 
 
+async def test_a_driver_in_the_scheme_is_left_out(database: Database) -> None:
+    database.connections = [FakeConnection()]
+    async with running(PostgresEngine(DSN.replace("://", "+asyncpg://"))):
+        pass
+
+
+def test_a_parameter_that_is_sqlalchemys_is_refused() -> None:
+    with pytest.raises(ValueError, match="write sslmode="):
+        PostgresEngine("postgresql+asyncpg://localhost/app?x=1&ssl=require")
+
+
+async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
+    class AsyncConnection:
+        async def execute(self, *query: Any) -> None:
+            raise AssertionError("it is not asked")
+
+    with pytest.raises(TypeError, match=r"not AsyncConnection: with SQLAlchemy .* signal_text"):
+        await notify(AsyncConnection(), "tea")  # type: ignore[arg-type]  # the mistake under test
+
+
 def test_what_is_neither_a_dsn_nor_a_pool_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"asyncpg\.Pool"):
+    with pytest.raises(TypeError, match=r"asyncpg\.Pool, not NoneType: .*render_as_string"):
         PostgresEngine(None)  # type: ignore[arg-type]  # the mistake under test

@@ -517,9 +517,79 @@ async def test_entering_gives_up_a_server_that_does_not_answer(virtual_time: Vir
     broker = InProcessBroker()
     broker.freeze()
     async with Purgatory() as purgatory:
-        with pytest.raises(TimeoutError, match="silent for"):
+        with pytest.raises(
+            TimeoutError, match="within 6 seconds the server has not answered: check the address"
+        ):
             await Relay(purgatory, broker.engine(), heartbeat=9).__aenter__()
         assert virtual_time.time() <= 9
+
+
+async def test_entering_gives_up_a_server_that_does_not_confirm_the_subscriptions(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    process = Process(InProcessBroker(), State(), heartbeat=9)
+
+    async def ignore(channels: Sequence[str]) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    process.engine.subscribe = ignore  # type: ignore[method-assign]
+    with pytest.raises(TimeoutError, match="within 6 seconds the server has not confirmed the subscriptions"):
+        await process.__aenter__()
+    assert virtual_time.time() <= 9
+
+
+async def test_entering_returns_when_the_first_heartbeat_is_back(virtual_time: VirtualTimeLoop) -> None:
+    broker = InProcessBroker(latency=0.1)
+    async with Process(broker, State()) as process:
+        # To connect, to subscribe, and the way of the heartbeat.
+        assert virtual_time.time() == pytest.approx(0.2 + 0.2 + WAY)
+        assert process.relay.statistics().connected
+
+
+async def test_entering_gives_up_a_server_that_brings_no_heartbeat_back(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    broker = InProcessBroker()
+    broker.losing = True
+    with pytest.raises(TimeoutError, match="within 6 seconds no heartbeat has come back"):
+        async with asyncio.timeout(100):
+            await Process(broker, State(), heartbeat=9).__aenter__()
+    assert virtual_time.time() <= 9
+
+
+async def test_entering_raises_what_publishing_raises() -> None:
+    process = Process(InProcessBroker(), State())
+
+    async def refuse(messages: Sequence[Message]) -> None:
+        raise PermissionError("it may not publish")
+
+    process.engine.publish = refuse  # type: ignore[method-assign]
+    with pytest.raises(PermissionError, match="it may not publish"):
+        await process.__aenter__()
+
+
+async def test_entering_raises_one_error_when_connections_are_lost_at_the_same_time() -> None:
+    process = Process(InProcessBroker(), State())
+    lost = asyncio.Event()
+
+    async def run(_: object, *, task_status: TaskStatus[None]) -> None:
+        task_status.started()
+        await lost.wait()
+        raise ConnectionResetError("the server has died")
+
+    async def subscribe(channels: Sequence[str]) -> None:
+        """It is confirmed at once."""
+
+    async def publish(messages: Sequence[Message]) -> None:
+        lost.set()
+        await asyncio.sleep(0)
+        raise ConnectionResetError("the server has died")
+
+    process.engine.run = run  # type: ignore[method-assign, assignment]
+    process.engine.subscribe = subscribe  # type: ignore[method-assign]
+    process.engine.publish = publish  # type: ignore[method-assign]
+    with pytest.raises(ConnectionResetError, match="has died"):
+        await process.__aenter__()
 
 
 async def test_entering_can_be_cancelled() -> None:
@@ -679,8 +749,8 @@ async def test_a_relay_whose_task_somebody_cancels_says_so(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (OSError("it is stuck"), "OSError('it is stuck')"),
-        (asyncio.CancelledError(), "RuntimeError('the engine raised CancelledError: something that it reads"),
+        (OSError("it is stuck"), "OSError: it is stuck"),
+        (asyncio.CancelledError(), "RuntimeError: the engine raised CancelledError: something that it reads"),
     ],
 )
 async def test_an_engine_that_cannot_be_closed_is_reported(

@@ -61,6 +61,13 @@ async def two_processes_on(server: Maker, heartbeat: float = LONG) -> AsyncItera
         yield pair
 
 
+async def signals_go_over(writer: Engine, waiter: Engine) -> None:
+    """A signal of one engine arrives over another one."""
+    engines = [waiter, writer]
+    async with two_processes_on(Served(engines.pop)):
+        pass
+
+
 async def hears(pair: Pair) -> None:
     """Return when a signal for tea has arrived. A write alone may be seen for another reason."""
     heard = pair.waiter.relay.statistics().arrived

@@ -58,6 +58,22 @@ def unprivileged() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
+def self_signed(directory: Path) -> Path:
+    """A certificate for 127.0.0.1, in a directory of a server. Its key is key.pem."""
+    subprocess.run(
+        [
+            *(program("openssl", "apt-get install openssl"), "req", "-x509", "-nodes", "-days", "2"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=purgatory"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"),
+        ],
+        check=True,
+        cwd=directory,
+        stderr=subprocess.DEVNULL,
+        **unprivileged(),
+    )
+    return directory / "certificate.pem"
+
+
 class Server(ABC):
     """A server that a test starts, harms and starts again. It ends with the block."""
 
@@ -191,6 +207,10 @@ class ValkeyServer(RedisServer):
 class PostgresServer(EngineServer):
     ready = "database system is ready to accept connections"
 
+    def __init__(self, *options: str) -> None:
+        super().__init__()
+        self.options = options
+
     def start(self) -> None:
         data = self.directory / "data"
         if not data.exists():
@@ -211,6 +231,7 @@ class PostgresServer(EngineServer):
         return [
             *(program("postgres", "apt-get install postgresql"), "-D", "data", "-p", str(self.port), "-F"),
             *("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="),
+            *self.options,
         ]
 
     def url_of(self, port: int) -> str:

@@ -12,7 +12,7 @@ from purgatory.relay.redis import RedisEngine
 from tests.relay.live.pairs import Served, hears, two_processes_on, until
 from tests.relay.live.servers import RedisServer, SentinelServer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 async def test_a_write_during_a_failover_is_seen_and_the_new_primary_carries_signals(
