@@ -261,6 +261,17 @@ async def test_a_receive_that_swallows_its_cancellation_is_not_called_again(purg
     assert not task.cancelling()
 
 
+async def test_a_receive_during_which_the_operation_ends_is_not_called_again(purgatory: Purgatory) -> None:
+    gate = Gate(name="answer")
+
+    async def receive() -> MutableMapping[str, Any]:
+        assert gate.force_complete()
+        return REQUEST
+
+    assert await poll(receive, purgatory, gate, ["key"]) == "answer"
+    await a_few_turns()
+
+
 async def test_another_task_that_awaits_the_operation_gets_the_same_result(purgatory: Purgatory) -> None:
     client, gate = Client(REQUEST), Gate(name="answer")
     task = polling(client, purgatory, gate)
