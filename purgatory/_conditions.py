@@ -162,11 +162,10 @@ class Evaluator:
             if inspect.isawaitable(value):
                 value = await value
             holds = bool(value)
-        except GeneratorExit:
-            raise
         except BaseException as error:
             # (`Foreign` would take 200 bytes of each evaluation.)
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            cancelled = isinstance(error, asyncio.CancelledError) and is_cancelled()
+            if cancelled or isinstance(error, GeneratorExit):
                 raise
             own = own_error(error, f"the condition of {type(operation).__name__}")
             if not end(operation, FAILED, Failure(own)) or not isinstance(own, Exception):

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeVar, final
 from purgatory._conditions import Evaluator
 from purgatory._core.operation import Operation
 from purgatory._core.outcome import NEW
-from purgatory._core.waiting import abandon, claim, join, settled, wait_for
+from purgatory._core.waiting import abandon, claim, settled, wait_for
 from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
@@ -85,15 +85,14 @@ class AsyncDelayedOperation(DelayedOperation[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one and no evaluation is running. It raises as in any operation."""
         ended = settled(self)
-        waiter = join(self) if ended else wait_for(self)
+        waiter = wait_for(self)
         try:
-            if waiter is not None and not ended:
+            if not ended:
                 yield from waiter
             yield from self._evaluation_ended()
         except BaseException:
-            if waiter is not None:
-                abandon(self, waiter)
-                yield from self._evaluation_ended()
+            abandon(self, waiter)
+            yield from self._evaluation_ended()
             raise
         claim(self)
         outcome: R = Operation.result(self)

@@ -568,8 +568,7 @@ class Engine:
                 queue.level = WRITING
                 self.timer.wake_at(operation, inf)
             queue.level = max(level, TRYING)
-            if operation._state is PENDING:
-                self.try_pending(operation)
+            self.try_pending(operation)
             whole = True
         finally:
             queue.leave(level, whole)

@@ -42,22 +42,10 @@ def settled(operation: Operation) -> bool:
 
 
 def wait_for(operation: Operation) -> asyncio.Future[None]:
-    """A future of the running loop, which is done when `operation`, which is not settled yet, has ended.
+    """A future of the running loop, for a task that awaits `operation`. Its end wakes it, if that is to come.
 
     Raises RuntimeError as `future_for` does.
     """
-    waiter = future_for(operation)
-    wake_when_done(operation, waiter)
-    return waiter
-
-
-def join(operation: Operation) -> asyncio.Future[None] | None:
-    """Wait with the tasks of `operation`, which is settled, until one of them claims its result.
-
-    None when one has claimed it, or nobody has awaited it.
-    """
-    if operation._waiters is None:
-        return None
     waiter = future_for(operation)
     wake_when_done(operation, waiter)
     return waiter

@@ -235,8 +235,7 @@ class DurableOperations:
             self.purgatory.try_complete_else_watch(operation, keys)
         except BaseException:
             operation._kept = None
-            if operation.state is OperationState.NEW:
-                reserve(operation)
+            reserve(operation)
             raise
 
     def _message(

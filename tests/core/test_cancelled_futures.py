@@ -237,6 +237,13 @@ async def test_an_observer_of_keys_that_reads_a_cancelled_future_cancels_nobody(
     with pytest.raises(RuntimeError, match="something that it reads was cancelled"):
         purgatory.try_complete_else_watch(Gate(), ["a"])
     purgatory.observe_keys(None)
+    pending = purgatory.try_complete_else_watch(Gate(), ["b"])
+    purgatory.observe_keys(KeyReader("key_watched"))
+    with pytest.raises(RuntimeError, match="something that it reads was cancelled"):
+        purgatory.watch_also(pending, ["c"])
+    assert pending.keys == ("b",)
+    assert pending.cancel()
+    purgatory.observe_keys(None)
     purgatory.observe_keys(KeyReader("key_left"))
     gate = purgatory.try_complete_else_watch(Gate(), ["a"])
     assert gate.force_complete()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -158,6 +159,19 @@ async def test_an_error_that_nobody_sees_of_an_operation_without_a_key_names_non
     assert purgatory.try_complete_else_watch(DelayedValue[int](None)).fail(LookupError("gone"))
     await a_few_turns()
     assert [context["message"] for context in reported] == ["DelayedValue failed and nobody awaited it"]
+
+
+async def test_an_error_that_fail_was_given_is_in_the_log_as_information(
+    purgatory: Purgatory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "purgatory")
+    gate = parked(purgatory, "a")
+    assert gate.fail(LookupError("gone"))
+    await a_few_turns()
+    assert isinstance(gate.exception(), LookupError)
+    assert [
+        (record.levelname, record.getMessage()) for record in caplog.records if record.name == "purgatory"
+    ] == [("INFO", "purgatory 'purgatory': an operation failed")]
 
 
 def test_an_error_that_is_freed_after_the_loop_is_reported_at_once() -> None:

@@ -591,8 +591,13 @@ async def test_an_operation_that_raises_not_implemented_error_fails(purgatory: P
         lambda _, gate: gate.force_complete(),
         lambda _, gate: gate.cancel(),
         lambda _, gate: gate.reschedule(1),
+        lambda _, gate: gate.try_again_in(1),
+        lambda purgatory, gate: purgatory.watch_also(gate, ["b"]),
     ],
-    ids=["check", "offer", "cancel_for_key", "force_complete", "cancel", "reschedule"],
+    ids=[
+        *("check", "offer", "cancel_for_key", "force_complete", "cancel", "reschedule", "try_again_in"),
+        "watch_also",
+    ],
 )
 async def test_debug_mode_refuses_calls_from_another_thread(
     use: Callable[[Purgatory, Gate], object], debugged: Purgatory

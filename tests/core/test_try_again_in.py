@@ -181,6 +181,16 @@ def test_a_new_timeout_in_the_tick_of_the_try_leaves_it_as_it_is(clock: ManualCl
     assert gates[1].state is PENDING
 
 
+def test_an_operation_without_a_timeout_gets_one_beside_others_that_wake(
+    clock: ManualClock, held: Purgatory
+) -> None:
+    held.try_complete_else_watch(Gate(None), ["a"]).try_again_in(9)
+    gate = held.try_complete_else_watch(Gate(None), ["a"])
+    gate.reschedule(2)
+    clock.advance(2.001)
+    assert gate.timed_out
+
+
 def test_a_check_leaves_the_time_of_the_try_as_it_is(clock: ManualClock, held: Purgatory) -> None:
     gate = held.try_complete_else_watch(Gate(10), ["a"])
     times = tried_at(clock, gate)

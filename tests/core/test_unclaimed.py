@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from purgatory import AsyncDelayedOperation, DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
+from purgatory._core.waiting import abandon, claim, wait_for
 from tests.operations import Stop, a_few_turns
 
 
@@ -346,7 +347,8 @@ async def test_an_interruption_of_on_unclaimed_is_raised(pool: Pool) -> None:
 
 async def test_an_end_that_was_put_off_is_finished_before_its_task_gives_it_back(pool: Pool) -> None:
     request = pool.request()
-    waiting = await started(get(request))
+    coroutine = get(request)
+    coroutine.send(None)
 
     class Interrupting(DelayedOperation[None]):
         def try_complete(self) -> bool:
@@ -361,8 +363,10 @@ async def test_an_end_that_was_put_off_is_finished_before_its_task_gives_it_back
     interrupting = pool.purgatory.try_complete_else_watch(Interrupting(None), ["other"])
     with pytest.raises(Stop):
         interrupting.force_complete()
-    waiting.cancel()
-    await asyncio.wait([waiting])
+    assert request.unclaimed == []
+    with pytest.raises(asyncio.CancelledError):
+        coroutine.throw(asyncio.CancelledError())
+    assert len(request.unclaimed) == 1
     assert pool.free == deque([7])
 
 
@@ -493,7 +497,25 @@ async def test_a_task_that_waits_for_the_end_of_the_evaluation_only_claims_the_r
     second = asyncio.create_task(wait(asking))
     assert await second == 7
     assert first.cancelled()
+    assert await asking == 7
     assert asking.unclaimed == 0
+
+
+async def test_an_async_operation_that_was_never_offered_and_is_withdrawn_says_so(pool: Pool) -> None:
+    asking = Asking(pool)
+    asking.cancel()
+    with pytest.raises(OperationWithdrawn):
+        await asking
+
+
+async def test_a_task_that_leaves_after_another_has_claimed_the_result_gives_nothing_back(pool: Pool) -> None:
+    request = pool.request()
+    waiter = wait_for(request)
+    pool.give_back(7)
+    claim(request)
+    abandon(request, waiter)
+    assert request.unclaimed == []
+    assert not pool.free
 
 
 async def wait(asking: Asking) -> int:
