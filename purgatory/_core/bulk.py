@@ -6,13 +6,13 @@ from collections.abc import Hashable
 from math import inf
 from typing import cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.checker import Checker
 from purgatory._core.engine import Engine
 from purgatory._core.operation import NO_LIMIT, Operation, end
 from purgatory._core.outcome import CANCELLED, Failure, Given, OperationState
 from purgatory._core.watch_list import Chunk, operations_at
-from purgatory._mypyc import i64
 
 
 @final

@@ -8,12 +8,14 @@ from collections.abc import Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
 from purgatory._core.operation import (
     BY_CLOSING,
     NO_KEY,
     NO_KEYS,
     Operation,
+    Unconditional,
     deserted,
     end,
     failure_of,
@@ -34,14 +36,13 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
-from purgatory._core.ready_made import Unconditional
-from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, has_no_condition
+from purgatory._core.reports import Observers, Reporter, failed_by, has_no_condition
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
-from purgatory._mypyc import i64
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
 
 if TYPE_CHECKING:
+    from purgatory.debugger import Debugger
     from purgatory.observer import KeyObserver, Observer
 
 Op = TypeVar("Op", bound=Operation)
@@ -72,7 +73,6 @@ class Engine:
         timer: Timer,
         max_pending: int | None,
         observers: tuple[Observer, ...],
-        debug: bool | None,
     ) -> None:
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
@@ -85,8 +85,6 @@ class Engine:
         self.observed = bool(observers)
         # Told of the first and of the last watcher of each key.
         self.key_observer: KeyObserver | None = None
-        # None means: as the loop does.
-        self._debug = debug
         # Only in debug mode there is one.
         self.debugger: Debugger | None = None
         # How many operations may wait. None means that there is no limit.
@@ -129,10 +127,6 @@ class Engine:
         self.timer.start(loop)
         self.reporter.open_on(loop)
         self.queue = action_queue_of(loop)
-        if loop.get_debug() if self._debug is None else self._debug:
-            self.debugger = Debugger(loop, self.reporter)
-            # The debugger wants to know how often each operation was tried.
-            self.observed = True
         self.thread = thread_id()
         self.loop = loop
         self.open = True

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
+from purgatory._core._mypyc import i64, mypyc_attr
 from purgatory._core.outcome import (
     BY_WAITER,
     CANCELLED,
@@ -23,7 +24,6 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.timer import TimerTask
-from purgatory._mypyc import i64, mypyc_attr
 from purgatory.errors import OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
@@ -268,6 +268,16 @@ class Operation(TimerTask):
         kind, state, keys = type(self).__name__, self._state.value, list(self.keys)
         tries = f" {tried(self)}" if self._tries > 0 else ""
         return f"<{kind} {state} timeout={timeout} keys={keys}{tries}>"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Unconditional(Operation):
+    """An operation that its own methods end. A check does nothing to it, so it needs no key."""
+
+    __slots__ = ()
+
+    def try_complete(self) -> bool:
+        return False
 
 
 def tried(operation: Operation) -> str:
