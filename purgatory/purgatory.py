@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, 
 from anyio import TASK_STATUS_IGNORED
 
 from purgatory._conditions import PredicateOperation
-from purgatory._core.bulk import Sweep
 from purgatory._core.outcome import CANCELLED, EXPIRED
+from purgatory._core.sweep import Sweep
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory, check_argument
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._core.waiting import check_loop
 from purgatory.reaper import Lifecycle, Pace
+from purgatory.reports import Reporter
 from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Purgatory(SynchronousPurgatory):
             max_pending=max_pending,
             slice_seconds=slice_seconds,
             observers=observers,
+            reporter=Reporter(name),
         )
         self._lifecycle = Lifecycle(self._engine, debug)
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from anyio import CancelScope
 
-from purgatory._core.bulk import Closing
 from purgatory._core.engine import Engine
-from purgatory._core.outcome import CANCELLED, EXPIRED, FAILED, OperationState
+from purgatory._core.operation import Operation, end
+from purgatory._core.outcome import CANCELLED, EXPIRED, FAILED, Failure, Given, OperationState
 from purgatory._core.timer import Timer, clock_of
-from purgatory.debugger import Debugger
+from purgatory._core.watch_list import operations_at
 from purgatory.errors import PurgatoryClosed, safe_repr
+from purgatory.reports import Debugger
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -237,3 +238,58 @@ class Lifecycle:
         self._closed.set()
         self.engine.shut()
         Closing(self.engine, state, error).step()
+
+
+@final
+class Closing:
+    """Ends everything that is pending, in slices. The purgatory takes no more operations meanwhile.
+
+    It goes once over the entries of the watch lists, and looks up no key, because a key may raise.
+    """
+
+    def __init__(self, engine: Engine, state: OperationState, failure: BaseException | None = None) -> None:
+        self._engine = engine
+        self._state = state
+        # The outcome that all operations get, in place of what their hooks would return.
+        self._failure = failure
+        self._withdrawal = Given(f"by closing purgatory {engine.name!r}")
+        # What is left to do: the keys, and the operations of the current key, each in reverse order.
+        self._places = engine.watchers.places()
+        self._places.reverse()
+        self._operations: list[Operation] = []
+        self._error: BaseException | None = None
+
+    def step(self, seconds: float = inf) -> bool:
+        """Run a slice of so many seconds, or all that is left. Returns whether there is more to do.
+
+        Raises the first exception that escaped a hook, when everything has ended.
+        """
+        clock = self._engine.timer.clock
+        until = clock() + seconds
+        while self._operations or self._places:
+            if self._operations:
+                self._end(self._operations.pop())
+            else:
+                self._operations = operations_at(self._places.pop())
+                self._operations.reverse()
+            if clock() >= until:
+                self._engine.slices += 1
+                return True
+        if not self._engine.pending:
+            # The entries of keys that could not be looked up.
+            self._engine.watchers.clear()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return False
+
+    def _end(self, operation: Operation) -> None:
+        try:
+            if self._state is CANCELLED:
+                end(operation, CANCELLED, self._withdrawal)
+            else:
+                end(operation, self._state, None if self._failure is None else Failure(self._failure))
+        except BaseException as error:
+            # It goes up when every operation has ended.
+            if self._error is None:
+                self._error = error

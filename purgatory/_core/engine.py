@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
+from purgatory._core.observers import Observers
 from purgatory._core.operation import (
     BY_CLOSING,
     NO_KEY,
@@ -18,7 +19,9 @@ from purgatory._core.operation import (
     Unconditional,
     deserted,
     end,
+    failed_by,
     failure_of,
+    has_no_condition,
     settle,
     wake,
 )
@@ -36,14 +39,13 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
-from purgatory._core.reports import Observers, Reporter, failed_by, has_no_condition
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
 
 if TYPE_CHECKING:
-    from purgatory.debugger import Debugger
     from purgatory.observer import KeyObserver, Observer
+    from purgatory.reports import Debugger, Reporter
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -71,6 +73,7 @@ class Engine:
         self,
         name: str,
         timer: Timer,
+        reporter: Reporter,
         max_pending: int | None,
         observers: tuple[Observer, ...],
     ) -> None:
@@ -79,8 +82,8 @@ class Engine:
         self.name = name
         self.timer = timer
         self.watchers = Watchers()
-        self.reporter = Reporter(name)
-        self.observers = Observers(name, timer, self.reporter, observers)
+        self.reporter = reporter
+        self.observers = Observers(name, timer, reporter, observers)
         # Whether there are observers.
         self.observed = bool(observers)
         # Told of the first and of the last watcher of each key.

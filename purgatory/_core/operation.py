@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self, cast, final
@@ -339,6 +340,32 @@ def failure_of(error: Any) -> GivenFailure:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
     return GivenFailure(error)
+
+
+def has_no_condition(operation: Operation) -> bool:
+    """Whether nobody has overridden `try_complete`."""
+    kind: Any = type(operation)
+    base: Any = Operation
+    return kind.try_complete is base.try_complete
+
+
+def failed_by(operation: Operation, returned: Any) -> bool:
+    """Fail an operation that waits although its `try_complete` has `returned` something true."""
+    hook = f"{type(operation).__name__}.try_complete()"
+    try:
+        if not returned:
+            return False
+        if inspect.isawaitable(returned):
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
+        raise RuntimeError(
+            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
+            "when the condition holds, `return self.force_complete()`"
+        )
+    except (Exception, asyncio.CancelledError) as error:
+        return end(operation, FAILED, Failure(own_error(error, hook)))
 
 
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:

@@ -36,6 +36,7 @@ class SynchronousPurgatory:
         max_pending: Any = None,
         slice_seconds: Any = 0.005,
         observers: Iterable[Observer] = (),
+        reporter: Any,
     ) -> None:
         check_argument("name", name, str, "a str")
         check_argument("tick", tick, (int, float), "a number of seconds")
@@ -45,7 +46,7 @@ class SynchronousPurgatory:
             check_argument("max_pending", max_pending, int, "an int or None")
         self.name: str = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
-        self._engine = Engine(name, self.timer, max_pending, tuple(observers))
+        self._engine = Engine(name, self.timer, reporter, max_pending, tuple(observers))
         self._checker = Checker(self._engine)
 
     def __repr__(self) -> str:

@@ -1,26 +1,24 @@
-"""What an engine tells others: observers, the loop's exception handler and the log."""
+"""What the log and the exception handler are told: failures, and the mistakes that debug mode finds."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
+import time
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import Any, Final, cast, final
 
-from purgatory._core.operation import Operation, end
-from purgatory._core.outcome import FAILED, Failure, GivenFailure
-from purgatory._core.timer import Timer
+from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle, tried
+from purgatory._core.outcome import EXPIRED, FAILED, Failure, GivenFailure
 from purgatory.errors import own_error, safe_repr
-
-if TYPE_CHECKING:
-    from purgatory.delayed_operation import DelayedOperation
-    from purgatory.observer import Observer
 
 _logger: Final = logging.getLogger("purgatory")
 # Quiet until the program configures logging. The loop's exception handler gets what nobody awaited anyway.
 _logger.addHandler(logging.NullHandler())
+
+# The `slow_callback_duration` of asyncio's loops, for a clock that has none.
+SLOW_SECONDS: Final = 0.1
 
 
 @final
@@ -127,81 +125,88 @@ class Reporter:
 
 
 @final
-class Observers:
-    """The observers of one purgatory. What one of them raises keeps no other from being told."""
+class Debugger:
+    """Looks for mistakes that would cost too much to look for on every call. Debug mode has one."""
 
-    def __init__(self, name: str, timer: Timer, reporter: Reporter, observers: tuple[Observer, ...]) -> None:
-        self._name = name
-        self._timer = timer
+    def __init__(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
+        self._loop = loop
         self._reporter = reporter
-        self.all = observers
+        # The operation that is tried once more at its expiry, and whether its condition holds.
+        self._expiring: Operation | None = None
+        self._holds = False
+        # Operations that expired although their condition held.
+        self.missed = 0
 
-    def ended(self, operation: Operation) -> None:
-        """Tell them that `operation` has ended."""
+    def check_fields(self, operation: Operation) -> None:
+        """Raise TypeError for an operation that has put a value of its own under a name of the library."""
+        names = sorted(PROTECTED_NAMES.intersection(getattr(operation, "__dict__", ())))
+        if names:
+            raise TypeError(
+                f"{type(operation).__name__} sets self.{names[0]}, a name that belongs to the library: "
+                "choose another name"
+            )
+
+    def try_complete(self, operation: Operation) -> object:
+        """Try the operation, and report its `try_complete` when it was slow."""
+        hooks: Any = operation
+        started = time.monotonic()
         try:
-            timing = operation._timing
-        except AttributeError:
-            # It was offered before the first observer came, so nobody noted when.
-            return
-        timing.ended = self._timer.clock()
-        timing.tries = operation._tries
-        raised: BaseException | None = None
-        for observer in self.all:
-            try:
-                observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), timing)
-            except BaseException as error:
-                raised = self._failed(observer, error, raised)
-        if raised is not None:
-            raise raised
+            return hooks.try_complete()
+        finally:
+            self._look_at_duration(operation, "try_complete", started)
 
-    def checked(self, key: Hashable, tried: int, completed: int) -> None:
-        """Tell them that a check of `key` is over."""
-        at = self._timer.clock()
-        raised: BaseException | None = None
-        for observer in self.all:
-            try:
-                observer.key_checked(self._name, key, tried, completed, at)
-            except BaseException as error:
-                raised = self._failed(observer, error, raised)
-        if raised is not None:
-            raise raised
+    def settle(self, operation: Operation, closing: bool) -> BaseException | None:
+        """Settle the operation, and report its hooks when they were slow."""
+        expired = operation._state is EXPIRED
+        try:
+            if expired and not closing and operation._timeout > 0:
+                self._look_once_more(operation)
+        finally:
+            hooks = "on_complete and on_expiration" if expired else "on_complete"
+            started = time.monotonic()
+            raised = settle(operation)
+            self._look_at_duration(operation, hooks, started)
+        if expired and not closing:
+            self._look_at_keys(operation)
+        return raised
 
-    def _failed(
-        self, observer: Observer, error: BaseException, raised: BaseException | None
-    ) -> BaseException | None:
-        """Report what an observer raised. Returns what goes up when all were told: the first interruption."""
-        interruption = own_error(error, type(observer).__name__)
-        if isinstance(interruption, Exception):
-            try:
-                self._reporter.report(f"{safe_repr(observer)} raised an exception", interruption)
-            except BaseException as problem:
-                interruption = problem
-            else:
-                return raised
-        return interruption if raised is None else raised
+    def would_complete(self, operation: Operation) -> None:
+        """The condition of an operation that has ended holds."""
+        self._holds = self._holds or operation is self._expiring
 
+    def _look_once_more(self, operation: Operation) -> None:
+        """Report an operation that expires although its condition holds."""
+        hooks: Any = operation
+        self._expiring, self._holds = operation, False
+        try:
+            hooks.try_complete()
+        except (Exception, asyncio.CancelledError) as error:
+            self._reporter.report(f"{safe_repr(operation)} raised when it was tried at its expiry", error)
+        finally:
+            self._expiring = None
+        if self._holds:
+            self.missed += 1
+            keys = ", ".join(map(safe_repr, operation.keys))
+            self._reporter.warn(
+                f"{safe_repr(operation)} expired, but its condition holds: after the change nobody checked "
+                f"{keys} ({tried(operation)})",
+                operation,
+            )
 
-def has_no_condition(operation: Operation) -> bool:
-    """Whether nobody has overridden `try_complete`."""
-    kind: Any = type(operation)
-    base: Any = Operation
-    return kind.try_complete is base.try_complete
+    def _look_at_duration(self, operation: Operation, hook: str, started: float) -> None:
+        """Report a hook that was slow."""
+        seconds = time.monotonic() - started
+        if seconds >= getattr(self._loop, "slow_callback_duration", SLOW_SECONDS):
+            kind = type(operation).__name__
+            self._reporter.warn(f"{hook} of {kind} blocked the loop for {seconds:.3f} seconds", operation)
 
-
-def failed_by(operation: Operation, returned: Any) -> bool:
-    """Fail an operation that waits although its `try_complete` has `returned` something true."""
-    hook = f"{type(operation).__name__}.try_complete()"
-    try:
-        if not returned:
-            return False
-        if inspect.isawaitable(returned):
-            if inspect.iscoroutine(returned):
-                # Otherwise it would warn that nobody has awaited it.
-                returned.close()
-            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
-        raise RuntimeError(
-            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
-            "when the condition holds, `return self.force_complete()`"
-        )
-    except (Exception, asyncio.CancelledError) as error:
-        return end(operation, FAILED, Failure(own_error(error, hook)))
+    def _look_at_keys(self, operation: Operation) -> None:
+        """Report ("topic", 3) that was given as the keys and was meant as one key."""
+        keys = operation._watched
+        # A second try would mean that somebody has checked one of the keys.
+        if {type(key) for key in keys} == {str, int} and operation._tries == 1:
+            self._reporter.warn(
+                f"{safe_repr(operation)} expired, and nobody has checked one of its {len(keys)} keys: "
+                "when the tuple is meant as one key, write [('topic', 3)] and not ('topic', 3)",
+                operation,
+            )
