@@ -17,21 +17,21 @@ class Watchers:
     """The watch lists of a purgatory: key -> the operations that watch it. Other keys have no list.
 
     Watching and unwatching cost O(1) for each key of the operation, however long the watch lists are and
-    wherever in them the operation is. (A dict of operations for each key looks simpler. But after n deletions
-    at its head every look at its first entry costs O(n). A linked node for each operation and key costs 80
-    bytes, and this costs about 20.)
+    wherever in them the operation is. (With a dict of operations for each key, n deletions at its head make
+    every look at its first entry cost O(n). A linked node for each operation and key costs 80 bytes, and this
+    costs about 20.)
 
-    Most keys have one watcher. Such an operation is in the table itself, without a list. The second watcher
-    of a key makes a list of chunks, which remains until the last watcher leaves.
+    Most keys have one watcher. Such an operation is in the table itself. The second watcher of a key makes a
+    list of chunks, which remains until the last watcher leaves.
 
-    An operation records in its own `_watched` where it is. For each of its keys that is the chunk that holds
-    it, or the key itself when it was the first watcher. The record is a tuple. For a single chunk it is the
-    chunk itself, because a tuple takes 48 bytes and is one more object for the garbage collector.
+    An operation records in its own `_watched` where it is: a tuple that has, for each key, the chunk that
+    holds the operation, or the key itself when it was the first watcher. In place of a tuple of one chunk it
+    is that chunk, because a tuple takes 48 bytes and is one more object for the garbage collector.
 
     A look-up in the table calls the key's `__hash__` and `__eq__`, which are a user's code. They may raise,
     and they may answer otherwise than before. When a key cannot be looked up as its last operation leaves,
-    its entry stays, and every reader passes over it, because its operations are not pending. That is one
-    entry for each such key. A later operation on the key, when the key is good again, takes the entry over.
+    its entry stays, and every reader passes over it, because its operations are not pending. A later
+    operation on the key, when the key is good again, takes the entry over.
 
     The caller makes sure that no user's code changes the watch lists in the middle of `watch` and `unwatch`.
     It gives the operation its number, `_parked`, when `watch` is over, and takes it back when `unwatch` is.
@@ -40,8 +40,7 @@ class Watchers:
     __slots__ = ("_table", "watched")
 
     def __init__(self) -> None:
-        # The value is the only operation on the key, or the first Chunk of its list. The type is not said,
-        # because mypyc would check it at every look-up.
+        # The only operation on a key, or the first Chunk of its list. mypyc would check a narrower type.
         self._table: dict[Hashable, object] = {}
         # Operation-key pairs.
         self.watched = 0
@@ -79,7 +78,7 @@ class Watchers:
         return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
 
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
-        """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
+        """The operations that watch `key`, in order, the first `limit` of them."""
         return operations_at(self.on(key), limit)
 
     def count(self, key: Hashable, limit: int) -> int:
@@ -100,7 +99,7 @@ class Watchers:
 
         When this raises, the operation is on no list.
         """
-        # With the comparison in the `if`, mypy narrows the tuple's type and mypyc copies the tuple.
+        # In an `if`, the comparison would have mypyc copy the tuple.
         several = len(keys) > 1
         if not several:
             place = self._place(operation, keys[0])
