@@ -11,13 +11,13 @@ from anyio import TASK_STATUS_IGNORED
 
 from purgatory._conditions import PredicateOperation
 from purgatory._core.outcome import CANCELLED, EXPIRED
-from purgatory._core.sweep import Sweep
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory, check_argument
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._core.waiting import check_loop
-from purgatory.reaper import Lifecycle, Pace
+from purgatory.bulk import Pace, Sweep
+from purgatory.observer import PurgatoryStatistics
+from purgatory.reaper import Lifecycle
 from purgatory.reports import Reporter
-from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
