@@ -197,7 +197,7 @@ class Closing:
         self._failure = failure
         self._withdrawal = Given(f"by closing purgatory {engine.name!r}")
         # What is left to do: the keys, and the operations of the current key, each in reverse order.
-        self._places = engine.watchers.places()
+        self._places = list(engine.watchers.table.values())
         self._places.reverse()
         self._operations: list[Operation] = []
         self._error: BaseException | None = None

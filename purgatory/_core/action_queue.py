@@ -222,9 +222,7 @@ class ActionQueue:
             self.tried = None
 
 
-_queues: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]] = (
-    weakref.WeakKeyDictionary()
-)
+_queues: Final = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]()
 
 
 def action_queue_of(loop: asyncio.AbstractEventLoop) -> ActionQueue:

@@ -20,7 +20,6 @@ from purgatory._core.operation import (
     deserted,
     end,
     failed_by,
-    has_no_condition,
     settle,
     wake,
 )
@@ -39,7 +38,14 @@ from purgatory._core.outcome import (
 )
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
-from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
+from purgatory.errors import (
+    NoCondition,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+    own_error,
+    safe_repr,
+)
 
 if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
@@ -185,10 +191,7 @@ class Engine:
                 debugger = self.debugger
                 tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
             except BaseException as error:
-                if isinstance(error, NotImplementedError) and has_no_condition(operation):
-                    made = type(operation).__name__
-                    raise TypeError(f"{made} must override try_complete(), which is its condition") from None
-                if self.reporter.try_failed(operation, error):
+                if isinstance(error, NoCondition) or self.reporter.try_failed(operation, error):
                     raise
             if operation._state is NEW and (tried is False or not failed_by(operation, tried)):
                 if level == WRITING:
@@ -433,8 +436,7 @@ class Engine:
 
     def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
         """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         given = hashable_keys(keys)
         queue = self.queue
         level = queue.level
@@ -483,8 +485,7 @@ class Engine:
 
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:
@@ -510,8 +511,7 @@ class Engine:
 
     def wake_in(self, operation: Operation, seconds: float) -> None:
         """Have the pending `operation` tried in so many seconds, unless its deadline is sooner."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

@@ -25,7 +25,7 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.timer import TimerTask
-from purgatory.errors import OperationWithdrawn, own_error, safe_repr
+from purgatory.errors import NoCondition, OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory._core.engine import Engine
@@ -62,12 +62,7 @@ class Operation(TimerTask):
         self._deadline = inf
         self._tries = 0
         self._state = NEW
-        # _seconds does the same with a float. This saves the call.
-        if type(timeout) is float:
-            seconds: float = timeout
-            self._timeout = seconds if seconds == seconds else _seconds(timeout)
-        else:
-            self._timeout = _seconds(timeout)
+        self._timeout = _seconds(timeout)
         # The engine that it was offered to, until that has ended it.
         self._owner: Engine | None = None
         # Its number in the order in which its purgatory parked operations. 0 before that and after its end.
@@ -87,7 +82,7 @@ class Operation(TimerTask):
         The purgatory calls this when the operation is offered, and in each check of one of its keys, until
         the operation is done. It must not block. It may call anything on any purgatory.
         """
-        raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
+        raise NoCondition(f"{type(self).__name__} must override try_complete(), which is its condition")
 
     def on_complete(self) -> Any:
         """Override: what completing means. It runs exactly once, on completion and on expiration alike.
@@ -212,10 +207,9 @@ class Operation(TimerTask):
     @property
     def timed_out(self) -> bool:
         """Whether the timeout ended the operation, and not the closing of its purgatory."""
-        if self._owner is not None:
-            # Its hooks are running.
-            return self._state is EXPIRED and not self._owner.closing
-        return self._state is EXPIRED and self._parked != BY_CLOSING
+        # Its owner is there while its hooks run.
+        closed = self._parked == BY_CLOSING if self._owner is None else self._owner.closing
+        return self._state is EXPIRED and not closed
 
     @property
     def timeout(self) -> float | None:
@@ -331,13 +325,6 @@ def failure_of(error: Any) -> GivenFailure:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
     return GivenFailure(error)
-
-
-def has_no_condition(operation: Operation) -> bool:
-    """Whether nobody has overridden `try_complete`."""
-    kind: Any = type(operation)
-    base: Any = Operation
-    return kind.try_complete is base.try_complete
 
 
 def failed_by(operation: Operation, returned: Any) -> bool:
