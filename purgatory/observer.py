@@ -13,10 +13,8 @@ from purgatory._core.watchers import keys_at
 from purgatory.delayed_operation import DelayedOperation
 
 __all__ = [
-    "OUTCOMES",
     "KeyObserver",
     "Observer",
-    "PurgatoryStatistics",
     "Timing",
     "arrival",
     "ended",
