@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
 
 # The column by which tables are partitioned.
@@ -75,18 +76,32 @@ class StoredTable:
         return sum(pa.table(self.log().get_add_actions(flatten=True)).column("size_bytes").to_pylist())
 
     def create(self) -> DeltaTable:
-        """Make an empty table, unless there is one, and open its log."""
+        """Open the log for writing: make an empty table if there is none, and add columns that came later."""
         DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
-        return self.log()
+        log = self.log()
+        stored = _names(log.schema())
+        added = [field for field in self._columns.fields if field.name not in stored]
+        if added:
+            log.alter.add_columns(added)
+        return log
 
     def log(self) -> DeltaTable:
-        """Open the log at its newest version. Raises PipelineError if its columns are not those declared."""
+        """Open the log at its newest version.
+
+        If an older version of purgatory has written the table, it may lack columns, and if a newer one has, it
+        may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
+        """
         log = DeltaTable(self._uri)
-        if log.schema() != self._columns:
-            found = ", ".join(field.name for field in log.schema().fields)
+        declared = {field.name: field for field in self._columns.fields}
+        stored = {field.name: field for field in log.schema().fields}
+        common = declared.keys() & stored.keys()
+        if any(declared[name] != stored[name] for name in common) or not all(
+            field.nullable for name, field in (declared | stored).items() if name not in common
+        ):
             raise PipelineError(
-                f"{self.path}: another version of purgatory wrote this table, with the columns {found}; "
-                "run the command that makes it again, or compact the journal into a new directory"
+                f"{self.path}: another version of purgatory wrote this table, with the columns "
+                f"{', '.join(stored)}; run the command that makes it again, or compact the journal into a "
+                "new directory"
             )
         return log
 
@@ -205,7 +220,7 @@ class StoredTable:
         columns = pa.schema(self._columns.to_arrow())
         # `to_pyarrow_table` would import pandas, which takes a second.
         files = map(pq.ParquetFile, self.paths(log=log))
-        return pa.concat_tables([columns.empty_table(), *(file.read().cast(columns) for file in files)])
+        return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
 
     @property
     def _uri(self) -> str:
@@ -236,7 +251,7 @@ class StoredTable:
         stored = pa.schema([field for field in columns if field.name not in self._partitions])
         folder.mkdir(parents=True)
         path = folder / "rows.parquet"
-        pq.write_table(rows.select(stored.names).cast(stored), path, compression="zstd")
+        pq.write_table(fitted(rows, stored), path, compression="zstd")
         return self._file(path, rows.num_rows, date)
 
     def _files(self, folder: Path) -> list[DataFile]:
@@ -252,6 +267,10 @@ class StoredTable:
         status = path.stat()
         name = path.relative_to(os.path.abspath(self.path)).as_posix()
         return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
+
+
+def _names(columns: Schema) -> set[str]:
+    return {field.name for field in columns.fields}
 
 
 def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:

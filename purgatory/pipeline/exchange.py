@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline.columns import fitted
 
 # A task reads files of about so many bytes, and merges what is left of about so many.
 _TASK_SIZE: Final = 32 << 20
@@ -93,7 +94,7 @@ def condense(
         for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
             rows = pa.Table.from_batches([batch])
             for part in own:
-                condensed[part.name].append(part.condense(rows.select(part.reads).cast(part.schema)))
+                condensed[part.name].append(part.condense(fitted(rows, part.schema)))
     for part in parts:
         if condensed[part.name]:
             rows = pa.concat_tables(condensed.pop(part.name)).combine_chunks()

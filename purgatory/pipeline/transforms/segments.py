@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from purgatory import PurgatoryError
-from purgatory.journal.schema import SCHEMAS
-from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
+from purgatory import PurgatoryError, __version__
+from purgatory.journal.schema import LATER, SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.transforms.validation import reasons
 
@@ -89,7 +90,7 @@ def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 def _rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     try:
-        return _rows(content, SCHEMAS[table.name])
+        return _rows(content, SCHEMAS[table.name], LATER[table.name])
     except MemoryError:
         # Not a fault of the file.
         raise
@@ -110,30 +111,41 @@ def _nullable(kind: DataType) -> DataType:
     return ArrayType(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
-def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
-    """All rows of a file, with the journal's columns. Raises ValueError if they do not match the schema."""
+def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
+    """All rows of a file, with the journal's columns, of which it may lack those that came later.
+
+    Raises ValueError if the columns do not match the schema.
+    """
     file = pq.ParquetFile(pa.BufferReader(content))
     size = sum(file.metadata.row_group(each).total_byte_size for each in range(file.num_row_groups))
     if size > LARGEST:
         raise ValueError(f"decompressed, {_too_large(size)}")
     # Spark gives each core a task.
     rows = file.read(use_threads=False)
-    version = (rows.schema.metadata or {}).get(VERSION_KEY)
-    if version not in (None, str(SCHEMA_VERSION).encode()):
-        raise ValueError(f"its version is {version.decode(errors='replace')}, not {SCHEMA_VERSION}")
-    missing = [name for name in recorded.names if name not in rows.column_names]
+    _check_version(rows.schema.metadata or {})
+    missing = [name for name in recorded.names if name not in rows.column_names and name not in later]
     if missing:
         raise ValueError(f"it has no column {', '.join(missing)}")
-    columns = []
     for field in recorded:
-        column = rows.column(field.name)
-        if not _fits(column.type, field.type):
-            raise ValueError(f"its column {field.name} is {column.type}, not {field.type}")
-        columns.append(column.cast(field.type))
-    whole = pa.Table.from_arrays(columns, names=recorded.names)
+        found = rows.schema.field(field.name).type if field.name in rows.column_names else field.type
+        if not _fits(found, field.type):
+            raise ValueError(f"its column {field.name} is {found}, not {field.type}")
+    # Rows that lack a value are refused one by one.
+    whole = fitted(rows, pa.schema([(field.name, field.type) for field in recorded]))
     # Finds text that is not UTF-8, and lists that overlap.
     whole.validate(full=True)
     return whole
+
+
+def _check_version(metadata: Mapping[bytes, bytes]) -> None:
+    """Raise ValueError if this version of purgatory does not know the format of the file."""
+    version = metadata.get(VERSION_KEY, str(SCHEMA_VERSION).encode()).decode(errors="replace")
+    if version != str(SCHEMA_VERSION):
+        writer = metadata.get(WRITER_KEY, b"of another version").decode(errors="replace")
+        raise ValueError(
+            f"purgatory {writer} wrote it in format {version}, and this version, {__version__}, reads format "
+            f"{SCHEMA_VERSION}; install that version here"
+        )
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
-from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
+from purgatory import __version__
+from purgatory.journal.schema import LATER, OPERATIONS, OPERATIONS_SCHEMA, SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms import segments
 from purgatory.pipeline.transforms.segments import UnreadableError, decode, read_files, rows_of
@@ -140,12 +141,29 @@ def test_a_file_with_text_that_is_not_utf8_is_unreadable() -> None:
     assert "UTF8" in problem(written(replaced(table, "node", broken)))
 
 
-def test_a_file_of_another_schema_version_is_unreadable() -> None:
+def test_a_file_of_another_format_is_unreadable_and_the_reason_names_the_version_that_can_read_it() -> None:
     table = segment(OPERATIONS, [operation()])
     same = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
     assert len(read(written(same))) == 2
-    other = table.replace_schema_metadata({VERSION_KEY: "99"})
-    assert problem(written(other)) == f"unreadable: its version is 99, not {SCHEMA_VERSION}"
+    other = table.replace_schema_metadata({VERSION_KEY: "99", WRITER_KEY: "7.1"})
+    assert problem(written(other)) == (
+        f"unreadable: purgatory 7.1 wrote it in format 99, and this version, {__version__}, reads format "
+        f"{SCHEMA_VERSION}; install that version here"
+    )
+    unknown = table.replace_schema_metadata({VERSION_KEY: "99"})
+    assert "purgatory of another version wrote it in format 99" in problem(written(unknown))
+
+
+def test_a_column_that_came_later_is_null_in_a_file_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = segment(OPERATIONS, [operation()])
+    columns = OPERATIONS_SCHEMA.append(pa.field("shard", pa.int32()))
+    monkeypatch.setitem(SCHEMAS, OPERATIONS, columns)
+    assert problem(written(older)) == "unreadable: it has no column shard"
+    monkeypatch.setitem(LATER, OPERATIONS, frozenset({"shard"}))
+    newer = segment(OPERATIONS, [operation(shard=7)])
+    assert [row["shard"] for row in read(written(older)) + read(written(newer))] == [None, None, None, 7]
+    wrong = older.append_column("shard", pa.array(["7"]))
+    assert problem(written(wrong)) == "unreadable: its column shard is string, not int32"
 
 
 def test_a_broken_file_does_not_affect_other_files() -> None:
