@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Transaction
 from deltalake.exceptions import CommitFailedError
@@ -23,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 
 # The application whose transactions are the batches of a table.
@@ -63,12 +62,11 @@ class Batches:
     def __repr__(self) -> str:
         return f"<Batches of {self._rows.path}: {self.last}>"
 
-    def read_before(self, found: Sequence[Segment]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows of the table of segments about these segments, by name; of several, the last."""
-        names = pa.array([segment.name for segment in found], pa.string())
-        recorded = self._dataset.segments.rows()
-        mine = pc.and_(pc.equal(recorded["table"], self._table.name), pc.is_in(recorded["name"], names))
-        return {row["name"]: row for row in recorded.filter(mine).sort_by("batch").to_pylist()}
+    def recorded(self) -> Recorded:
+        """The files that were read of the table."""
+        rows = self._dataset.segments.rows()
+        own = rows.filter(pc.equal(rows["table"], self._table.name))
+        return Recorded(own.sort_by("batch").to_pylist())
 
     def commit(self, files: BatchFiles) -> None:
         """Commit the next batch.

@@ -97,7 +97,7 @@ class Dataset:
     def read_segments(self, spark: SparkSession) -> DataFrame:
         """The files, with the columns of schemas.SEGMENTS; of a file that was read again, the last time."""
         self.check_compacted()
-        latest = Window.partitionBy("table", "name").orderBy(F.desc("batch"))
+        latest = Window.partitionBy("table", "source").orderBy(F.desc("batch"))
         numbered = self.segments.read(spark).withColumn("_attempt", F.row_number().over(latest))
         return numbered.where("_attempt = 1").drop("_attempt")
 

@@ -88,8 +88,8 @@ class StoredTable:
     def log(self) -> DeltaTable:
         """Open the log at its newest version.
 
-        If an older version of purgatory has written the table, it may lack columns, and if a newer one has, it
-        may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
+        If an older version of purgatory has written the table, it may lack columns, and if a newer one has,
+        it may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
         """
         log = DeltaTable(self._uri)
         declared = {field.name: field for field in self._columns.fields}

@@ -19,6 +19,7 @@ from purgatory.journal.schema import LATER, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.text import printable
 from purgatory.pipeline.transforms.validation import reasons
 
 # Rows that are passed to Spark at a time.
@@ -42,17 +43,33 @@ class UnreadableError(PurgatoryError):
     """Raised when a segment cannot be read completely. The message is the reason."""
 
 
-def rows_of(path: str, table: Table) -> pa.Table:
+def content_of(path: str) -> pa.Buffer:
+    """The bytes of a segment. Raises UnreadableError, and FileNotFoundError if it is gone."""
+    try:
+        size = os.stat(path).st_size
+        if size > LARGEST:
+            raise UnreadableError(f"unreadable: {_too_large(size)}")
+        return pa.py_buffer(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError(f"unreadable: {error.strerror}") from error
+
+
+def rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     """All rows of a segment, with the recorded columns. Any of them may have nulls.
 
-    Raises UnreadableError. A file that does not exist, or that the system refuses to read, is an OSError.
-    Spark's own reader would fail at a broken file or skip it silently, and would read a missing column as
-    null.
+    Raises UnreadableError. Spark's own reader would fail at a broken file or skip it silently, and would read
+    a missing column as null.
     """
-    size = os.stat(path).st_size
-    if size > LARGEST:
-        raise UnreadableError(f"unreadable: {_too_large(size)}")
-    return _rows_in(pa.py_buffer(Path(path).read_bytes()), table)
+    try:
+        return _rows(content, SCHEMAS[table.name], LATER[table.name])
+    except MemoryError:
+        # Not a fault of the file.
+        raise
+    except Exception as error:
+        # Whatever a foreign or damaged file leads to, it must not stop those who read other files.
+        raise UnreadableError(printable(f"unreadable: {error}".partition("\n")[0])) from error
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
@@ -65,8 +82,8 @@ def decoded(files: DataFrame, table: Table) -> DataFrame:
 
 
 def read(files: DataFrame, table: Table) -> DataFrame:
-    """As `decoded`, of files (path) that are to be read."""
-    return files.select("path").mapInArrow(partial(read_files, table), _decoded_schema(table))
+    """As `decoded`, of files (path) that are to be read, each with its source. The path is bytes."""
+    return files.select("source", "path").mapInArrow(partial(read_files, table), _decoded_schema(table))
 
 
 def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,7 +91,7 @@ def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
             try:
-                rows = _rows_in(content.as_buffer(), table)
+                rows = rows_in(content.as_buffer(), table)
             except UnreadableError as error:
                 yield _about(path.as_py(), table, str(error))
             else:
@@ -84,18 +101,10 @@ def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The part of `read` that runs in the workers."""
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            yield from _placed(path, rows_of(path, table), table)
-
-
-def _rows_in(content: pa.Buffer, table: Table) -> pa.Table:
-    try:
-        return _rows(content, SCHEMAS[table.name], LATER[table.name])
-    except MemoryError:
-        # Not a fault of the file.
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UnreadableError(f"unreadable: {error}".partition("\n")[0]) from error
+        for source, path in zip(
+            *(batch.column(name).to_pylist() for name in ("source", "path")), strict=True
+        ):
+            yield from _placed(source, rows_in(content_of(os.fsdecode(path)), table), table)
 
 
 def _decoded_schema(table: Table) -> StructType:
@@ -127,9 +136,11 @@ def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
     if missing:
         raise ValueError(f"it has no column {', '.join(missing)}")
     for field in recorded:
-        found = rows.schema.field(field.name).type if field.name in rows.column_names else field.type
-        if not _fits(found, field.type):
-            raise ValueError(f"its column {field.name} is {found}, not {field.type}")
+        found = [column.type for column in rows.schema if column.name == field.name]
+        if len(found) > 1:
+            raise ValueError(f"it has the column {field.name} {len(found)} times")
+        if found and not _fits(found[0], field.type):
+            raise ValueError(f"its column {field.name} is {found[0]}, not {field.type}")
     # Rows that lack a value are refused one by one.
     whole = fitted(rows, pa.schema([(field.name, field.type) for field in recorded]))
     # Finds text that is not UTF-8, and lists that overlap.
