@@ -32,7 +32,7 @@ EXAMPLES: Final = """\
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-# Kafka's is 20.
+# The wheel size of Kafka is 20.
 WHEEL_SIZES: Final = (8, 20, 60, 128, 256, 2048)
 
 
@@ -67,8 +67,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=whole_number(0),
         default=100_000,
         metavar="N",
-        help="replay the newest N operations of each node and purgatory, and others that start in the same "
-        "seconds; 0: all (default: %(default)s)",
+        help="replay the newest N operations of each node and purgatory, and other operations that start in "
+        "the same seconds; 0 replays all operations (default: %(default)s)",
     )
 
 
@@ -138,8 +138,8 @@ def _settings(options: Namespace) -> list[Setting]:
 def _replayed(row: ReplayedSetting, recorded: int) -> str:
     since, until = (f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for instant in (row.since, row.until))
     return (
-        f"{row.purgatory}: replayed {row.operations:,} of {recorded:,} operations with a timeout, "
-        f"the newest, from {since} to {until} UTC"
+        f"{row.purgatory}: replayed the newest {row.operations:,} of {recorded:,} operations with a timeout, "
+        f"from {since} to {until} UTC"
     )
 
 
