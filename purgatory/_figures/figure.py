@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of Prometheus. The name has no suffix: the metric adds ``_total`` if it is a counter."""
+    """A metric of Prometheus. The name of a counter is without the suffix ``_total``."""
 
     name: str
     help: str

@@ -1,7 +1,7 @@
-"""A table of a journal: its rows as the event loop records them, and its columns that are made of these.
+"""A table of a journal: its rows as the event loop records them, and the columns that are made of them.
 
 Recording takes time of the event loop. So the values of rows lie end to end in one flat list. It takes one
-call to record a row, and the call makes no object that stays. The writer's thread does all computation.
+call to record a row, and the call creates no object that is kept. The writer's thread does all computation.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
         "journal",
         type=path,
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
     )
 
 

@@ -180,8 +180,7 @@ class StoredTable:
             return spark.createDataFrame([], self.schema).limit(0)
         stored = StructType([field for field in self.schema if field.name not in self._partitions])
         frame = spark.read.schema(stored).parquet(*map(_address, paths))
-        # The files have no date: it is in the names of directories, and in the log. It is computed here
-        # again.
+        # The files have no date: it is in the names of directories, and in the log. So it is computed again.
         return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
 
     def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:

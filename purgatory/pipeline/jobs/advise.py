@@ -33,9 +33,9 @@ NAME: Final = "advise"
 SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      a verdict on each kind, and on the ten hottest keys of each purgatory
+      gives a verdict on each kind, and on the ten hottest keys of each purgatory
   %(prog)s build/dataset --hot-keys 50
-      verdicts on fifty keys
+      gives verdicts on fifty keys of each purgatory
 """
 
 SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)

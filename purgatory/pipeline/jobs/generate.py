@@ -21,11 +21,11 @@ NAME: Final = "generate"
 SUMMARY: Final = "Write a journal of synthetic operations with known distributions."
 EXAMPLES: Final = """\
   %(prog)s build/synthetic
-      a million operations of two kinds
+      writes a million operations of two kinds
   %(prog)s build/synthetic --operations 100_000_000 --keys 1_000_000 --hot 0.5
-      a hundred million operations, half of which watch one key
+      writes a hundred million operations; half of them watch one key
   %(prog)s build/synthetic --kind Fetch:0.2:1.0:0.5 --kind Patient:0.2:1.0:5
-      the same waits with two timeouts
+      writes two kinds with the same waits and different timeouts
 """
 
 # A segment is read as a whole. A segment of a JournalWriter has 50,000 rows by default.
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             number(0),
             "the k-th key is used in proportion to k to the power of -N; 0 makes all keys equally likely",
         ),
-        ("hot", share, "the share of operations that watch the first key in any case"),
+        ("hot", share, "the share of operations that watch the first key; the others choose by --zipf"),
         (
             "withdrawn",
             share,

@@ -26,9 +26,9 @@ NAME: Final = "replay"
 SUMMARY: Final = "Replay recorded operations with other ticks and wheel sizes, and recommend a setting."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      the newest 100,000 operations of each purgatory, with 42 settings
+      replays the newest 100,000 operations of each purgatory, with 42 settings
   %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 60 512 --late 0.002
-      all operations, with four settings; expirations may be 2 ms late
+      replays all operations, with four settings; expirations may be 2 ms late
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)

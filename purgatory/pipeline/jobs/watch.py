@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "journal",
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
     )
     for name, default, what in (
         ("window", "10s", "the length of a window"),
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "how much later than other operations an operation may be read; use some seconds more than "
             "the max_seconds of the writers, which is 10 by default",
         ),
-        ("since", "10min", "begin with segments of this age, to have a baseline for warnings"),
+        ("since", "10min", "begin with segments that are at most this old, to have a baseline for warnings"),
     ):
         parser.add_argument(
             f"--{name}",

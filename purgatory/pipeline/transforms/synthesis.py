@@ -58,7 +58,7 @@ class Workload:
     keys: int = 10_000
     # The k-th key is used about k ** -zipf times as often as the first.
     zipf: float = 1.1
-    # The share of operations that watch the first key in any case. The other operations have keys by `zipf`.
+    # The share of operations that watch the first key. The other operations choose their keys by `zipf`.
     hot: float = 0.0
     # The share of operations that are cancelled at a uniform time before the timeout, if they have not
     # completed.
