@@ -19,11 +19,12 @@ _BITS: Final = 11
 
 
 def binned(amount: Column) -> Column:
-    """Round a whole number >= 0 down to eleven bits: exact below 2048, else less than 0.1 % too low.
+    """Round a whole number >= 0 down to eleven bits. The result is at most 0.1 % too low.
 
-    These are the bins of an HDR histogram: 1024 for each doubling. Count rows by bin first, and then take
-    quantiles of the counts. This takes one pass and little memory. The sketch of ``percentile_approx`` does
-    so, too, but its result depends on the order in which its parts arrive.
+    A number below 2048 stays exact. These are the bins of an HDR histogram: 1024 for each doubling. Count
+    rows by bin first, and then take quantiles of the counts. This takes one pass and little memory. The
+    sketch of ``percentile_approx`` does so, too, but its result depends on the order in which its parts
+    arrive.
     """
     # The logarithm of 0 is null, and the greatest of null and 0 is 0.
     excess = F.greatest(F.floor(F.log2(amount)) - F.lit(_BITS - 1), F.lit(0)).cast("int")
