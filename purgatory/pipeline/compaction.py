@@ -31,7 +31,7 @@ from purgatory.pipeline.tally import Counts
 from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
 from purgatory.pipeline.transforms.segments import read
 
-# In bytes. A task reads segments of about so many together.
+# In bytes. The segments that one task reads have about this size together.
 _TASK_SIZE: Final = 32 << 20
 
 
@@ -42,26 +42,26 @@ class Compaction:
         self._spark = spark
         self._dataset = dataset
         self._table = table
-        # The files that were read, but no copies.
+        # The counts of the files that were read. Copies are not counted here.
         self.added = Counts()
-        # How many files have the bytes of a file that was read.
+        # The number of files that have the bytes of a file that was read.
         self.copies = 0
-        # How many of the files that were read have the name of another one, and how many have changed since
-        # they were read before.
+        # The number of files that were read, and that have the name of another file.
         self.namesakes = 0
+        # The number of files that were read again, because they have changed.
         self.changed = 0
-        # How many rows and files were refused, by reason.
+        # The number of rows and files that were refused, by reason.
         self.reasons: Counter[str] = Counter()
-        # How many files were refused by an earlier run, and have not changed since.
+        # The number of files that an earlier run refused, and that have not changed since.
         self.still_refused = 0
 
     def __repr__(self) -> str:
         return f"<Compaction of {self._table.name} into {self._dataset.root}: {self.added}>"
 
     def add(self, found: Sequence[Segment], files_per_batch: int, *, retry: bool = False) -> None:
-        """Add those of the segments that are new, or that could not be read and have changed.
+        """Add the new segments, and the segments that could not be read before and have changed since.
 
-        With `retry`, read all segments again that could not be read. Raises PipelineError if a segment is
+        With `retry`, read all segments that could not be read before. Raises PipelineError if a segment is
         gone before it is read, or if another process adds segments to the same table.
         """
         batches = Batches(self._dataset, self._table)
@@ -148,7 +148,7 @@ class Compaction:
         identity = self._table.identity
         if not (identity and intake.rows):
             return intake
-        # Usually there are no duplicates. To find which rows they are means to sort all rows.
+        # Usually there are no duplicates. To find the duplicates, Spark has to sort all rows.
         stored = self._dataset.table(self._table)
         written = [stored.path_of(file.path) for file in intake.rows]
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
@@ -185,7 +185,7 @@ class Compaction:
         return context.parallelize(dealt, tasks)
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
-        """The same. Raises PipelineError if it lacks a segment, or rows."""
+        """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
         read = {each.path for each in intake.segments}
         unread = [each.source for each in segments if each.path not in read]
         if unread:
@@ -199,9 +199,9 @@ class Compaction:
 
     def _wrong(self, intake: Intake) -> PipelineError:
         return PipelineError(
-            f"{self._dataset.root}: the rows of a batch of {self._table.name} do not add up, so it was not "
-            f"added; run compact again: {Counts.of(intake.segments)}; written {_rows(intake.rows)} and "
-            f"{_rows(intake.quarantine)}"
+            f"{self._dataset.root}: the rows of a batch of {self._table.name} do not add up, so the batch "
+            f"was not added; run compact again: {Counts.of(intake.segments)}; written "
+            f"{_rows(intake.rows)} and {_rows(intake.quarantine)}"
         )
 
     def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
@@ -221,7 +221,7 @@ class Compaction:
         return {numbered[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
 
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
-        """The row of the table of segments; see schemas.SEGMENTS."""
+        """The row about this segment in the table of segments; see schemas.SEGMENTS."""
         return {
             "table": self._table.name,
             "name": segment.name,

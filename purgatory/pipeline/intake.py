@@ -22,7 +22,7 @@ from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
 
-# In bytes of memory. A worker writes its rows when it has so many.
+# In bytes of memory. A worker writes its rows when they take more than this.
 _WRITE_SIZE: Final = 256 << 20
 
 # Positions of rows in a segment.
@@ -31,13 +31,13 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ReadSegment:
-    """What was read of a segment: rows = kept + duplicates + refused."""
+    """The counts of a segment that was read: rows = kept + duplicates + refused."""
 
     path: str
-    # Why it could not be read; None if it could. Then it has no rows, and no digest.
+    # Why the segment could not be read, and so has no rows and no digest. None if it could be read.
     problem: str | None = None
     digest: str | None = None
-    # Whether it has the bytes of a file that was read. Then all its rows are duplicates.
+    # Whether the segment has the bytes of a file that was read. Then all its rows are duplicates.
     copy: bool = False
     kept: int = 0
     duplicates: int = 0
@@ -63,7 +63,7 @@ class Intake:
 
     @classmethod
     def of(cls, parts: Iterable[Intake]) -> Intake:
-        """What several workers did."""
+        """Add up the intakes of several workers."""
         segments: list[ReadSegment] = []
         rows: list[DataFile] = []
         quarantine: list[DataFile] = []
@@ -82,12 +82,13 @@ def take_in(
     drop: Mapping[str, Positions],
     paths: Iterable[str],
 ) -> Iterator[Intake]:
-    """Read the segments, and write their rows: the part that runs in the workers.
+    """Read the segments, and write their rows. This function runs in the workers.
 
-    A segment with a digest in `read`, which has the numbers of rows, or of an earlier one of the paths, is a
-    copy, and its rows are not written. The rows at the positions `drop` of a path are duplicates, and not
-    written either. A row that is refused goes to the quarantine, as one of this `batch`. The root of the
-    dataset must be absolute: a worker has a working directory of its own.
+    `read` has the number of rows of files that were read, by digest. A segment with such a digest, or with
+    the digest of an earlier segment, is a copy, and its rows are not written. `drop` has the positions of the
+    duplicates in each path. Duplicates are not written. A refused row goes to the quarantine, with the number
+    of this `batch`. The root of the dataset must be an absolute path, because a worker has a working
+    directory of its own.
     """
     read = dict(read)
     segments: list[ReadSegment] = []
@@ -151,7 +152,7 @@ def _quarantined(source: str, rows: pa.Table, why: pa.ChunkedArray, table: Table
 
 
 def _printable(rows: pa.Table) -> pa.Table:
-    """The rows with instants as text: Python has none outside of the years from 1 to 9999."""
+    """The rows, with instants as text: Python has no instants outside of the years from 1 to 9999."""
     instants = [field for field in rows.schema if pa.types.is_timestamp(field.type)]
     for instant in instants:
         text = rows[instant.name].cast(pa.string())

@@ -24,7 +24,7 @@ _HASH: Final = partial(blake2b, digest_size=16)
 class Segment:
     """A file of a journal, as it was when its directory was listed."""
 
-    # Without symbolic links in its directories.
+    # No directory in the path is a symbolic link.
     path: str
     # In bytes.
     size: int
@@ -42,27 +42,27 @@ class Segment:
         return text_of(self.path)
 
     def digest(self) -> str:
-        """The digest of the bytes that it has now."""
+        """The digest of the bytes that the file has now."""
         with open(self.path, "rb") as file:
             return file_digest(file, _HASH).hexdigest()
 
 
 def digest_of(content: pa.Buffer) -> str:
-    """The digest of the bytes of a file: two files with one digest have the same bytes."""
+    """The digest of the bytes of a file. Files with the same digest have the same bytes."""
     return _HASH(content).hexdigest()
 
 
 def text_of(path: str) -> str:
-    """A path as text that can be stored: bytes that are not UTF-8 are escaped."""
+    """A path as text that can be stored. Bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def segments(journal: str, table: str) -> Sequence[Segment]:
-    """The files of one table, by path. `journal` is a directory, or a pattern for several.
+    """The files of one table, by path. `journal` is a directory, or a pattern for several directories.
 
-    A file that several links lead to is listed once. Leaves out files that are not closed yet: a writer gives
-    a file its name, which ends in ``.parquet`` and begins neither with a dot nor with an underscore, when it
-    is complete. Raises PipelineError if no directory has this table.
+    A file is listed once, also if several links lead to it. Leaves out files that are not complete. The name
+    of a complete file ends in ``.parquet``, and begins neither with a dot nor with an underscore.
+    Raises PipelineError if no directory has this table.
     """
     found: dict[str, Segment] = {}
     for folder in _folders(journal, table):
@@ -77,7 +77,7 @@ def segments(journal: str, table: str) -> Sequence[Segment]:
 
 
 def journals(journal: str) -> Sequence[str]:
-    """The directories that the path or the pattern names, without symbolic links, each once."""
+    """The real paths of the directories that a path or a pattern names. Each directory is there once."""
     named = [journal] if os.path.isdir(journal) else sorted(glob.glob(journal))
     return list(dict.fromkeys(map(os.path.realpath, named)))
 
@@ -94,10 +94,10 @@ def _segment(entry: os.DirEntry[str]) -> Segment | None:
     try:
         status = entry.stat()
     except FileNotFoundError:
-        # It was moved meanwhile.
+        # The file was moved meanwhile.
         return None
     except OSError:
-        # Reading it fails, too, and says why.
+        # To read the file fails, too, and says why.
         return Segment(entry.path, 0, _EPOCH)
     if not stat.S_ISREG(status.st_mode):
         return None

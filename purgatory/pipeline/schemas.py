@@ -1,7 +1,7 @@
 """The tables that `compact` fills. `purgatory.journal.schema` explains the columns that come from a journal.
 
-Frames that are read have these columns in this order. Spark takes every column of a file for nullable; that
-the others have no nulls is ensured by `compact`.
+A frame that is read has these columns in this order. Spark treats every column of a file as nullable. But
+`compact` makes sure that a column has no nulls unless it is declared as nullable here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ QUARANTINE: Final = StructType(
     ]
 )
 
-# A row for each time that a file was read. If it can be read: rows = kept + duplicates + quarantined.
+# One row for each reading of a file. If the file could be read, rows = kept + duplicates + quarantined.
 SEGMENTS: Final = StructType(
     [
         _TABLE,
@@ -69,12 +69,12 @@ SEGMENTS: Final = StructType(
         # Why the file could not be read; null if it could.
         StructField("reason", StringType(), nullable=True),
         _BATCH,
-        # `listing.digest_of` the bytes that were read. Null if the file could not be read, or if a version
-        # without this column has read it.
+        # The digest of the bytes that were read; see `listing.digest_of`. Null if the file could not be read,
+        # or if a version of purgatory without this column has read it.
         StructField("digest", StringType(), nullable=True),
     ]
 )
-# Those that count rows.
+# The columns of SEGMENTS that count rows.
 ROW_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
 
 
@@ -94,7 +94,7 @@ class Table:
     identity: tuple[str, ...] = ()
 
 
-# An operation has one start, so duplicates have the same date, and only that date is searched for them.
+# Duplicates have the same start, and so the same date. Only that date is searched for duplicates.
 OPERATIONS_TABLE: Final = Table(
     schema.OPERATIONS,
     OPERATIONS,

@@ -22,7 +22,7 @@ EXAMPLES: Final = """\
   %(prog)s build/journal build/dataset --dry-run
       lists the segments that are compacted and older than a week
   %(prog)s '/journals/*' build/dataset --days 1
-      deletes those that are older than a day
+      deletes the segments that are compacted and older than a day
 """
 
 
@@ -47,7 +47,7 @@ def check(options: argparse.Namespace) -> None:
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     before = datetime.now(UTC) - timedelta(days=options.days)
-    # What the dataset has of them may not have reached the disk yet.
+    # Before segments are deleted, their rows in the dataset must be on the disk.
     os.sync()
     for table in TABLES:
         found = segments(options.journal, table.name)

@@ -1,4 +1,4 @@
-"""Reads the segments of a journal: whole, or not at all with the reason."""
+"""Reads the segments of a journal. A segment is read whole, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.text import printable
 from purgatory.pipeline.transforms.validation import reasons
 
-# Rows that are passed to Spark at a time.
+# The number of rows that are passed to Spark at a time.
 _CHUNK_ROWS: Final = 10_000
 
-# In bytes, of the file, and of its columns when decompressed. A worker reads a segment as a whole.
+# The largest file, and the largest content of a file, in bytes. A worker reads a segment as a whole.
 LARGEST: Final = 1 << 30
 
-# The columns before the recorded ones. The first row of each file is about the file, and has no position.
+# The columns before the recorded columns. The first row of each file is about the file, and has no position.
 _ORIGIN: Final = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -57,7 +57,7 @@ def content_of(path: str) -> pa.Buffer:
 
 
 def rows_in(content: pa.Buffer, table: Table) -> pa.Table:
-    """All rows of a segment, with the recorded columns. Any of them may have nulls.
+    """All rows of a segment, with the recorded columns. Any column may have nulls.
 
     Raises UnreadableError. Spark's own reader would fail at a broken file or skip it silently, and would read
     a missing column as null.
@@ -65,24 +65,27 @@ def rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     try:
         return _rows(content, SCHEMAS[table.name], LATER[table.name])
     except MemoryError:
-        # Not a fault of the file.
+        # This is no fault of the file.
         raise
     except Exception as error:
-        # Whatever a foreign or damaged file leads to, it must not stop those who read other files.
+        # A damaged or foreign file may raise anything. It must not stop those who read other files.
         raise UnreadableError(printable(f"unreadable: {error}".partition("\n")[0])) from error
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
-    """The rows in Parquet files that are read already (path, content), each with its origin.
+    """The rows of Parquet files, each with its origin. `files` has the columns path and content.
 
-    Each has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
+    A row has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
     the reason.
     """
     return files.select("path", "content").mapInArrow(partial(decode, table), _decoded_schema(table))
 
 
 def read(files: DataFrame, table: Table) -> DataFrame:
-    """As `decoded`, of files (path) that are to be read, each with its source. The path is bytes."""
+    """The rows of Parquet files as `decoded` gives them.
+
+    `files` has the columns source, which is the source of the rows, and path, which is in bytes.
+    """
     return files.select("source", "path").mapInArrow(partial(read_files, table), _decoded_schema(table))
 
 
@@ -129,7 +132,7 @@ def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
     size = sum(file.metadata.row_group(each).total_byte_size for each in range(file.num_row_groups))
     if size > LARGEST:
         raise ValueError(f"decompressed, {_too_large(size)}")
-    # Spark gives each core a task.
+    # One thread is enough, because Spark gives each core a task.
     rows = file.read(use_threads=False)
     _check_version(rows.schema.metadata or {})
     missing = [name for name in recorded.names if name not in rows.column_names and name not in later]
@@ -141,9 +144,9 @@ def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
             raise ValueError(f"it has the column {field.name} {len(found)} times")
         if found and not _fits(found[0], field.type):
             raise ValueError(f"its column {field.name} is {found[0]}, not {field.type}")
-    # Rows that lack a value are refused one by one.
+    # A null is no fault of the file: `validation` refuses rows one by one.
     whole = fitted(rows, pa.schema([(field.name, field.type) for field in recorded]))
-    # Finds text that is not UTF-8, and lists that overlap.
+    # This finds text that is not UTF-8, and lists that overlap.
     whole.validate(full=True)
     return whole
 
