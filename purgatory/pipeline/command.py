@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.errors import PipelineError, UsageError
 
 FAILED: Final = 1
 USAGE_ERROR: Final = 2
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ) as spark:
             status: int | None = options.job.run(spark, options)
     except PipelineError as error:
-        return _fail(str(error))
+        return _fail(str(error), USAGE_ERROR if isinstance(error, UsageError) else FAILED)
     except (DeltaError, PySparkException, Py4JJavaError) as error:
         return _fail(_message(str(error)))
     except (Py4JError, ConnectionRefusedError, ConnectionResetError):
@@ -136,6 +136,6 @@ def _message(message: str) -> str:
     return message.partition("\n\tat ")[0].strip()
 
 
-def _fail(why: str) -> int:
+def _fail(why: str, status: int = FAILED) -> int:
     print(f"purgatory-pipeline: {why}", file=sys.stderr)
-    return FAILED
+    return status

@@ -66,10 +66,15 @@ class Dataset:
     def check_compacted(self) -> None:
         """Raise PipelineError if nothing has been compacted, or if `check_format` raises it."""
         self.check_format()
-        if not any(self.table(table).exists for table in TABLES):
+        if not self.is_compacted:
             raise PipelineError(
                 f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
             )
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether `compact` has made tables here."""
+        return any(self.table(table).exists for table in TABLES)
 
     @property
     def size(self) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from purgatory.journal.schema import SCHEMAS
 from purgatory.pipeline.errors import PipelineError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,9 +78,10 @@ def segments(journal: str, table: str) -> Sequence[Segment]:
 
 
 def journals(journal: str) -> Sequence[str]:
-    """The real paths of the directories that a path or a pattern names. Each directory is there once."""
+    """The real paths of the journals that a path or a pattern names. Each journal is there once."""
     named = [journal] if os.path.isdir(journal) else sorted(glob.glob(journal))
-    return list(dict.fromkeys(map(os.path.realpath, named)))
+    real = dict.fromkeys(map(os.path.realpath, named))
+    return [each for each in real if any(os.path.isdir(os.path.join(each, table)) for table in SCHEMAS)]
 
 
 def _folders(journal: str, table: str) -> Sequence[str]:

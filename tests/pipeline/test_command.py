@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
 from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
+from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, compact, generate
-from purgatory.pipeline.schemas import TABLES
+from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
 
 JAVA_ENDED = (
     "purgatory-pipeline: Spark's Java process ended, often for lack of memory; "
@@ -234,6 +235,74 @@ def test_an_object_store_is_refused(arguments: list[str], capsys: pytest.Capture
         main(arguments)
     assert ended.value.code == USAGE_ERROR
     assert "must be a path in a file system, not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact", "journal", ""],
+        ["compact", "", "dataset"],
+        ["run", "journal", "dataset", ""],
+        ["report", "dataset", "file://"],
+        ["summarize", ""],
+        ["generate", ""],
+        ["watch", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == USAGE_ERROR
+    assert "must not be empty; is a variable of the shell unset?" in capsys.readouterr().err
+
+
+@pytest.fixture
+def at_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory has a journal, and a link to it."""
+    for table in TABLES:
+        (tmp_path / "journal" / table.name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("journal")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact", "journal", "journal"],
+        ["compact", "journal", "link"],
+        ["compact", "journal", "link/operations/dataset"],
+        ["compact", "journal", "."],
+        ["compact", "j*", "journal/dataset"],
+        ["compact", "[jx]ournal", "journal"],
+        ["prune", "link", "journal"],
+        ["run", "journal", "journal", "page"],
+        ["run", "journal", "dataset", "dataset"],
+        ["run", "journal", "dataset", "journal/page"],
+        ["report", "dataset", "dataset/operations"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("at_a_journal")
+def test_a_directory_in_another_one_is_refused_before_anything_is_written(
+    arguments: list[str], sessions: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert main(arguments) == USAGE_ERROR
+    assert "; use another " in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not sessions
+
+
+@pytest.mark.usefixtures("at_a_journal")
+def test_a_pattern_may_match_the_dataset_and_other_directories_as_well(
+    sessions: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "run", lambda spark, options: None)
+    Dataset("dataset").table(OPERATIONS_TABLE).create()
+    assert main(["compact", "*", "dataset"]) == 0
+    Path("other").mkdir()
+    assert main(["compact", "*", "other/dataset"]) == 0
 
 
 def test_a_path_may_be_an_address_of_a_file() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, whole_number
+from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, whole_number
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
+    check_apart(dataset, journal=options.journal)
     dataset.check_compacted()
 
 
