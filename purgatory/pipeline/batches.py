@@ -54,6 +54,10 @@ class Batches:
             stored.create()
         self._rows = dataset.table(table)
         self._log = self._rows.create()
+        # The folders of the files that this object has committed.
+        self._committed: set[str] = set()
+        # Whether the last commit raised an error, and may be made nevertheless.
+        self._unsure = False
         # The number of the last committed batch; 0 if there is none.
         self.last = self._log.transaction_version(_BATCH) or 0
         if dataset.segments.transaction(table.name) < self.last:
@@ -83,12 +87,26 @@ class Batches:
         # Delta Lake refuses a batch only if it was committed after this log was read.
         if (self._log.transaction_version(_BATCH) or 0) != self.last:
             raise overtaken
+        self._unsure = True
         try:
             self._rows.append(self._log, files.rows, Transaction(_BATCH, batch), {_FOLLOWING: following})
         except CommitFailedError as error:
+            self._unsure = False
             raise overtaken from error
+        self._unsure = False
+        self._committed |= {file.folder for file in (*files.rows, *files.quarantine, *files.segments)}
         self.last = batch
         self._commit_following(following)
+
+    def clean(self) -> None:
+        """Delete the files that were written with the token of the dataset and are in no commit.
+
+        Deletes nothing if a commit raised an error and may be made nevertheless.
+        """
+        if self._unsure and self._rows.transaction(_BATCH) > self.last:
+            return
+        for stored in (self._rows, *self._following.values()):
+            stored.remove(stored.folders() - self._committed)
 
     def _commit_following(self, following: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for name, stored in self._following.items():

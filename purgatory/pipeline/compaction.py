@@ -6,10 +6,12 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, Final
+from uuid import uuid4
 
 import numpy as np
 from py4j.protocol import Py4JJavaError
@@ -40,7 +42,8 @@ class Compaction:
 
     def __init__(self, spark: SparkSession, dataset: Dataset, table: Table) -> None:
         self._spark = spark
-        self._dataset = dataset
+        # The token tells the files of this compaction from others.
+        self._dataset = replace(dataset, token=f"{uuid4().hex[:12]}-")
         self._table = table
         # The counts of the files that were read. Copies are not counted here.
         self.added = Counts()
@@ -69,14 +72,20 @@ class Compaction:
         new = self._new(recorded, found, retry)
         fit(self._spark, sum(each.size for each in new[:files_per_batch]))
         names = Counter(each.name for each in found)
-        for first in range(0, len(new), files_per_batch):
-            batch = new[first : first + files_per_batch]
-            for segment, its in self._add(batches, recorded, batch):
-                if not its.copy:
-                    before = recorded.latest(segment)
-                    self.namesakes += names[segment.name] > 1
-                    self.changed += before is not None and before["reason"] is None
-                recorded.add(self._row(segment, its, batches.last))
+        try:
+            for first in range(0, len(new), files_per_batch):
+                batch = new[first : first + files_per_batch]
+                for segment, its in self._add(batches, recorded, batch):
+                    if not its.copy:
+                        before = recorded.latest(segment)
+                        self.namesakes += names[segment.name] > 1
+                        self.changed += before is not None and before["reason"] is None
+                    recorded.add(self._row(segment, its, batches.last))
+        except (Exception, KeyboardInterrupt):
+            batches.clean()
+            raise
+        # Tasks that Spark has repeated, and the first reading of duplicates, leave files, too.
+        batches.clean()
 
     def report(self) -> str:
         """The counts in words, and the reasons for refusals."""
@@ -170,7 +179,7 @@ class Compaction:
         read: Mapping[str, int],
         drop: Mapping[str, Positions],
     ) -> Intake:
-        dataset = Dataset(os.path.abspath(self._dataset.root))
+        dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
         return Intake.of(self._tasks(segments).flatMap(reader).collect())
 

@@ -36,20 +36,22 @@ class Dataset:
     """
 
     root: str
+    # The names of the folders that are made in the tables begin with this text.
+    token: str = ""
 
     def table(self, table: Table) -> StoredTable:
         """A table of the journal."""
-        return StoredTable(self._at(table.name), table.compacted, dated_by=table.instant)
+        return StoredTable(self._at(table.name), table.compacted, table.instant, self.token)
 
     @property
     def segments(self) -> StoredTable:
         """The segments that were read, with the counts of their rows."""
-        return StoredTable(self._at("segments"), SEGMENTS)
+        return StoredTable(self._at("segments"), SEGMENTS, token=self.token)
 
     @property
     def quarantine(self) -> StoredTable:
         """The rows that were refused."""
-        return StoredTable(self._at("quarantine"), QUARANTINE)
+        return StoredTable(self._at("quarantine"), QUARANTINE, token=self.token)
 
     def derived(self, table: DerivedTable) -> StoredTable:
         """A table that a command makes from other tables."""
@@ -134,11 +136,19 @@ class Dataset:
         return self._commit(stored, stored.write_rows(rows), run)
 
     def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
+        folders = {file.folder for file in files}
         if stored.transaction(_RUN) >= run:
+            stored.remove(folders)
             raise PipelineError(
                 f"{stored.path}: another process has made this table meanwhile; run one process at a time"
             )
-        stored.replace(files, Transaction(_RUN, run))
+        try:
+            stored.replace(files, Transaction(_RUN, run))
+        except Exception:
+            # The commit may be made, if only what follows it has failed.
+            if stored.transaction(_RUN) < run:
+                stored.remove(folders)
+            raise
         return sum(file.rows for file in files)
 
     def read_derived(self, spark: SparkSession, table: DerivedTable) -> DataFrame:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Final
 from uuid import uuid4
 
@@ -47,6 +49,11 @@ class DataFile:
     # The date of all its rows; None if the table is not partitioned.
     date: str | None
 
+    @property
+    def folder(self) -> str:
+        """The first part of the path."""
+        return self.path.partition("/")[0]
+
     def added(self) -> AddAction:
         """The part of a commit that adds the file to the table."""
         partition = {} if self.date is None else {_DATE: self.date}
@@ -63,6 +70,8 @@ class StoredTable:
     schema: StructType
     # The table is partitioned by the day of this column, in UTC. None if it has no partitions.
     dated_by: str | None = None
+    # The names of new folders begin with this text. It tells them from the folders of other processes.
+    token: str = ""
 
     @property
     def exists(self) -> bool:
@@ -115,10 +124,10 @@ class StoredTable:
         Raises TypeError as `check` does.
         """
         self.check(frame)
-        folder = self._new_folder()
-        writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
-        writer.parquet(_address(folder))
-        return self._files(folder)
+        with self._new_folder() as folder:
+            writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
+            writer.parquet(_address(folder))
+            return self._files(folder)
 
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
         """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
@@ -136,19 +145,28 @@ class StoredTable:
 
         Needs no Spark. Raises ValueError if a column has nulls and is declared without nulls.
         """
-        folder = self._new_folder()
-        if self.dated_by is None:
-            return [self._write_file(rows, folder, None)] if rows.num_rows else []
-        days = rows[self.dated_by].cast(pa.date32())
-        distinct = sorted(pc.unique(days).to_pylist())
-        return [
-            self._write_file(
-                rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
-                folder / f"{_DATE}={day}",
-                str(day),
-            )
-            for day in distinct
-        ]
+        with self._new_folder() as folder:
+            if self.dated_by is None:
+                return [self._write_file(rows, folder, None)] if rows.num_rows else []
+            days = rows[self.dated_by].cast(pa.date32())
+            distinct = sorted(pc.unique(days).to_pylist())
+            return [
+                self._write_file(
+                    rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
+                    folder / f"{_DATE}={day}",
+                    str(day),
+                )
+                for day in distinct
+            ]
+
+    def remove(self, folders: Collection[str]) -> None:
+        """Delete folders of files that are in no commit."""
+        for folder in folders:
+            rmtree(os.path.join(self.path, folder), ignore_errors=True)
+
+    def folders(self) -> set[str]:
+        """The names of the folders that were made with the token of this table; none without a token."""
+        return {folder.name for folder in Path(self.path).glob(f"{self.token}*") if self.token}
 
     def append(
         self,
@@ -243,8 +261,15 @@ class StoredTable:
                 f"{sorted(declared - found)}"
             )
 
-    def _new_folder(self) -> Path:
-        return Path(os.path.abspath(self.path), uuid4().hex)
+    @contextmanager
+    def _new_folder(self) -> Iterator[Path]:
+        """A folder for new files. It is deleted if the block fails: a full disk would else become fuller."""
+        folder = Path(os.path.abspath(self.path), f"{self.token}{uuid4().hex}")
+        try:
+            yield folder
+        except (Exception, KeyboardInterrupt):
+            rmtree(folder, ignore_errors=True)
+            raise
 
     def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
         columns = pa.schema(self._columns.to_arrow())

@@ -175,6 +175,22 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
             "purgatory-pipeline: b is not installed on the executors; pip install "
             "'asyncio-purgatory[spark]' on each worker, and set PYSPARK_PYTHON to the Python that has it\n",
         ),
+        (
+            PythonException(
+                "thrown from the Python worker:\nTraceback (most recent call last):\n  File x\n"
+                "OSError: [Errno 28] No space left on device\n\n\tat org.apache.Deep"
+            ),
+            FAILED,
+            "purgatory-pipeline: OSError: [Errno 28] No space left on device; "
+            "fix the cause, and run the command again\n",
+        ),
+        (
+            AnalysisException(
+                "Job aborted\n\tat a.B\nCaused by: c.D: x\n\tat e.F\nCaused by: g.H: full\n\tat i"
+            ),
+            FAILED,
+            "purgatory-pipeline: g.H: full; fix the cause, and run the command again\n",
+        ),
         (Py4JNetworkError("Answer from Java side is empty"), FAILED, JAVA_ENDED),
         (ConnectionRefusedError(111, "Connection refused"), FAILED, JAVA_ENDED),
         (
@@ -190,6 +206,8 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
         "Spark",
         "Delta",
         "worker",
+        "traceback",
+        "cause",
         "Java ended",
         "no Java to call",
         "file",

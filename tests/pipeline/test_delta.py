@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -92,6 +93,34 @@ def test_rows_are_written_without_spark(spark: SparkSession, table: StoredTable)
     assert undated.write_table(rows.slice(0, 0)) == []
     with pytest.raises(ValueError, match="id"):
         undated.write_table(pa.table({"id": pa.array([None], pa.int64())}))
+
+
+def test_if_writing_fails_no_file_is_left(spark: SparkSession, table: StoredTable) -> None:
+    table.create()
+    before = sorted(Path(table.path).iterdir())
+    broken = spark.createDataFrame([(1, FIRST, FIRST.date())], COLUMNS).selectExpr(
+        "bigint(raise_error('on purpose')) AS id", "at", "date"
+    )
+    with pytest.raises(Exception, match="on purpose"):
+        table.write(broken)
+    with pytest.raises(ValueError, match="Failed to parse string: 'x'"):
+        table.write_table(
+            pa.table({"id": [1, 2], "at": [FIRST, SECOND]}).set_column(0, "id", pa.array(["1", "x"]))
+        )
+    assert sorted(Path(table.path).iterdir()) == before
+
+
+def test_the_folders_with_the_token_of_a_table_can_be_removed(table: StoredTable) -> None:
+    rows = pa.table({"id": [1], "at": [FIRST]})
+    (other,) = table.write_table(rows)
+    tagged = replace(table, token="mine-")
+    (one,), (two,) = tagged.write_table(rows), tagged.write_table(rows)
+    assert tagged.folders() == {one.folder, two.folder}
+    tagged.remove(tagged.folders() - {two.folder})
+    left = {path.name for path in Path(table.path).iterdir()}
+    assert left == {other.folder, two.folder}
+    # Without a token it is not known which folders are whose.
+    assert table.folders() == set()
 
 
 def test_rows_in_an_order_are_in_one_file_with_nulls_first(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from purgatory.pipeline import compaction
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.jobs.compact import compact, run
@@ -304,6 +305,73 @@ def test_errors_of_spark_are_raised_unchanged(
     with pytest.raises((PySparkException, Py4JJavaError), match="the cluster is gone"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
     assert dataset.read_segments(spark).isEmpty()
+
+
+def on_disk(dataset: Dataset) -> set[str]:
+    """The paths of all files in the tables, committed or not."""
+    return {str(path) for path in Path(dataset.root).rglob("*.parquet")}
+
+
+def committed(dataset: Dataset) -> set[str]:
+    tables = (dataset.table(OPERATIONS_TABLE), dataset.quarantine, dataset.segments)
+    return {path for table in tables for path in table.paths()}
+
+
+def test_if_the_disk_is_full_the_files_of_the_run_are_deleted(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_segment(journal, "one", [operation(1)])
+    add(spark, journal, dataset)
+    before = on_disk(dataset)
+    add_segment(journal, "two", [operation(2), operation(3, tries=0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "take_in", with_a_full_disk)
+        with pytest.raises((PySparkException, Py4JJavaError), match="No space left"):
+            add(spark, journal, dataset)
+    assert on_disk(dataset) == before
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTable, "append", fail_for_want_of_space)
+        with pytest.raises(OSError, match="No space left"):
+            add(spark, journal, dataset)
+    assert on_disk(dataset) == before
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=2, kept=1, quarantined=1)
+
+
+def with_a_full_disk(*arguments: Any) -> Iterator[Intake]:
+    """Fails after everything is written."""
+    yield from take_in(*arguments)
+    fail_for_want_of_space()
+
+
+def fail_for_want_of_space(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_a_first_reading_of_duplicates_wrote_is_deleted(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
+    add(spark, journal, dataset)
+    assert on_disk(dataset) == committed(dataset)
+
+
+def test_the_files_of_a_commit_that_was_made_stay_although_what_follows_it_fails(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = StoredTable.append
+
+    def append_and_fail(*arguments: Any) -> None:
+        append(*arguments)
+        fail_for_want_of_space()
+
+    add_segment(journal, "one", [operation(1), operation(2, tries=0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTable, "append", append_and_fail)
+        with pytest.raises(OSError, match="No space left"):
+            add(spark, journal, dataset)
+    assert add(spark, journal, dataset).added == Counts()
+    assert ids(dataset.read_operations(spark)) == [1]
+    assert dataset.read_quarantine(spark).count() == 1
 
 
 def test_a_compaction_shows_its_counts_and_its_dataset() -> None:
