@@ -135,6 +135,12 @@ class Dataset:
         stored = self.derived(table)
         return self._commit(stored, stored.write_rows(rows), run)
 
+    def clear(self, tables: Sequence[DerivedTable]) -> None:
+        """Make the tables of a command that has nothing to say. They have no rows."""
+        run = self.new_run(tables)
+        for table in tables:
+            self.replace_rows(table, [], run)
+
     def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
         folders = {file.folder for file in files}
         if stored.transaction(_RUN) >= run:
