@@ -10,8 +10,6 @@ from inspect import isawaitable
 from itertools import islice
 from typing import Final
 
-import anyio
-
 from purgatory._cancellation import Foreign, part
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
@@ -68,9 +66,10 @@ class Delivery:
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
-        async with anyio.create_task_group() as workers:
+        # anyio's task group cancels its tasks at each turn of the loop, until they end. This one does so once.
+        async with asyncio.TaskGroup() as workers:
             for _ in range(self._workers):
-                workers.start_soon(part, "the disk or the clock", self._work, loader)
+                workers.create_task(part("the disk or the clock", self._work, loader))
 
     def close(self) -> None:
         """Take no more messages. Those that wait for a worker stay on the disk."""
@@ -107,7 +106,10 @@ class Delivery:
             return None
 
     async def _work(self, loader: Loader) -> None:
-        while True:
+        task = asyncio.current_task()
+        assert task is not None
+        # `deliver` may have swallowed the cancellation.
+        while not task.cancelling():
             await self._signals.acquire()
             if self.closing:
                 return
