@@ -66,7 +66,7 @@ class Delivery:
 
     async def run(self, loader: Loader) -> None:
         """Deliver until `close`, and then what is being delivered."""
-        # anyio's task group cancels its tasks at each turn of the loop, until they end. This one does so once.
+        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
         async with asyncio.TaskGroup() as workers:
             for _ in range(self._workers):
                 workers.create_task(part("the disk or the clock", self._work, loader))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import time
@@ -68,8 +69,8 @@ class DurableOperations:
 
     `messages` is the store, for its statistics and dead letters. `max_payload` is in bytes, with the keys.
     Memory is needed for each pending operation. Entering raises as `DelayedMessages` does, and
-    PurgatoryNotOpen when the purgatory is not open. Raises TypeError for a factory that cannot be called with
-    a payload and a timeout.
+    PurgatoryNotOpen when the purgatory is not open. Raises TypeError for a factory that is a coroutine
+    function, or cannot be called with a payload and a timeout.
     """
 
     def __init__(
@@ -85,6 +86,8 @@ class DurableOperations:
     ) -> None:
         for kind, factory in factories.items():
             check_function(f"the factory of the kind {kind!r}", factory, "payload", "timeout")
+            if inspect.iscoroutinefunction(factory):
+                raise TypeError(f"the factory of the kind {kind!r} must be a plain `def`, not an `async def`")
         self.purgatory = purgatory
         self.messages = DelayedMessages(
             path, self._deliver, max_payload=max_payload, name=name, clock=clock, disk=disk
@@ -178,6 +181,13 @@ class DurableOperations:
             raise self._no_factory(repr(record.kind))
         with Foreign(f"the factory of the kind {record.kind!r}"):
             operation = self._factories[record.kind](record.payload, record.deadline - self._clock())
+        if not isinstance(operation, DurableOperation):
+            if inspect.iscoroutine(operation):
+                operation.close()
+            raise TypeError(
+                f"the factory of the kind {record.kind!r} returned {safe_repr(operation)}, "
+                "which is no DurableOperation"
+            )
         kept = Kept(self, operation, receipt)
         self._park(kept, record.keys)
         self._kept[id] = kept
