@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from purgatory.delayed.frame import MAX_ID
-from purgatory.delayed.message import FARTHEST
+from purgatory.delayed.schedule import FARTHEST
 
 
 def milliseconds(at: float | datetime) -> int:

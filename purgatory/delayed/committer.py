@@ -12,6 +12,7 @@ from typing import Final
 from purgatory.delayed.errors import IdTaken
 from purgatory.delayed.message import Message
 from purgatory.delayed.requests import Answer, End, Put, Request, Stored
+from purgatory.delayed.schedule import FULL_DISK, NOTE
 from purgatory.delayed.store import Store
 from purgatory.errors import own_error
 
@@ -19,10 +20,7 @@ from purgatory.errors import own_error
 # loop for some 5 ms.
 _BYTES: Final = 1 << 23
 _REQUESTS: Final = 2_000
-# Seconds that requests may wait that nobody waits for.
-_LAZY: Final = 0.01
-# Seconds until notes are written again that found no room, and how many are kept.
-_AGAIN: Final = 1.0
+# Notes that found no room, and are kept.
 _POSTPONED: Final = 100_000
 
 # A request, and who waits for it: a task, a message that has ended, or nobody.
@@ -78,7 +76,7 @@ class Committer:
         """
         self._requests.append((end, message))
         if self._planned is None and self._lazy is None and not self._writing:
-            self._lazy = self._loop.call_later(_LAZY, self._commit)
+            self._lazy = self._loop.call_later(NOTE, self._commit)
 
     async def seal(self) -> int:
         """End the segment of the log behind all requests so far. Returns the last segment to spread.
@@ -189,4 +187,4 @@ class Committer:
             if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
                 self._postponed.append(request)
         if self._postponed and self._planned is None and not self._closed:
-            self._lazy = self._loop.call_later(_AGAIN, self._commit)
+            self._lazy = self._loop.call_later(FULL_DISK, self._commit)

@@ -13,15 +13,13 @@ from typing import Final
 from purgatory._cancellation import Foreign, part
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
+from purgatory.delayed.schedule import LONGEST_BACKOFF, PATIENCE
 from purgatory.delayed.waiting_message import Attempt
 from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
 
-# Seconds that an attempt waits for the one before it, at most.
-_LONGEST: Final = 60.0
-# Seconds for which closing waits without a word, and deliveries that it names then, at most.
-_PATIENCE: Final = 1.0
+# Deliveries that a warning names, at most.
 _NAMED: Final = 10
 
 logger = logging.getLogger("purgatory.delayed")
@@ -83,7 +81,7 @@ class Delivery:
 
         `how` says how it waits.
         """
-        patience = _PATIENCE if seconds is None else min(seconds, _PATIENCE)
+        patience = PATIENCE if seconds is None else min(seconds, PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
             names = [*map(repr, islice(self.under_way.values(), _NAMED))]
@@ -149,13 +147,13 @@ class Delivery:
     async def _failed(self, attempt: Attempt, error: Exception, loader: Loader) -> None:
         message = attempt.message
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), _LONGEST)
+        seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), LONGEST_BACKOFF)
         if attempt.failures + 1 >= self._attempts:
             try:
                 await loader.set_aside(message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
-                seconds = _LONGEST
+                seconds = LONGEST_BACKOFF
             else:
                 logger.error("message %r was set aside, after %d failures", message.id, self._attempts)
                 self.dead += 1

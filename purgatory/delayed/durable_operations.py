@@ -22,16 +22,12 @@ from purgatory.delayed.durable_operation import DurableOperation, Record
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
 from purgatory.delayed.recovery import Recovery
+from purgatory.delayed.schedule import GRACE, NEVER
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen, safe_repr
 from purgatory.observer import Timing
 
 Factory = Callable[[bytes, float], DurableOperation[Any]]
 D = TypeVar("D", bound=DurableOperation[Any])
-
-# Seconds from a deadline until its message is due. The purgatory ends an operation, and not the message.
-_GRACE: Final = 1.0
-# Seconds until the deadline that stands for none: a century.
-_NEVER: Final = 100 * 365.25 * 86_400
 
 
 @dataclass(slots=True, eq=False)
@@ -257,11 +253,11 @@ class DurableOperations:
         replaces: str | None = None,
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""
-        deadline = self._clock() + (_NEVER if timeout is None else timeout)
+        deadline = self._clock() + (NEVER if timeout is None else timeout)
         with Foreign(f"{type(operation).__name__}.payload()"):
             payload = operation.payload()
         record = Record(operation.kind, keys, deadline, payload, replaces)
-        return record.encoded(), deadline + _GRACE
+        return record.encoded(), deadline + GRACE
 
     async def _store(self, kept: Kept, body: bytes, due: float) -> None:
         receipt = await self.messages.schedule(body, at=due)

@@ -11,9 +11,8 @@ from purgatory.delayed.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.disk import Disk
 from purgatory.delayed.layout import Format, read_checkpoint, read_format
 from purgatory.delayed.pending import Pending, Place
+from purgatory.delayed.schedule import HOUR
 from purgatory.delayed.slot_files import SlotFiles
-
-_HOUR = 3_600_000
 
 Progress = Callable[[int, int], None]
 """Is told how many slot files were read, and how many there are."""
@@ -74,13 +73,13 @@ def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, tota
     hours: dict[int, Amount] = {}
     in_log = Amount()
     for place in pending.read_log(read_checkpoint(disk, store)):
-        hours.setdefault(place.due // _HOUR, Amount()).add(place)
+        hours.setdefault(place.due // HOUR, Amount()).add(place)
         in_log.add(place)
     slots = pending.slots()
     for number, slot in enumerate(slots):
         progress(number, len(slots))
         for place in pending.read_slot(slot):
-            hours.setdefault(place.due // _HOUR, Amount()).add(place)
+            hours.setdefault(place.due // HOUR, Amount()).add(place)
     return Inspection(
         slot=format.slot_ms / 1000,
         hours=dict(sorted(hours.items())),

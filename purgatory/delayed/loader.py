@@ -21,6 +21,7 @@ from purgatory.delayed.log import home_of
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.requests import Put, Stored
 from purgatory.delayed.retention import Retention
+from purgatory.delayed.schedule import AHEAD, BETWEEN_READS, LOOK, LOST, STEP, UNREADABLE
 from purgatory.delayed.store import Store
 from purgatory.delayed.threads import Threads
 from purgatory.delayed.turns import Turns
@@ -28,20 +29,10 @@ from purgatory.delayed.waiting_message import Attempt
 from purgatory.delayed.waiting_room import WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
-# Milliseconds before its due time at which a message is read.
-_AHEAD: Final = 1_000
-# Seconds after which a message is read again that could not be read, and after which it is lost.
-_UNREADABLE: Final = 10.0
-_LOST: Final = 3_600.0
-# Seconds between two reads, at least, where all that is due soon has been read.
-_BETWEEN: Final = 0.02
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
 # Dead letters of one read.
 _LETTERS: Final = 10
-# Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
-_LOOK: Final = 0.5
-_STEP: Final = 0.005
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -88,7 +79,7 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self._closed = False
-        self.room = WaitingRoom(purgatory, clock, _AHEAD / 1000, due, self.put_back, self._changed.set)
+        self.room = WaitingRoom(purgatory, clock, AHEAD / 1000, due, self.put_back, self._changed.set)
         self.turns = Turns(
             store, self._agenda, self._retention, self._threads, clock, seal, self._changed.set
         )
@@ -106,7 +97,7 @@ class Loader:
         if not put.soon:
             return
         self._retention.add_message(home_of(stored.position))
-        if put.due <= self._now() + _AHEAD and self.room.is_open and not self._closed:
+        if put.due <= self._now() + AHEAD and self.room.is_open and not self._closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
@@ -191,10 +182,10 @@ class Loader:
         """Seconds until there may be something to read, or a message that has to follow the wall clock."""
         due = self._agenda.next_due
         if due is None:
-            return _LOOK if self.room.loaded else inf
+            return LOOK if self.room.loaded else inf
         if not self.room.is_open:
-            return _LOOK
-        return min(_LOOK, max(_BETWEEN, (due - _AHEAD - self._now()) / 1000))
+            return LOOK
+        return min(LOOK, max(BETWEEN_READS, (due - AHEAD - self._now()) / 1000))
 
     async def _read_piece(self) -> bool:
         """Read some messages. Returns whether there was any, and room for it."""
@@ -205,7 +196,7 @@ class Loader:
                 return False
             if not self._next:
                 if self.room.is_open:
-                    new = self._agenda.take(self._now() + _AHEAD, min(_PIECE, room))
+                    new = self._agenda.take(self._now() + AHEAD, min(_PIECE, room))
                     self._next.extend((location, 0) for location in new)
                     self.turns.agenda_has_shrunk()
                 # Both get their turn: those that fail hold up no others, and are not held up by them.
@@ -231,8 +222,8 @@ class Loader:
     def _not_read(self, location: Location, failures: int) -> None:
         """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
         now = self._loop.time()
-        if now - self._unreadable.setdefault(location.token, now) < _LOST:
-            self.room.wait_again(location, failures, _UNREADABLE)
+        if now - self._unreadable.setdefault(location.token, now) < LOST:
+            self.room.wait_again(location, failures, UNREADABLE)
         else:
             logger.error(
                 "%s: a message due at %d was lost: it cannot be read", self._store.path, location.due
@@ -242,7 +233,7 @@ class Loader:
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
         offset = self._clock() - self._loop.time()
-        if abs(offset - self._offset) >= _STEP:
+        if abs(offset - self._offset) >= STEP:
             self._offset = offset
             self.turns.come_early()
             self.room.follow_clock()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
-# Milliseconds before or after the epoch, 35,000 years. Up to there, seconds as a float keep each millisecond.
-FARTHEST: Final = 1 << 50
+from purgatory.delayed.schedule import FARTHEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from purgatory.delayed.frame import ENDS, HEADER_SIZE, SOON, Damage, parse_body,
 from purgatory.delayed.layout import Checkpoint
 from purgatory.delayed.log import segment_numbers
 from purgatory.delayed.message import Message
+from purgatory.delayed.schedule import END
 from purgatory.delayed.slot_files import SlotFiles
 
 # Bytes of a message's frame besides its payload and its id.
 _EXTRA: Final = HEADER_SIZE + 2
-# A slot behind that of any due time.
-_END: Final = 1 << 63
 # Messages of a piece, and bytes after which it ends early.
 _MESSAGES: Final = 1_000
 _BYTES: Final = 1 << 23
@@ -129,7 +128,7 @@ class Pending:
 
     def slots(self) -> list[int]:
         """The slots that have a file, in order."""
-        return self._slots.present(_END)
+        return self._slots.present(END)
 
     def read_slot(self, slot: int) -> Iterator[Place]:
         """The messages that are in a slot file alone."""

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
-from typing import Final
 
 from purgatory.delayed.appends import Appends
 from purgatory.delayed.disk import Disk, File
 from purgatory.delayed.frame import BLOCK, ENDS, MESSAGES, PAUSE, STRETCH, Damage, Frame, encode, scan
-
-_HOUR: Final = 3_600_000
+from purgatory.delayed.schedule import HOUR, slot_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,13 @@ class SlotFiles:
         self._disk = disk
         self._directory = directory
         self._salt = salt
-        self._slot_ms = slot_ms
+        self.slot_ms = slot_ms
         # Bytes written since the files were opened.
         self.written = 0
 
     def slot_of(self, due: int) -> int:
         """The slot of a due time. All times before 1970 are in the first slot."""
-        return due // self._slot_ms if due > 0 else 0
+        return slot_of(due, self.slot_ms)
 
     def write(
         self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], appends: Appends
@@ -118,12 +116,12 @@ class SlotFiles:
     def present(self, before: int) -> list[int]:
         """The slots below `before` that have a file, in order."""
         slots = []
-        last = before * self._slot_ms // _HOUR
+        last = before * self.slot_ms // HOUR
         for hour in self._disk.names(self._directory):
             if hour.isdigit() and int(hour) <= last:
                 for start in self._disk.names(self._directory / hour):
-                    if start.isdigit() and int(start) // self._slot_ms < before:
-                        slots.append(int(start) // self._slot_ms)
+                    if start.isdigit() and int(start) // self.slot_ms < before:
+                        slots.append(int(start) // self.slot_ms)
         slots.sort()
         return slots
 
@@ -195,8 +193,8 @@ class SlotFiles:
         self._disk.remove_directory(path.parent)
 
     def _path(self, slot: int) -> Path:
-        start = slot * self._slot_ms
-        return self._directory / str(start // _HOUR) / str(start)
+        start = slot * self.slot_ms
+        return self._directory / str(start // HOUR) / str(start)
 
 
 def _column() -> array[int]:

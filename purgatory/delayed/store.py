@@ -43,6 +43,7 @@ from purgatory.delayed.log_index import LogIndex
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.pending import Pending
 from purgatory.delayed.requests import Answer, Find, Put, Request, Stored
+from purgatory.delayed.schedule import DAY, END, last_soon
 from purgatory.delayed.slot_files import SlotFiles, SlotIndex
 
 # Bytes of messages that are read at a time.
@@ -51,14 +52,9 @@ _READ: Final = 1 << 23
 _OPEN: Final = 16
 # Bytes of a token.
 _TOKEN: Final = 8
-_DAY: Final = 86_400_000
-# A slot behind that of any due time.
-_END: Final = 1 << 63
 # Bytes of the log from which on it is moved as a whole when the store is opened, and bytes of a piece of it.
 _LONG: Final = 1 << 27
 _RECOVERED: Final = 1 << 25
-# Milliseconds from now up to which a message may be due that stays in the log.
-_SOON: Final = 60_000
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -265,7 +261,7 @@ class Store:
 
         def over(due: int, segment: int) -> bool:
             # The clock alone does not say it: it may be wrong, and the store may have been closed for days.
-            late = due < now - _DAY and segment < oldest
+            late = due < now - DAY and segment < oldest
             return late and not self.slots.exists(self.slots.slot_of(due))
 
         by_slot = blocks.by_slot(self._slots_of(number))
@@ -415,13 +411,14 @@ class Store:
         The ids of segments that are not spread are remembered, as after a commit.
         """
         index = LogIndex()
+        last = last_soon(now, self.slots.slot_ms)
         if numbers:
             self.log.rewrite(numbers[-1])
         for number in numbers:
             spread = number <= self.checkpoint
             for frame in self._frames(number):
                 if frame.kind == SOON:
-                    if frame.due > now + _SOON:
+                    if frame.due > last:
                         return None
                     index.add(frame, position_in(number, frame.offset))
                 elif frame.kind in ENDS:
@@ -484,7 +481,7 @@ class Store:
     def _slots_of(self, number: int) -> range:
         """The slots that `spread` writes from a segment: all but those that `spread_soon` has written."""
         through, before = self._ahead
-        return range(before if number <= through else 0, _END)
+        return range(before if number <= through else 0, END)
 
     def _empty(self, numbers: Sequence[int], now: int) -> None:
         """Write what is due soon, and what has ended, from the oldest segments to the slot files."""

@@ -13,17 +13,14 @@ import anyio
 
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.retention import Retention
+from purgatory.delayed.schedule import FULL_DISK, TURN, horizon
 from purgatory.delayed.store import Store
 from purgatory.delayed.threads import Threads
 
-# Milliseconds between two turns. A message that is due within one or two turns stays in the log.
-TURN: Final = 10_000
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
 # Bytes of the log, after which a turn comes early.
 _LONG: Final = 1 << 25
-# Seconds until a full disk is tried again.
-_AGAIN: Final = 1.0
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -111,7 +108,7 @@ class Turns:
             before, stuck = stuck, await self._turn()
             if stuck is not None and before is None:
                 self._report(stuck)
-            with anyio.move_on_after(TURN / 1000 if stuck is None else _AGAIN):
+            with anyio.move_on_after(TURN / 1000 if stuck is None else FULL_DISK):
                 await self._early.wait()
 
     async def _turn(self) -> OSError | None:
@@ -120,7 +117,7 @@ class Turns:
         If the log cannot be spread, returns why. Then the slots are indexed of which the log has nothing.
         Their deliveries make room where the disk is full.
         """
-        self.horizon = horizon = max(self.horizon, self._horizon())
+        self.horizon = soon = max(self.horizon, self._horizon())
         self._retention.remove_left_over()
         stuck: OSError | None = None
         in_log: set[int] = set()
@@ -130,7 +127,7 @@ class Turns:
                 if self._complete:
                     await self._move_on(sealed)
                 else:
-                    await self._move_on_first(sealed, horizon)
+                    await self._move_on_first(sealed, soon)
             except OSError as error:
                 stuck = error
                 in_log = await self._threads.search(self._store.slots_in_log, sealed)
@@ -138,7 +135,7 @@ class Turns:
             # Nobody knows which slots the log has something of.
             self._fail(error)
             return error
-        self._complete = horizon
+        self._complete = soon
         self._in_log = {} if stuck is None else dict.fromkeys(in_log, stuck)
         self._to_index.set()
         return stuck
@@ -158,11 +155,11 @@ class Turns:
             await self._threads.move(self._store.spread, sealed, self._now())
         self._retention.remove_segments()
 
-    async def _move_on_first(self, sealed: int, horizon: int) -> None:
+    async def _move_on_first(self, sealed: int, soon: int) -> None:
         """Spread what a crash has left in the log, which may be much. What is soon comes first."""
         async with self._files:
-            await self._threads.move(self._store.spread_soon, sealed, horizon)
-        self._complete = horizon
+            await self._threads.move(self._store.spread_soon, sealed, soon)
+        self._complete = soon
         self._to_index.set()
         # The files that are read meanwhile are not written.
         await self._threads.move(self._store.spread, sealed, self._now())
@@ -173,7 +170,7 @@ class Turns:
     async def index_on(self) -> None:
         """Index the slots that are soon, until it is cancelled."""
         while True:
-            with anyio.move_on_after(inf if self._stuck is None else _AGAIN):
+            with anyio.move_on_after(inf if self._stuck is None else FULL_DISK):
                 await self._to_index.wait()
             self._to_index.clear()
             try:
@@ -230,4 +227,4 @@ class Turns:
         return int(self._clock() * 1000)
 
     def _horizon(self) -> int:
-        return self._store.slots.slot_of(self._now() + 2 * TURN) + 1
+        return horizon(self._now(), self._store.slots.slot_ms)

@@ -24,7 +24,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from purgatory.delayed import DelayedMessages, Receipt, loader, messages, turns
+from purgatory.delayed import DelayedMessages, Receipt, loader, messages, schedule, turns
 from purgatory.delayed.frame import Kind
 from purgatory.delayed.requests import Answer, End, Request
 from purgatory.delayed.store import Store
@@ -32,7 +32,8 @@ from purgatory.delayed.store import Store
 WRITERS = 12
 # A turn every 0.2 s instead of 10 s, so that messages take all ways in a short life.
 turns.TURN = 200  # type: ignore[misc]  # a constant
-loader._AHEAD = 100  # type: ignore[misc]  # a constant
+schedule.SOON = 400  # type: ignore[misc]  # a constant
+loader.AHEAD = 100  # type: ignore[misc]  # a constant
 loader._PIECE = 50  # type: ignore[misc]  # a constant
 
 numbers: dict[int, int] = {}
