@@ -17,7 +17,8 @@ from purgatory.errors import (
     QuorumTimedOut,
 )
 from purgatory.purgatory import Purgatory
-from purgatory.ready_made import DelayedQuorum, DelayedValue, Session, SingleFlight
+from purgatory.ready_made import DelayedQuorum, DelayedValue, Session
+from purgatory.single_flight import SingleFlight
 from purgatory.statistics import PurgatoryStatistics
 
 __version__ = "0.1.0"

@@ -11,7 +11,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
-from purgatory._core.ready_made import Quorum, Session
 from purgatory._core.waiting import abandon, claim, settled, wait_for
 
 R = TypeVar("R")
@@ -104,13 +103,7 @@ class DelayedOperation(Operation, Generic[R]):
 
 
 # The names that no subclass may use for anything else, by the base that they belong to.
-_PROTECTED: Final[Mapping[type, frozenset[str]]] = {
-    DelayedOperation: PROTECTED_NAMES,
-    **{
-        kind: frozenset(name for name in vars(kind) if name[:2] != "__" and name not in HOOKS)
-        for kind in (Quorum, Session)
-    },
-}
+_PROTECTED: Final[Mapping[type, frozenset[str]]] = {DelayedOperation: PROTECTED_NAMES}
 
 
 def check_names(made: type, protected: Mapping[type, frozenset[str]]) -> None:

@@ -23,12 +23,12 @@ from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 from purgatory._conditions import PredicateOperation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
-from purgatory._lifecycle import LIFECYCLES
 from purgatory.async_delayed_operation import AsyncDelayedOperation
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
 from purgatory.purgatory import Purgatory
+from purgatory.reaper import LIFECYCLES
 from purgatory.relay.in_process import InProcessBroker, InProcessEngine
 
 __all__ = ["InProcessBroker", "InProcessEngine", "ManualClock", "VirtualTimeLoop", "WouldWaitForever"]

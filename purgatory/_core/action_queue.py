@@ -33,8 +33,8 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.operation import NO_LIMIT, Operation
-from purgatory._mypyc import i64
 from purgatory.errors import safe_repr
 
 if TYPE_CHECKING:

@@ -8,15 +8,20 @@ from collections.abc import Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
+from purgatory._core.observers import Observers
 from purgatory._core.operation import (
     BY_CLOSING,
     NO_KEY,
     NO_KEYS,
     Operation,
+    Unconditional,
     deserted,
     end,
+    failed_by,
     failure_of,
+    has_no_condition,
     settle,
     wake,
 )
@@ -34,15 +39,13 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
-from purgatory._core.ready_made import Unconditional
-from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, has_no_condition
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
-from purgatory._mypyc import i64
 from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
+    from purgatory.reports import Debugger, Reporter
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -70,23 +73,21 @@ class Engine:
         self,
         name: str,
         timer: Timer,
+        reporter: Reporter,
         max_pending: int | None,
         observers: tuple[Observer, ...],
-        debug: bool | None,
     ) -> None:
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
         self.name = name
         self.timer = timer
         self.watchers = Watchers()
-        self.reporter = Reporter(name)
-        self.observers = Observers(name, timer, self.reporter, observers)
+        self.reporter = reporter
+        self.observers = Observers(name, timer, reporter, observers)
         # Whether there are observers.
         self.observed = bool(observers)
         # Told of the first and of the last watcher of each key.
         self.key_observer: KeyObserver | None = None
-        # None means: as the loop does.
-        self._debug = debug
         # Only in debug mode there is one.
         self.debugger: Debugger | None = None
         # How many operations may wait. None means that there is no limit.
@@ -129,10 +130,6 @@ class Engine:
         self.timer.start(loop)
         self.reporter.open_on(loop)
         self.queue = action_queue_of(loop)
-        if loop.get_debug() if self._debug is None else self._debug:
-            self.debugger = Debugger(loop, self.reporter)
-            # The debugger wants to know how often each operation was tried.
-            self.observed = True
         self.thread = thread_id()
         self.loop = loop
         self.open = True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
+from purgatory._core._mypyc import i64, mypyc_attr
 from purgatory._core.outcome import (
     BY_WAITER,
     CANCELLED,
@@ -23,7 +25,6 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.timer import TimerTask
-from purgatory._mypyc import i64, mypyc_attr
 from purgatory.errors import OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
@@ -270,6 +271,16 @@ class Operation(TimerTask):
         return f"<{kind} {state} timeout={timeout} keys={keys}{tries}>"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Unconditional(Operation):
+    """An operation that its own methods end. A check does nothing to it, so it needs no key."""
+
+    __slots__ = ()
+
+    def try_complete(self) -> bool:
+        return False
+
+
 def tried(operation: Operation) -> str:
     """In words, how often the operation was tried. The first try is its offer."""
     return "tried once" if operation._tries == 1 else f"tried {operation._tries} times"
@@ -329,6 +340,32 @@ def failure_of(error: Any) -> GivenFailure:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         raise TypeError(f"an operation fails with an Exception, and no StopIteration, not with {error!r}")
     return GivenFailure(error)
+
+
+def has_no_condition(operation: Operation) -> bool:
+    """Whether nobody has overridden `try_complete`."""
+    kind: Any = type(operation)
+    base: Any = Operation
+    return kind.try_complete is base.try_complete
+
+
+def failed_by(operation: Operation, returned: Any) -> bool:
+    """Fail an operation that waits although its `try_complete` has `returned` something true."""
+    hook = f"{type(operation).__name__}.try_complete()"
+    try:
+        if not returned:
+            return False
+        if inspect.isawaitable(returned):
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
+        raise RuntimeError(
+            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
+            "when the condition holds, `return self.force_complete()`"
+        )
+    except (Exception, asyncio.CancelledError) as error:
+        return end(operation, FAILED, Failure(own_error(error, hook)))
 
 
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from purgatory import DelayedOperation, DelayedValue, OperationState, PurgatoryFull
-from purgatory._core.bulk import Closing
 from purgatory._core.outcome import Failure
 from purgatory._core.timer.timer import HORIZON
 from purgatory.observer import Timing
+from purgatory.reaper import Closing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from purgatory._mypyc import i32, mypyc_attr
+from purgatory._core._mypyc import i32, mypyc_attr
 from purgatory.errors import safe_repr
 
 if TYPE_CHECKING:

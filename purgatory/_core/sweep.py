@@ -1,18 +1,15 @@
-"""Work on many operations that stops after each slice, so that the event loop can run."""
+"""Layer 4: a check of one key in slices, between which the event loop runs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import inf
 from typing import cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.checker import Checker
-from purgatory._core.engine import Engine
-from purgatory._core.operation import NO_LIMIT, Operation, end
-from purgatory._core.outcome import CANCELLED, Failure, Given, OperationState
-from purgatory._core.watch_list import Chunk, operations_at
-from purgatory._mypyc import i64
+from purgatory._core.operation import NO_LIMIT
+from purgatory._core.watch_list import Chunk
 
 
 @final
@@ -100,58 +97,3 @@ class Sweep:
     def _tell(self) -> None:
         if self._engine.observed:
             self._engine.observers.checked(self._key, self._tried, self.completed)
-
-
-@final
-class Closing:
-    """Ends everything that is pending, in slices. The purgatory takes no more operations meanwhile.
-
-    It goes once over the entries of the watch lists, and looks up no key, because a key may raise.
-    """
-
-    def __init__(self, engine: Engine, state: OperationState, failure: BaseException | None = None) -> None:
-        self._engine = engine
-        self._state = state
-        # The outcome that all operations get, in place of what their hooks would return.
-        self._failure = failure
-        self._withdrawal = Given(f"by closing purgatory {engine.name!r}")
-        # What is left to do: the keys, and the operations of the current key, each in reverse order.
-        self._places = engine.watchers.places()
-        self._places.reverse()
-        self._operations: list[Operation] = []
-        self._error: BaseException | None = None
-
-    def step(self, seconds: float = inf) -> bool:
-        """Run a slice of so many seconds, or all that is left. Returns whether there is more to do.
-
-        Raises the first exception that escaped a hook, when everything has ended.
-        """
-        clock = self._engine.timer.clock
-        until = clock() + seconds
-        while self._operations or self._places:
-            if self._operations:
-                self._end(self._operations.pop())
-            else:
-                self._operations = operations_at(self._places.pop())
-                self._operations.reverse()
-            if clock() >= until:
-                self._engine.slices += 1
-                return True
-        if not self._engine.pending:
-            # The entries of keys that could not be looked up.
-            self._engine.watchers.clear()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        return False
-
-    def _end(self, operation: Operation) -> None:
-        try:
-            if self._state is CANCELLED:
-                end(operation, CANCELLED, self._withdrawal)
-            else:
-                end(operation, self._state, None if self._failure is None else Failure(self._failure))
-        except BaseException as error:
-            # It goes up when every operation has ended.
-            if self._error is None:
-                self._error = error
