@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
-from purgatory._core.waiting import abandon, claim, settled, wait_for
+from purgatory._core.waiting import abandon, claim, future_for, settled, wake_when_done
 
 R = TypeVar("R")
 
@@ -88,7 +88,8 @@ class DelayedOperation(Operation, Generic[R]):
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.
-            waiter = wait_for(self)
+            waiter = future_for(self)
+            wake_when_done(self, waiter)
             # `yield from waiter` does the same, but makes an iterator.
             waiter._asyncio_future_blocking = True
             try:

@@ -56,6 +56,10 @@ class QuorumTimedOut(QuorumNotReached, TimeoutError):
     """Raised when the timeout, or closing, ends the wait for a `DelayedQuorum`."""
 
 
+class NoCondition(PurgatoryError, NotImplementedError, TypeError):
+    """Raised when an operation is offered whose class does not override `try_complete`."""
+
+
 def safe_repr(subject: object) -> str:
     """The repr() of `subject`, or its class and the class of the exception that its repr() raised.
 

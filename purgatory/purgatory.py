@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, overload
 
 from anyio import TASK_STATUS_IGNORED
 
 from purgatory._conditions import PredicateOperation
+from purgatory._core.operation import NO_KEY
 from purgatory._core.outcome import CANCELLED, EXPIRED
-from purgatory._core.sweep import Sweep
 from purgatory._core.synchronous_purgatory import SynchronousPurgatory, check_argument
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._core.waiting import check_loop
-from purgatory.reaper import Lifecycle, Pace
+from purgatory._core.watch_list import Chunk, operations_at
+from purgatory.bulk import Pace, Sweep
+from purgatory.observer import PurgatoryStatistics
+from purgatory.reaper import Lifecycle
 from purgatory.reports import Reporter
-from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -190,7 +193,8 @@ class Purgatory(SynchronousPurgatory):
         The cost is O(limit / CHUNK_LENGTH): one addition for each chunk of the watch list.
         """
         check_argument("limit", limit, int, "an int")
-        return self._engine.watchers.count(key, limit)
+        place = self._engine.watchers.on(key)
+        return place.count(limit) if isinstance(place, Chunk) else len(operations_at(place, 1))
 
     def watched_keys(self, limit: int) -> list[Hashable]:
         """At most `limit` of the keys that have watchers now, O(limit).
@@ -199,7 +203,10 @@ class Purgatory(SynchronousPurgatory):
         the newest keys. A key that raised, or had changed, as its last operation left is among them, too.
         """
         check_argument("limit", limit, int, "an int")
-        return self._engine.watchers.some_keys(limit)
+        table = self._engine.watchers.table
+        late = limit // 2 if len(table) > limit else 0
+        keys = [*islice(table, limit - late), *islice(reversed(table), late)]
+        return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
 
     def add_observer(self, observer: Observer) -> None:
         """Tell `observer`, after the others, what happens from now on.

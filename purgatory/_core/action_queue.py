@@ -20,8 +20,8 @@ that comes in the middle of other work does at once what disturbs nothing. The r
    ask for checks again and again, while nothing ends, go on in the loop's next turn.
 
 A call notes the level that it finds, sets its own, and goes back with `leave` in a `finally`. Then `leave`
-does what waits and may be done on that level. When something was raised that goes up to the caller, it goes
-up at once, and the loop does what waits in its next turn.
+does what waits and may be done on that level. An exception goes up to the caller at once. Then the loop does
+what waits in its next turn.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ TRYING: Final = 1
 SETTLING: Final = 2
 WRITING: Final = 3
 
-# So many checks in a row may each be asked for by the one before it, while nothing ends. In debug mode the
-# fourth one is reported already: two conditions that check each other's key have asked twice by then.
+# So many checks in a row may each be asked for by the one before it, while nothing ends. Debug mode reports
+# the fourth one already: two conditions that check each other's key have asked twice by then.
 ROUNDS: Final = 100
 DEBUG_ROUNDS: Final = 3
 
-# When the loop's next turn ends nothing either, they pause for so many seconds. So timeouts end them even in
-# virtual time, where the clock stands still while the loop has anything to run.
+# When the loop's next turn ends nothing either, they pause for so many seconds. So timeouts end them in
+# virtual time, too, where the clock stands still while the loop has anything to run.
 PAUSE: Final = 0.001
 
 
@@ -75,8 +75,8 @@ class Check:
 class ActionQueue:
     """The level of one event loop, and the ends and checks that wait for another level.
 
-    A check that is asked for twice before it starts runs once, because both see the same. One with a limit is
-    never merged with another: two permits that are handed over one by one are two.
+    A check that is asked for twice before it starts runs once. One with a limit is never merged with another:
+    two permits that are handed over one by one are two.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -222,9 +222,7 @@ class ActionQueue:
             self.tried = None
 
 
-_queues: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]] = (
-    weakref.WeakKeyDictionary()
-)
+_queues: Final = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]()
 
 
 def action_queue_of(loop: asyncio.AbstractEventLoop) -> ActionQueue:

@@ -20,13 +20,10 @@ from purgatory._core.operation import (
     deserted,
     end,
     failed_by,
-    failure_of,
-    has_no_condition,
     settle,
     wake,
 )
 from purgatory._core.outcome import (
-    BY_KEY,
     BY_WAITER,
     CANCELLED,
     COMPLETED,
@@ -41,7 +38,14 @@ from purgatory._core.outcome import (
 )
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
-from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
+from purgatory.errors import (
+    NoCondition,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+    own_error,
+    safe_repr,
+)
 
 if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
@@ -84,24 +88,21 @@ class Engine:
         self.watchers = Watchers()
         self.reporter = reporter
         self.observers = Observers(name, timer, reporter, observers)
-        # Whether there are observers.
         self.observed = bool(observers)
         # Told of the first and of the last watcher of each key.
         self.key_observer: KeyObserver | None = None
-        # Only in debug mode there is one.
+        # Set in debug mode.
         self.debugger: Debugger | None = None
-        # How many operations may wait. None means that there is no limit.
         self.max_pending = max_pending
         self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
-        # The thread of the loop, once it is open.
-        self.thread: i64 = 0
-        # None until it is open.
+        # The loop and its thread, once it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: i64 = 0
         # Whether it takes operations.
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
         self.closing = False
-        # The operations that are being given more keys: each one in the try of the one before it.
+        # The operations to which keys are being added, each in the try of the one before it.
         self._widened: list[Operation] = []
         # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
         self.evaluations: set[asyncio.Future[Any]] = set()
@@ -190,10 +191,7 @@ class Engine:
                 debugger = self.debugger
                 tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
             except BaseException as error:
-                if isinstance(error, NotImplementedError) and has_no_condition(operation):
-                    made = type(operation).__name__
-                    raise TypeError(f"{made} must override try_complete(), which is its condition") from None
-                if self.reporter.try_failed(operation, error):
+                if isinstance(error, NoCondition) or self.reporter.try_failed(operation, error):
                     raise
             if operation._state is NEW and (tried is False or not failed_by(operation, tried)):
                 if level == WRITING:
@@ -434,36 +432,11 @@ class Engine:
         else:
             self._finish(operation)
 
-    def end_for(self, key: Hashable, kind: Any, value: Given | None, error: Any) -> int:
-        """End the operations of a `kind` that watch `key`, in order. Returns how many this has ended.
-
-        They get the value, or else the error.
-        """
-        ended: i64 = 0
-        for operation in self._all_on(key):
-            if kind is None or isinstance(operation, kind):
-                if value is not None:
-                    done = end(operation, COMPLETED, value)
-                else:
-                    done = end(operation, FAILED, failure_of(error))
-                ended += done
-        return ended
-
-    def withdraw(self, key: Hashable) -> list[Operation]:
-        """Withdraw the operations that watch `key`, in order. Returns them."""
-        return [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
-
-    def _all_on(self, key: Hashable) -> list[Operation]:
-        if self.loop is not None:
-            self.check_thread()
-        return self.watchers.watching(key)
-
     # The keys of a pending operation
 
     def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
         """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         given = hashable_keys(keys)
         queue = self.queue
         level = queue.level
@@ -512,8 +485,7 @@ class Engine:
 
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:
@@ -539,8 +511,7 @@ class Engine:
 
     def wake_in(self, operation: Operation, seconds: float) -> None:
         """Have the pending `operation` tried in so many seconds, unless its deadline is sooner."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

@@ -25,7 +25,7 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.timer import TimerTask
-from purgatory.errors import OperationWithdrawn, own_error, safe_repr
+from purgatory.errors import NoCondition, OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory._core.engine import Engine
@@ -53,7 +53,7 @@ class Operation(TimerTask):
         return operation
 
     def __init__(self, timeout: Any) -> None:
-        # Any, here and below: compiled code refuses what is no number without naming the argument.
+        # Any, here and below, because compiled code refuses an argument without naming it.
         if self._watched or self._bucket is not None:
             raise RuntimeError(
                 f"{safe_repr(self)} was offered or scheduled before: make a new operation for each wait"
@@ -62,33 +62,27 @@ class Operation(TimerTask):
         self._deadline = inf
         self._tries = 0
         self._state = NEW
-        # _seconds does the same with a float. This saves the call.
-        if type(timeout) is float:
-            seconds: float = timeout
-            self._timeout = seconds if seconds == seconds else _seconds(timeout)
-        else:
-            self._timeout = _seconds(timeout)
+        self._timeout = _seconds(timeout)
         # The engine that it was offered to, until that has ended it.
         self._owner: Engine | None = None
-        # The place of this operation in the order in which its purgatory parked operations. 0 before that and
-        # after its end. BY_CLOSING when closing has ended it.
+        # Its number in the order in which its purgatory parked operations. 0 before that and after its end.
+        # BY_CLOSING when closing has ended it.
         self._parked: i64 = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
         # NO_OUTCOME until the operation ends, and then the result, or a Failure. Until the hooks have run, it
         # may be a Given. It stays one when anything but `cancel` has withdrawn the operation.
         self._outcome: object = NO_OUTCOME
-        # Set when it is offered to a purgatory that has observers, and otherwise never.
+        # Set when it is offered to a purgatory that has observers.
         self._timing: Timing
 
     def try_complete(self) -> bool:
         """Override: look at the condition and, when it holds, ``return self.force_complete()``.
 
-        The purgatory calls this once when the operation is offered, and once for each check of a key that
-        the operation watches, until the operation is done. It must not block. It may call anything on any
-        purgatory.
+        The purgatory calls this when the operation is offered, and in each check of one of its keys, until
+        the operation is done. It must not block. It may call anything on any purgatory.
         """
-        raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
+        raise NoCondition(f"{type(self).__name__} must override try_complete(), which is its condition")
 
     def on_complete(self) -> Any:
         """Override: what completing means. It runs exactly once, on completion and on expiration alike.
@@ -100,8 +94,8 @@ class Operation(TimerTask):
     def on_expiration(self) -> None:
         """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
 
-        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and counts as
-        expired. Such an error is not reported when nobody awaits the operation.
+        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and nothing is
+        reported when nobody awaits it.
         """
 
     def on_unclaimed(self) -> None:
@@ -109,9 +103,8 @@ class Operation(TimerTask):
 
         It runs once, in the task that is cancelled, when the operation is COMPLETED, tasks have awaited it,
         and all of them were cancelled before they had the result. Afterwards awaiting the operation raises
-        OperationWithdrawn. It does not run when nobody has awaited the operation. A task that has the result
-        has claimed it, whatever becomes of that task: so `asyncio.shield(operation)` claims it, because the
-        task that `shield` makes goes on.
+        OperationWithdrawn. A task that has the result has claimed it. So does `asyncio.shield(operation)`,
+        because the task that it makes goes on.
         """
 
     @final
@@ -120,9 +113,9 @@ class Operation(TimerTask):
 
         When all tasks that await it are cancelled already, this withdraws it and returns False.
 
-        `on_complete` has run when this returns. There is one exception: in an `on_complete`, in an
-        `on_expiration` and in an observer, this call returns first, and `on_complete` runs as soon as that
-        hook is over. So a chain of operations that complete each other needs no stack, however long it is.
+        `on_complete` has run when this returns. But in an `on_complete`, in an `on_expiration` and in an
+        observer, this call returns first, and `on_complete` runs when that hook is over. So a chain of
+        operations that complete each other needs no stack, however long it is.
         """
         return end(self, COMPLETED)
 
@@ -171,8 +164,8 @@ class Operation(TimerTask):
 
         Call it in `try_complete`, or from outside while the operation is pending, for a condition that comes
         true by time: a rate limit, a quiet period. The latest call counts, and None ends what was asked for.
-        The operation is never tried early, and a tick from now at the earliest. False when it is done. Raises
-        RuntimeError before it is offered. The cost is O(1), and nothing for those that do not use it.
+        The operation is tried a tick from now at the earliest. False when it is done. Raises RuntimeError
+        before it is offered. The cost is O(1), and nothing for operations that do not use it.
         """
         when = _seconds(seconds, "seconds")
         owner = self._owner
@@ -214,14 +207,13 @@ class Operation(TimerTask):
     @property
     def timed_out(self) -> bool:
         """Whether the timeout ended the operation, and not the closing of its purgatory."""
-        if self._owner is not None:
-            # Its hooks are running.
-            return self._state is EXPIRED and not self._owner.closing
-        return self._state is EXPIRED and self._parked != BY_CLOSING
+        # Its owner is there while its hooks run.
+        closed = self._parked == BY_CLOSING if self._owner is None else self._owner.closing
+        return self._state is EXPIRED and not closed
 
     @property
     def timeout(self) -> float | None:
-        """The latest timeout in seconds. None when the operation never expires."""
+        """The latest timeout in seconds. None means never."""
         return None if self._timeout == inf else self._timeout
 
     @property
@@ -291,15 +283,8 @@ NO_LIMIT: Final = -1
 BY_CLOSING: Final = -1
 
 
-@final
-class NoKey:
-    """What an operation without a key watches, so that closing and `operations` find it."""
-
-    def __repr__(self) -> str:
-        return "<no key>"
-
-
-NO_KEY: Final = NoKey()
+# What an operation without a key watches, so that closing and `operations` find it.
+NO_KEY: Final = object()
 NO_KEYS: Final[tuple[Hashable, ...]] = (NO_KEY,)
 
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
@@ -342,13 +327,6 @@ def failure_of(error: Any) -> GivenFailure:
     return GivenFailure(error)
 
 
-def has_no_condition(operation: Operation) -> bool:
-    """Whether nobody has overridden `try_complete`."""
-    kind: Any = type(operation)
-    base: Any = Operation
-    return kind.try_complete is base.try_complete
-
-
 def failed_by(operation: Operation, returned: Any) -> bool:
     """Fail an operation that waits although its `try_complete` has `returned` something true."""
     hook = f"{type(operation).__name__}.try_complete()"
@@ -371,9 +349,8 @@ def failed_by(operation: Operation, returned: Any) -> bool:
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:
     """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
-    With a Failure as the `outcome` no hook runs. The state is decided first. Then the engine forgets the
-    operation, and only then do hooks run. So a hook always meets an operation that is done and an engine
-    whose books are right.
+    The state is decided first. Then the engine forgets the operation, and only then do hooks run. So a hook
+    meets an operation that is done, and an engine whose books are right. With a Failure no hook runs.
     """
     current = operation._state
     if current is not NEW and current is not PENDING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 from purgatory._core._mypyc import mypyc_attr
 from purgatory._core.checker import Checker
 from purgatory._core.engine import NO_MAXIMUM, Engine
-from purgatory._core.operation import NO_LIMIT, Operation, failure_of
-from purgatory._core.outcome import PENDING, Given
+from purgatory._core.operation import NO_LIMIT, Operation, end, failure_of
+from purgatory._core.outcome import BY_KEY, CANCELLED, COMPLETED, FAILED, PENDING, Given
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
 from purgatory.errors import safe_repr
 
@@ -131,7 +131,8 @@ class SynchronousPurgatory:
         operations of that class only, and a type checker finds a value of the wrong type:
         ``complete_for_key("tea", 3, DelayedValue[int])``. (At run time this is DelayedValue.)
         """
-        return self._engine.end_for(key, _class_of(kind), Given(value), None)
+        given = Given(value)
+        return sum([end(operation, COMPLETED, given) for operation in self._all_on(key, kind)])
 
     @final
     def fail_for_key(
@@ -142,7 +143,7 @@ class SynchronousPurgatory:
         It does what `fail(error)` does on each of them, in one call. Raises TypeError as that does.
         """
         failure_of(error)
-        return self._engine.end_for(key, _class_of(kind), None, error)
+        return sum([end(operation, FAILED, failure_of(error)) for operation in self._all_on(key, kind)])
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
@@ -150,15 +151,22 @@ class SynchronousPurgatory:
 
         No hook runs. The tasks that await them get OperationWithdrawn.
         """
-        return cast("list[DelayedOperation[Any]]", self._engine.withdraw(key))
+        withdrawn = [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
+        return cast("list[DelayedOperation[Any]]", withdrawn)
+
+    def _all_on(self, key: Hashable, kind: Any = None) -> list[Operation]:
+        """The operations of a `kind` that watch `key`, in order."""
+        if self._engine.loop is not None:
+            self._engine.check_thread()
+        found = self._engine.watchers.watching(key)
+        if kind is None:
+            return found
+        # DelayedValue[int] is no class.
+        made: Any = getattr(kind, "__origin__", kind)
+        return [operation for operation in found if isinstance(operation, made)]
 
 
 def check_argument(name: str, given: Any, kind: Any, words: str) -> None:
     """Raise a TypeError that names the argument. Compiled code would name none."""
     if not isinstance(given, kind):
         raise TypeError(f"{name} must be {words}, not {given!r}")
-
-
-def _class_of(kind: Any) -> Any:
-    """The class itself where it has type parameters, as DelayedValue[int] has."""
-    return getattr(kind, "__origin__", kind)

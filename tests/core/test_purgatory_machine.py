@@ -23,8 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from purgatory import DelayedOperation, DelayedValue, OperationState, PurgatoryFull
 from purgatory._core.outcome import Failure
 from purgatory._core.timer.timer import HORIZON
+from purgatory.bulk import Closing
 from purgatory.observer import Timing
-from purgatory.reaper import Closing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel

@@ -47,7 +47,6 @@ class Timer:
         "_loop",
         "_origin",
         "_reaped",
-        "_stopped",
         "_tick",
         "_wheel",
         "_whole_milliseconds",
@@ -55,6 +54,7 @@ class Timer:
         "early",
         "slice_seconds",
         "slices",
+        "stopped",
         "wakeups",
     )
 
@@ -84,7 +84,7 @@ class Timer:
         self._armed = NEVER
         self._alarm: asyncio.Future[None] | None = None
         self._reaped = False
-        self._stopped = False
+        self.stopped = False
         # Whether a task was ever to wake before its deadline. Until then, nobody pays for that.
         self.early = False
         # How often the loop has woken the timer, and how often the reaper has paused between two slices.
@@ -106,11 +106,6 @@ class Timer:
     def armed(self) -> bool:
         """Whether a timer of the event loop is armed."""
         return self._handle is not None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped
 
     @property
     def tick(self) -> float:
@@ -287,7 +282,7 @@ class Timer:
 
     def stop(self) -> None:
         """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
-        self._stopped = True
+        self.stopped = True
         self._sound()
         self._disarm()
         self._armed = -1

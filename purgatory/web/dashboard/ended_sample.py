@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
-from purgatory.observer import Timing, ended
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Timing, ended
 from purgatory.web.dashboard.label import label
 
 KEPT: Final = 20
