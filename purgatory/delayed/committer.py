@@ -7,17 +7,20 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple
 
-from purgatory.delayed.errors import IdTaken
+from purgatory.delayed import schedule
+from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.requests import Answer, End, Put, Request, Stored
-from purgatory.delayed.schedule import FULL_DISK, NOTE
-from purgatory.delayed.store import Store
+from purgatory.delayed.storage.frames import DELIVERED
+from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
+from purgatory.delayed.storage.store import Store
 from purgatory.errors import own_error
 
-# Bytes of payloads, and requests, after which a commit takes no more. To answer so many requests holds the
-# loop for some 5 ms.
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# Bytes of payloads, and requests, after which a commit takes no more. To answer them holds the loop for 5 ms.
 _BYTES: Final = 1 << 23
 _REQUESTS: Final = 2_000
 # Notes that found no room, and are kept.
@@ -34,25 +37,23 @@ _Written = tuple[list[Answer] | BaseException, int | BaseException]
 class Committer:
     """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
-    While a commit is under way, requests gather for the next one. `stored` is called for each new message,
-    before the task that has scheduled it goes on, and `ended` for each message whose end was noted. `failed`
-    is called for an error other than OSError: then nobody knows what was written.
+    While a commit is under way, requests gather for the next one. The loader is told of each new message,
+    before the task that has scheduled it goes on, and of each message whose end was noted. `failed` is called
+    for an error other than OSError: then nobody knows what was written.
     """
 
     def __init__(
         self,
         store: Store,
         thread: ThreadPoolExecutor,
-        stored: Callable[[Put, Stored], None],
-        ended: Callable[[Message], None],
+        loader: Loader,
         failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
-        self._stored = stored
-        self._ended = ended
+        self._thread = thread
+        self._loader = loader
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._thread = thread
         self._requests: deque[_Waiting | _Seal] = deque()
         # Notes that found no room on the disk.
         self._postponed: deque[End] = deque(maxlen=_POSTPONED)
@@ -69,14 +70,15 @@ class Committer:
         self._plan()
         return future
 
-    def note(self, end: End, message: Message) -> None:
-        """Write within 10 ms that a message has ended. If that fails, it is written later.
+    def note(self, message: Message) -> None:
+        """Write within 10 ms that a message was delivered. If that fails, it is written later.
 
         Without it a message is delivered again after a crash, and no message is lost.
         """
+        end = End(DELIVERED, message.token, message.due, message.name is not None)
         self._requests.append((end, message))
         if self._planned is None and self._lazy is None and not self._writing:
-            self._lazy = self._loop.call_later(NOTE, self._commit)
+            self._lazy = self._loop.call_later(schedule.NOTE, self._commit)
 
     async def seal(self) -> int:
         """End the segment of the log behind all requests so far. Returns the last segment to spread.
@@ -108,7 +110,7 @@ class Committer:
                 handle.cancel()
         self._planned = self._lazy = None
         batch: list[_Waiting] = []
-        # They come first: an id is free when the message before has ended.
+        # These come first: an id is free when the message before has ended.
         while self._postponed and len(batch) < _REQUESTS // 10:
             batch.append((self._postponed.popleft(), None))
         size = 0
@@ -129,24 +131,9 @@ class Committer:
 
     def _write(self, requests: list[Request], seal: bool) -> _Written:
         """What the thread does."""
-        answers: list[Answer] | BaseException
-        sealed: int | BaseException
-        try:
-            answers = self._store.commit(requests)
-        except BaseException as error:
-            answers = own_error(error, "the disk")
-        try:
-            sealed = self._store.seal() if seal else 0
-        except BaseException as error:
-            sealed = own_error(error, "the disk")
-        return answers, sealed
+        return _outcome(self._store.commit, requests), _outcome(self._store.seal) if seal else 0
 
-    def _written(
-        self,
-        batch: list[_Waiting],
-        seal: _Seal | None,
-        done: asyncio.Future[_Written],
-    ) -> None:
+    def _written(self, batch: list[_Waiting], seal: _Seal | None, done: asyncio.Future[_Written]) -> None:
         self._writing = False
         if self._requests:
             self._plan()
@@ -154,9 +141,9 @@ class Committer:
         if isinstance(answers, list):
             for (request, waiter), answer in zip(batch, answers, strict=True):
                 if isinstance(request, Put) and isinstance(answer, Stored) and not answer.repeated:
-                    self._stored(request, answer)
+                    self._loader.stored(request, answer)
                 if isinstance(waiter, Message):
-                    self._ended(waiter)
+                    self._loader.ended(waiter)
                 elif waiter is not None and not waiter.done():
                     if isinstance(answer, IdTaken):
                         waiter.set_exception(answer)
@@ -183,8 +170,15 @@ class Committer:
         """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""
         for request, waiter in batch:
             if isinstance(waiter, Message):
-                self._ended(waiter)
+                self._loader.ended(waiter)
             if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
                 self._postponed.append(request)
         if self._postponed and self._planned is None and not self._closed:
-            self._lazy = self._loop.call_later(FULL_DISK, self._commit)
+            self._lazy = self._loop.call_later(schedule.FULL_DISK, self._commit)
+
+
+def _outcome(call: Callable[[*Ts], T], *arguments: *Ts) -> T | BaseException:
+    try:
+        return call(*arguments)
+    except BaseException as error:
+        return own_error(error, "the disk")

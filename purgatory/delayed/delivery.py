@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from itertools import islice
 from typing import Final
 
 from purgatory._cancellation import Foreign, part
+from purgatory.delayed import schedule
+from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.schedule import LONGEST_BACKOFF, PATIENCE
-from purgatory.delayed.waiting_message import Attempt
+from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
@@ -25,12 +26,26 @@ _NAMED: Final = 10
 logger = logging.getLogger("purgatory.delayed")
 
 
+def check_function(name: str, function: Callable[..., object], *arguments: str) -> None:
+    """Raises TypeError for what cannot be called with these arguments."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, not {type(function).__name__}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        # Some functions that are written in C have none.
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(f"{name} is called with ({', '.join(arguments)}): {error}") from None
+
+
 class Delivery:
     """A number of tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt. When
-    `deliver` returns what cannot be awaited, `run` raises TypeError.
+    `attempts` failures it is set aside. `run` raises TypeError when `deliver` returns what cannot be awaited.
     """
 
     def __init__(
@@ -39,13 +54,15 @@ class Delivery:
         workers: int,
         attempts: int,
         backoff: float,
-        ended: Callable[[Message], None],
+        loader: Loader,
+        committer: Committer,
     ) -> None:
         self._deliver = deliver
         self._workers = workers
         self._attempts = attempts
         self._backoff = backoff
-        self._ended = ended
+        self._loader = loader
+        self._committer = committer
         self._waiting: deque[Attempt] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
@@ -62,15 +79,15 @@ class Delivery:
             self._waiting.append(attempt)
             self._signals.release()
 
-    async def run(self, loader: Loader) -> None:
+    async def run(self) -> None:
         """Deliver until `close`, and then what is being delivered."""
         # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
         async with asyncio.TaskGroup() as workers:
             for _ in range(self._workers):
-                workers.create_task(part("the disk or the clock", self._work, loader))
+                workers.create_task(part("the disk or the clock", self._work))
 
     def close(self) -> None:
-        """Take no more messages. Those that wait for a worker stay on the disk."""
+        """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
         self._waiting.clear()
         for _ in range(self._workers):
@@ -81,7 +98,7 @@ class Delivery:
 
         `how` says how it waits.
         """
-        patience = PATIENCE if seconds is None else min(seconds, PATIENCE)
+        patience = schedule.PATIENCE if seconds is None else min(seconds, schedule.PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
             names = [*map(repr, islice(self.under_way.values(), _NAMED))]
@@ -103,7 +120,7 @@ class Delivery:
         except IndexError:
             return None
 
-    async def _work(self, loader: Loader) -> None:
+    async def _work(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         # `deliver` may have swallowed the cancellation.
@@ -114,25 +131,25 @@ class Delivery:
             attempt = self._waiting.popleft()
             self.under_way[attempt.message.token] = attempt.message.id
             try:
-                await self._try(attempt, loader)
+                await self._try(attempt)
             finally:
                 del self.under_way[attempt.message.token]
             # Neither of the two may have waited for anything.
             await asyncio.sleep(0)
 
-    async def _try(self, attempt: Attempt, loader: Loader) -> None:
+    async def _try(self, attempt: Attempt) -> None:
         message = attempt.message
-        if loader.is_early(attempt):
-            loader.put_back(message)
+        if self._loader.is_early(attempt):
+            self._loader.put_back(message)
             return
         try:
             with Foreign("deliver"):
                 delivering = self._deliver(message.id, message.payload, message.due / 1000)
-                was_awaited = isawaitable(delivering)
+                was_awaited = inspect.isawaitable(delivering)
                 if was_awaited:
                     await delivering
         except Exception as error:
-            await self._failed(attempt, error, loader)
+            await self._failed(attempt, error)
         else:
             if not was_awaited:
                 # Another attempt would do again what this call has done. No other worker may call it either.
@@ -142,28 +159,28 @@ class Delivery:
                     "which cannot be awaited; write `async def`"
                 )
             self.delivered += 1
-            self._end(message, loader)
+            self._end(message)
 
-    async def _failed(self, attempt: Attempt, error: Exception, loader: Loader) -> None:
-        message = attempt.message
+    async def _failed(self, attempt: Attempt, error: Exception) -> None:
+        message, failures, _ = attempt
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), LONGEST_BACKOFF)
-        if attempt.failures + 1 >= self._attempts:
+        seconds = min(self._backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
+        if failures + 1 >= self._attempts:
             try:
-                await loader.set_aside(message, safe_repr(error))
+                await self._loader.set_aside(message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
-                seconds = LONGEST_BACKOFF
+                seconds = schedule.LONGEST_BACKOFF
             else:
                 logger.error("message %r was set aside, after %d failures", message.id, self._attempts)
                 self.dead += 1
-                self._end(message, loader)
+                self._end(message)
                 return
         logger.warning(
             "message %r failed, and is tried again in %g s: %s", message.id, seconds, safe_repr(error)
         )
-        loader.wait_again(attempt, seconds)
+        self._loader.wait_again(attempt, seconds)
 
-    def _end(self, message: Message, loader: Loader) -> None:
-        self._ended(message)
-        loader.room.left(message)
+    def _end(self, message: Message) -> None:
+        self._committer.note(message)
+        self._loader.room.left(message)

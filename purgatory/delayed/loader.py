@@ -10,23 +10,22 @@ from contextlib import suppress
 from copy import copy
 from itertools import islice
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 
 from purgatory import Purgatory
+from purgatory.delayed import schedule
 from purgatory.delayed.agenda import Agenda
-from purgatory.delayed.dead_letters import DeadLetter
-from purgatory.delayed.log import home_of
+from purgatory.delayed.file_lifetimes import FileLifetimes
+from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.requests import Put, Stored
-from purgatory.delayed.retention import Retention
-from purgatory.delayed.schedule import AHEAD, BETWEEN_READS, LOOK, LOST, STEP, UNREADABLE
-from purgatory.delayed.store import Store
+from purgatory.delayed.storage.dead_letters import DeadLetter
+from purgatory.delayed.storage.index import home_of
+from purgatory.delayed.storage.requests import Put, Stored
+from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
-from purgatory.delayed.turns import Turns
-from purgatory.delayed.waiting_message import Attempt
-from purgatory.delayed.waiting_room import WaitingRoom
+from purgatory.delayed.waiting_room import Attempt, OnDisk, WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
 # Messages of one read. To park them holds the loop for about a millisecond.
@@ -37,19 +36,11 @@ _LETTERS: Final = 10
 logger = logging.getLogger("purgatory.delayed")
 
 
-class Withdrawn(NamedTuple):
-    """A message that was taken out to cancel it. After failures it has waited `until` another attempt."""
-
-    location: Location
-    failures: int
-    until: float
-
-
 class Loader:
     """Knows which messages are due soon, and where they are. Reads them, and parks them in a purgatory.
 
-    What is scheduled for a slot that is soon goes to the agenda at once, and what is in slot files with the
-    `turns`.
+    What is scheduled for a slot that is soon goes to the agenda at once. What is in the slot files goes there
+    when the `horizon` passes their slots.
     """
 
     def __init__(
@@ -59,19 +50,17 @@ class Loader:
         clock: Callable[[], float],
         due: Callable[[Attempt], None],
         seal: Callable[[], Awaitable[int]],
-        failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._threads = Threads()
-        in_log = store.take_index()
-        self._retention = Retention(store, in_log.segments, self._threads, failed)
+        self._threads = Threads(store)
+        index = store.take_index()
+        self._lifetimes = FileLifetimes(self._threads, index.homes)
         self._agenda = Agenda()
-        for moment, positions in in_log.positions.items():
-            self._agenda.add(moment, positions, in_log.tokens[moment])
-        # Messages that are read next, and how often their delivery has failed.
-        self._next: deque[tuple[Location, int]] = deque()
+        self._agenda.add(index)
+        # Messages that are read next.
+        self._next: deque[OnDisk] = deque()
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # Set when there is something to read.
@@ -79,25 +68,21 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self._closed = False
-        self.room = WaitingRoom(purgatory, clock, AHEAD / 1000, due, self.put_back, self._changed.set)
-        self.turns = Turns(
-            store, self._agenda, self._retention, self._threads, clock, seal, self._changed.set
-        )
-        # The difference between the wall clock and the loop's, at the last look.
+        self.room = WaitingRoom(purgatory, clock, due, self.put_back, self._changed.set)
+        self.horizon = Horizon(self._threads, self._agenda, self._lifetimes, clock, seal, self._changed.set)
+        # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = clock() - self._loop.time()
 
     def is_soon(self, due: int) -> bool:
-        return self._store.slots.slot_of(due) < self.turns.horizon
-
-    # New messages
+        return self._store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
         """Take care of a new message."""
-        self.turns.log_has_grown()
+        self.horizon.log_has_grown()
         if not put.soon:
             return
-        self._retention.add_message(home_of(stored.position))
-        if put.due <= self._now() + AHEAD and self.room.is_open and not self._closed:
+        self._lifetimes.add_message(home_of(stored.position))
+        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
@@ -108,42 +93,37 @@ class Loader:
         if self._agenda.next_due == location.due:
             self._changed.set()
 
-    # Cancelling
-
-    async def withdraw(self, token: int, due: int) -> Withdrawn | None:
+    async def withdraw(self, token: int, due: int) -> OnDisk | None:
         """Take out a message that is due soon and was not tried yet, or waits for another attempt.
 
         Returns None if there is none. Raises OSError when its slot cannot be read, and PurgatoryClosed when
         the store is closed meanwhile.
         """
-        unread = await self.turns.indexed(self._store.slots.slot_of(due))
+        unread = await self.horizon.indexed(self._store.slots.slot_of(due))
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
-            operation = self.room.withdraw(token)
-            if operation is not None:
-                return Withdrawn(operation.location, operation.failures, operation.until)
-            for location, failures in self._next:
-                if location.token == token:
-                    self._next.remove((location, failures))
-                    return Withdrawn(location, failures, 0.0)
+            withdrawn = self.room.withdraw(token)
+            if withdrawn is not None:
+                return withdrawn
+            for message in self._next:
+                if message.location.token == token:
+                    self._next.remove(message)
+                    return message
             found = self._agenda.remove(due, token)
-            self.turns.agenda_has_shrunk()
+            self.horizon.agenda_has_shrunk()
         if found is None and unread is not None:
             raise copy(unread)
-        return None if found is None else Withdrawn(found, 0, 0.0)
+        return None if found is None else OnDisk(found)
 
-    def restore(self, withdrawn: Withdrawn) -> None:
+    def restore(self, withdrawn: OnDisk) -> None:
         """Put back what `withdraw` has taken out."""
-        location, failures, until = withdrawn
         if self._closed:
             return
-        if failures:
-            self.room.wait_again(location, failures, until - self._clock())
+        if withdrawn.failures:
+            self.room.wait_again(withdrawn.location, withdrawn.failures, withdrawn.until - self._clock())
         else:
-            self._put(location)
-
-    # The life of a message in memory
+            self._put(withdrawn.location)
 
     def wait_again(self, attempt: Attempt, seconds: float) -> None:
         """Let a message whose delivery has failed wait for another attempt. It is read again then."""
@@ -165,9 +145,7 @@ class Loader:
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled, set aside or lost."""
         self._unreadable.pop(message.token, None)
-        self._retention.ended(message)
-
-    # Reading ahead
+        self._lifetimes.ended(message)
 
     async def read_ahead(self) -> None:
         """Park messages a second before they are due, until it is cancelled."""
@@ -182,10 +160,11 @@ class Loader:
         """Seconds until there may be something to read, or a message that has to follow the wall clock."""
         due = self._agenda.next_due
         if due is None:
-            return LOOK if self.room.loaded else inf
+            return schedule.LOOK if self.room.loaded else inf
         if not self.room.is_open:
-            return LOOK
-        return min(LOOK, max(BETWEEN_READS, (due - AHEAD - self._now()) / 1000))
+            return schedule.LOOK
+        until = (due - schedule.AHEAD - self._now()) / 1000
+        return min(schedule.LOOK, max(schedule.BETWEEN_READS, until))
 
     async def _read_piece(self) -> bool:
         """Read some messages. Returns whether there was any, and room for it."""
@@ -196,34 +175,34 @@ class Loader:
                 return False
             if not self._next:
                 if self.room.is_open:
-                    new = self._agenda.take(self._now() + AHEAD, min(_PIECE, room))
-                    self._next.extend((location, 0) for location in new)
-                    self.turns.agenda_has_shrunk()
-                # Both get their turn: those that fail hold up no others, and are not held up by them.
+                    new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
+                    self._next.extend(map(OnDisk, new))
+                    self.horizon.agenda_has_shrunk()
+                # Both get their turn. The messages that fail hold up no others, and no others hold them up.
                 self._next.extend(self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            places = [location for location, _ in self._next]
-            for message in await self._threads.read(self._store.read, places):
-                location, failures = self._next.popleft()
-                if isinstance(message, OSError):
+            places = [message.location for message in self._next]
+            for read in await self._threads.read(self._store.read, places):
+                location, failures, _ = self._next.popleft()
+                if isinstance(read, OSError):
                     self._not_read(location, failures)
                     continue
                 self._unreadable.pop(location.token, None)
-                if message is None:
+                if read is None:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
                 elif failures:
-                    self.room.try_again(Attempt(message, failures, self._clock()))
+                    self.room.try_again(Attempt(read, failures, self._clock()))
                 else:
-                    self.room.park(message)
+                    self.room.park(read)
         return True
 
     def _not_read(self, location: Location, failures: int) -> None:
         """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
         now = self._loop.time()
-        if now - self._unreadable.setdefault(location.token, now) < LOST:
-            self.room.wait_again(location, failures, UNREADABLE)
+        if now - self._unreadable.setdefault(location.token, now) < schedule.LOST:
+            self.room.wait_again(location, failures, schedule.UNREADABLE)
         else:
             logger.error(
                 "%s: a message due at %d was lost: it cannot be read", self._store.path, location.due
@@ -233,12 +212,10 @@ class Loader:
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
         offset = self._clock() - self._loop.time()
-        if abs(offset - self._offset) >= STEP:
+        if abs(offset - self._offset) >= schedule.STEP:
             self._offset = offset
-            self.turns.come_early()
+            self.horizon.come_early()
             self.room.follow_clock()
-
-    # The disk
 
     async def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. Raises OSError."""
@@ -254,7 +231,7 @@ class Loader:
         """All messages that are still to come, some at a time. Raises OSError."""
         # It keeps the list of what only the log has short. On a full disk the list is long.
         with suppress(OSError):
-            await self.turns.spread()
+            await self.horizon.spread()
         pieces = self._store.pending()
         while piece := await self._threads.search(next, pieces, None):
             yield piece
@@ -263,8 +240,7 @@ class Loader:
         """End the threads, when they have done what they were told. The messages stay on the disk."""
         async with self._reading:
             self._closed = True
-            self._retention.close()
-            self.turns.close()
+            self.horizon.close()
         await self._threads.close()
 
     def _now(self) -> int:

@@ -58,8 +58,8 @@ class Location(NamedTuple):
 class Message(NamedTuple):
     """A message as the store holds it.
 
-    `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if he chose none.
-    `position` is where the store holds it; 0 where nobody reads it again.
+    `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if the user chose
+    none. `position` is where the store holds the message; 0 where nobody reads it again.
     """
 
     token: int

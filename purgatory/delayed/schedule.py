@@ -23,6 +23,9 @@ AHEAD: Final = 1_000
 
 # Seconds, as on the loop's clock.
 
+# A thread that works for long pauses so long now and then. Otherwise it would keep the interpreter for 5 ms
+# at a time (sys.getswitchinterval), and the event loop would wait at each turn.
+PAUSE: Final = 1e-5
 # Messages that ended are noted after this time, if no call writes to the log before.
 NOTE: Final = 0.01
 # Between two reads, at least, when all that is due within `AHEAD` has been read.

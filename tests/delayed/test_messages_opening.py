@@ -15,7 +15,7 @@ import pytest
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.delayed import DeadLetter, DelayedMessages, PendingMessage, StoreLocked
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
-from tests.delayed.simulated_disk import NOTHING
+from tests.delayed.storage.simulated_disk import NOTHING
 from tests.operations import a_few_turns
 
 

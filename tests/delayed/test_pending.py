@@ -10,6 +10,7 @@ import pytest
 
 from purgatory.delayed import DelayedMessages, PendingMessage, Receipt
 from purgatory.testing import VirtualTimeLoop
+from tests.delayed.service import open_store
 
 START = 1_900_000_000.0
 
@@ -66,8 +67,7 @@ async def test_it_holds_some_messages_at_a_time(
 ) -> None:
     async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
         await asyncio.gather(*(messages.schedule(b"x" * size, at=START + 600) for _ in range(count)))
-        assert messages._parts is not None
-        pieces = [len(piece) async for piece in messages._parts.loader.pending()]
+        pieces = [len(piece) async for piece in open_store(messages).loader.pending()]
     assert sum(pieces) == count
     assert len(pieces) > 2
     assert max(pieces) * size <= 9_000_000

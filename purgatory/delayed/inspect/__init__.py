@@ -1,0 +1,1 @@
+"""What is in a directory, for whoever looks from outside."""

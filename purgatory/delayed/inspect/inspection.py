@@ -1,0 +1,108 @@
+"""What is in the directory of a store, found without changing or locking it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from purgatory.delayed import schedule
+from purgatory.delayed.storage.checkpoint import Format, read_checkpoint, read_format
+from purgatory.delayed.storage.dead_letters import DeadLetter, DeadLetters
+from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.log import Log
+from purgatory.delayed.storage.pending import Pending, Place
+from purgatory.delayed.storage.slots import SlotFiles
+
+Progress = Callable[[int, int], None]
+"""Is told how many slot files were read, and how many there are."""
+
+
+@dataclass(slots=True)
+class Amount:
+    """Messages, and the bytes of their payloads and ids."""
+
+    messages: int = 0
+    bytes: int = 0
+
+    def add(self, place: Place) -> None:
+        self.messages += 1
+        self.bytes += place.length
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is pending, and what the directory consists of.
+
+    `hours` has what is due in each hour, by hours since the epoch; in order. `in_log` is the part of it that
+    only the log has. `slot` is the length of a slot in seconds. `damaged` says what cannot be read, and is
+    lost.
+    """
+
+    slot: float
+    hours: dict[int, Amount]
+    in_log: Amount
+    segments: int
+    log_bytes: int
+    slot_files: int
+    dead_letters: int
+    damaged: list[str]
+
+    @property
+    def pending(self) -> Amount:
+        amounts = self.hours.values()
+        return Amount(sum(hour.messages for hour in amounts), sum(hour.bytes for hour in amounts))
+
+
+def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, total: None) -> Inspection:
+    """Find out what is pending in the directory of a store, which may be in use.
+
+    It reads the log and every slot file. What is scheduled, cancelled or delivered meanwhile may be counted
+    or not. Raises ValueError if the directory is not that of a store, or has another version; and OSError.
+    """
+    store, disk = Path(path), Disk()
+    format = _format(disk, store)
+    damaged: list[str] = []
+    slot_files = SlotFiles(disk, store / "slots", format.salt, format.slot_ms)
+    pending = Pending(
+        Log(disk, store / "wal", format.salt),
+        slot_files,
+        format.salt,
+        lambda what, damage: damaged.append(f"{what}: {damage.end - damage.offset} bytes are damaged"),
+    )
+    hours: dict[int, Amount] = {}
+    in_log = Amount()
+    for place in pending.read_log(read_checkpoint(disk, store)):
+        hours.setdefault(place.due // schedule.HOUR, Amount()).add(place)
+        in_log.add(place)
+    slots = slot_files.present()
+    for number, slot in enumerate(slots):
+        progress(number, len(slots))
+        for place in pending.read_slot(slot):
+            hours.setdefault(place.due // schedule.HOUR, Amount()).add(place)
+    return Inspection(
+        slot=format.slot_ms / 1000,
+        hours=dict(sorted(hours.items())),
+        in_log=in_log,
+        segments=pending.segments,
+        log_bytes=pending.log_bytes,
+        slot_files=len(slots),
+        dead_letters=sum(1 for _ in dead_letters(store)),
+        damaged=damaged,
+    )
+
+
+def dead_letters(path: str | os.PathLike[str]) -> Iterator[DeadLetter]:
+    """The messages that were set aside, the oldest first. Raises as `inspect` does."""
+    store, disk = Path(path), Disk()
+    return DeadLetters(disk, store / "dead-letters", _format(disk, store).salt).read()
+
+
+def _format(disk: Disk, store: Path) -> Format:
+    if not store.is_dir():
+        raise ValueError(f"there is no directory {store}")
+    format = read_format(disk, store)
+    if format is None:
+        raise ValueError(f"{store} is no directory of delayed messages: it has no file named format")
+    return format

@@ -1,0 +1,145 @@
+"""An open store: its threads and tasks, until it is closed or has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import anyio
+
+from purgatory import Purgatory
+from purgatory._cancellation import part, uninterrupted
+from purgatory.delayed.committer import Committer
+from purgatory.delayed.delivery import Delivery
+from purgatory.delayed.loader import Loader
+from purgatory.delayed.storage.frames import CANCELLED
+from purgatory.delayed.storage.requests import End, StoreFailed
+from purgatory.delayed.storage.store import Store
+from purgatory.delayed.waiting_room import Attempt
+from purgatory.errors import own_error
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class OpenStore:
+    """Writes, loads and delivers the messages of `store`, from now until `close`. `thread` writes the log.
+
+    `failure` is why it takes and delivers nothing more. `ended` is set then, and when it is closed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        thread: ThreadPoolExecutor,
+        purgatory: Purgatory,
+        clock: Callable[[], float],
+        new_delivery: Callable[[Loader, Committer], Delivery],
+    ) -> None:
+        self.store = store
+        self._thread = thread
+        self._purgatory = purgatory
+        self.loader = Loader(store, purgatory, clock, self._due, self._seal)
+        self.committer = Committer(store, thread, self.loader, self.fail)
+        self.delivery = new_delivery(self.loader, self.committer)
+        self.is_open = True
+        self.failure: BaseException | None = None
+        self.ended = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
+        purgatory.start()
+        self._running = self.loop.create_task(self._run(), name=f"{purgatory.name} messages")
+        self._running.add_done_callback(self._run_ended)
+        self._closing: asyncio.Task[None] | None = None
+
+    def _due(self, attempt: Attempt) -> None:
+        self.delivery.due(attempt)
+
+    async def _seal(self) -> int:
+        return await self.committer.seal()
+
+    async def _run(self) -> None:
+        async with anyio.create_task_group() as group:
+            horizon = self.loader.horizon
+            for run in (horizon.turn_on, horizon.index_on, self.loader.read_ahead):
+                group.start_soon(part, "the disk or the clock", run)
+            await self.delivery.run()
+            group.cancel_scope.cancel()
+
+    def _run_ended(self, running: asyncio.Task[None]) -> None:
+        error = None if running.cancelled() else running.exception()
+        if error is not None:
+            self.fail(error)
+        elif not self.delivery.closing:
+            # At its end, asyncio.run cancels all tasks.
+            self.fail(RuntimeError("somebody has cancelled the task of the store"), logging.WARNING)
+
+    def fail(self, error: BaseException, level: int = logging.CRITICAL) -> None:
+        """Take and deliver nothing more: nobody knows what is on the disk, or a task has failed."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        error = own_error(error, "the disk")
+        if self.failure is None:
+            logger.log(level, "%s is closed: %s", self.store.path, error)
+            self.failure = error
+            self.is_open = False
+            self.ended.set()
+            self._running.cancel()
+
+    async def cancel_soon(self, token: int, due: int, named: bool) -> bool:
+        """Cancel a message that is due soon. Returns False if it is being delivered, or has ended."""
+        withdrawn = await self.loader.withdraw(token, due)
+        if withdrawn is None:
+            return False
+        try:
+            await self.committer.submit(End(CANCELLED, token, due, named))
+        except (OSError, StoreFailed):
+            self.loader.restore(withdrawn)
+            raise
+        except asyncio.CancelledError:
+            # It is about to be written.
+            self.loader.ended(withdrawn.location)
+            raise
+        self.loader.ended(withdrawn.location)
+        return True
+
+    async def close(self, exception: BaseException | None, seconds: float | None) -> None:
+        """Wait `seconds` for deliveries, cancel them then, and close the store. A second call waits for it.
+
+        With an `exception`, it cancels them at once.
+        """
+        self.delivery.close()
+        how = "without a limit" if seconds is None else f"at most {seconds:g} s"
+        try:
+            if exception is None:
+                await self.delivery.ended(self._running, seconds, how)
+        finally:
+            self._running.cancel()
+            if self._closing is None:
+                self._closing = asyncio.create_task(self._close())
+            await uninterrupted(self._closing)
+        if self.failure is not None and exception is None:
+            raise self.failure
+
+    async def _close(self) -> None:
+        await self.delivery.ended(self._running, None, "which were cancelled and go on")
+        self.is_open = False
+        if self.failure is None:
+            try:
+                await self.loader.horizon.spread()
+            except OSError as error:
+                # The next opening finds them there.
+                logger.error("%s: messages stay in the log: %s", self.store.path, error)
+            except BaseException as error:
+                # The threads and the lock must not stay.
+                self.fail(error)
+        await self.loader.close()
+        # Nothing is parked any more.
+        await self._purgatory.aclose(cancel_pending=True)
+        try:
+            # Behind all that was submitted.
+            await self.committer.close()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.store.close)
+            self._thread.shutdown()
+            self.ended.set()

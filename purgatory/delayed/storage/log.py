@@ -1,0 +1,131 @@
+"""The write-ahead log: what is in it is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from purgatory.delayed.storage.disk import Disk, File
+from purgatory.delayed.storage.frames import Damage, Frame, scan
+from purgatory.delayed.storage.requests import StoreFailed
+
+# Bytes after which a segment is sealed.
+_SEGMENT: Final = 1 << 24
+
+
+class Log:
+    """Segments ``wal/00000001``, ``wal/00000002`` and so on, which are written one after the other.
+
+    One thread appends and seals. Another thread reads and removes sealed segments.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, salt: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._salt = salt
+        self._next = 1
+        # The segment that grows, and its number; None until something is appended to it.
+        self._file: File | None = None
+        self._number = 0
+        # Why nothing can be appended any more.
+        self._failure: StoreFailed | None = None
+        # Bytes appended since the log was opened.
+        self.written = 0
+
+    def numbers(self) -> list[int]:
+        """The numbers of the segments, the oldest one first."""
+        return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
+
+    def go_on_behind(self, number: int) -> None:
+        """Let the next segment have a larger number than this one."""
+        self._next = max(self._next, number + 1)
+
+    def append(self, data: bytes) -> tuple[int, int]:
+        """Append `data` and sync. Returns the segment and the offset at which it begins.
+
+        Raises OSError when it cannot be written, for example because the disk is full. Nothing of it stays
+        then, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
+        """
+        if self._failure is not None:
+            raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
+        try:
+            file = self._file
+            if file is None or file.size >= _SEGMENT:
+                file = self._begin_segment()
+            offset = file.size
+            try:
+                file.append(data)
+            finally:
+                # Also when it has failed: a part of it must not come back after a crash.
+                file.sync()
+        except StoreFailed as error:
+            self._failure = error
+            raise
+        self.written += len(data)
+        return self._number, offset
+
+    def _begin_segment(self) -> File:
+        self.seal()
+        file = self._disk.open(self._path(self._next))
+        try:
+            # An earlier attempt may have made the file.
+            self._disk.sync_directory(self._directory)
+        except BaseException:
+            file.close()
+            raise
+        self._file, self._number = file, self._next
+        self._next += 1
+        return file
+
+    def seal(self) -> int:
+        """End the current segment. Returns the number of the last segment that there is, or was.
+
+        Raises OSError when the file cannot be closed. It has ended nevertheless, and all of it is synced.
+        """
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+        return self._next - 1
+
+    def open(self, number: int) -> File | None:
+        """A segment, to read from it; None if it was removed."""
+        return self._disk.open_existing(self._path(number))
+
+    def read(self, number: int) -> Iterator[Frame | Damage]:
+        """The frames of a segment, and what is damaged between them."""
+        file = self.open(number)
+        if file is not None:
+            with file:
+                yield from scan(self._salt, file.read)
+
+    def size(self, number: int) -> int:
+        """The bytes of a segment; 0 if it was removed."""
+        return self._disk.size(self._path(number)) or 0
+
+    def rewrite(self, number: int) -> None:
+        """Write the last segment again, so that all that can be read of it is on the disk for certain.
+
+        The last commit before a crash may not be synced, or its sync may have failed: then the system may
+        show what is not on the disk, and a second sync would not tell. Raises OSError.
+        """
+        path = self._path(number)
+        data = self._disk.read(path)
+        assert data is not None
+        self._disk.replace(path, data)
+
+    def remove_left_over(self) -> None:
+        """Remove what a crash has left of a segment that was being written again."""
+        for name in self._disk.names(self._directory):
+            if not name.isdigit():
+                self._disk.remove(self._directory / name)
+
+    def remove(self, number: int) -> None:
+        """Remove the oldest segment. It is gone from the disk before a later one can go.
+
+        A later segment says how messages of earlier segments have ended.
+        """
+        self._disk.remove(self._path(number))
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:08}"

@@ -1,0 +1,163 @@
+"""Moves messages from the log to the slot files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from purgatory.delayed import schedule
+from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.blocks import Blocks, record_of
+from purgatory.delayed.storage.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, Kind
+from purgatory.delayed.storage.ids import Ended, Ids, Taken
+from purgatory.delayed.storage.log import Log
+from purgatory.delayed.storage.slots import SlotFiles
+
+# Bytes of a long log that move at a time.
+_PIECE: Final = 1 << 25
+
+
+class Mover:
+    """Writes what is due later to the slot files, with the records of ids, and then the checkpoint.
+
+    After a crash at any point, it can be repeated: a block takes the place of what is there of it. `report`
+    gets what is damaged in the log. Raises OSError.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: Path,
+        log: Log,
+        slots: SlotFiles,
+        ids: Ids,
+        report: Callable[[str, Damage], None],
+    ) -> None:
+        self._disk = disk
+        self._path = path
+        self._log = log
+        self._slots = slots
+        self._ids = ids
+        self._report = report
+        self.checkpoint = read_checkpoint(disk, path)
+        # The last segment of the last `move_soon`, and the slot behind those that it has written.
+        self._ahead = (0, 0)
+
+    def move(self, through: int, now: int) -> None:
+        """Move what is due later, up to the segment `through`."""
+        for number in range(self.checkpoint.spread + 1, through + 1):
+            self._spread([number], now)
+
+    def move_soon(self, through: int, before: int) -> None:
+        """Move what is in slots below `before` ahead of the rest, up to the segment `through`.
+
+        Then `move` moves the rest, and does not touch the files of these slots: they may be read, and
+        removed, meanwhile. If it fails, nothing has changed for `move`.
+        """
+        for number in range(self.checkpoint.spread + 1, through + 1):
+            blocks, _ = self._read([number], LATER)
+            with Appends(self._disk) as appends:
+                # `move` will use the same numbers.
+                self._slots.write(number, number - 1, blocks.by_slot(range(before)), appends)
+        self._ahead = (through, before)
+
+    def move_all(self, numbers: Sequence[int], now: int) -> None:
+        """Move everything from these segments to the slot files, also what is due soon, and remove them.
+
+        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
+        the same block with the same number again, which takes the place of what this one has written. So
+        it must be known that a move has begun: then the checkpoint is behind the last segment.
+        """
+        for some in self._some_at_a_time(self.checkpoint.spread, numbers):
+            self._spread(some, now)
+        if self.checkpoint.spread == numbers[-1]:
+            self._set_checkpoint(self.checkpoint.spread + 1, self.checkpoint.emptied)
+        for some in self._some_at_a_time(self.checkpoint.emptied, numbers):
+            blocks, _ = self._read(some, SOON)
+            number = self.checkpoint.spread + 1
+            self._write(number, blocks, (), now)
+            self._set_checkpoint(number, some[-1])
+            for segment in some:
+                self._log.remove(segment)
+        # The blocks that have emptied the log have numbers behind the numbers of its segments.
+        self._log.go_on_behind(self.checkpoint.spread)
+
+    def slots_in_log(self, through: int) -> set[int]:
+        """The slots whose files lack something that the segments up to `through` have."""
+        return {
+            slot
+            for number in range(self.checkpoint.spread + 1, through + 1)
+            for frame in self.frames(number)
+            if frame.kind == LATER or frame.kind in ENDS
+            if (slot := self._slots.slot_of(frame.due)) in self._slots_of(number)
+        }
+
+    def frames(self, number: int) -> Iterator[Frame]:
+        """The frames of a segment. What is damaged is reported."""
+        for frame in self._log.read(number):
+            if isinstance(frame, Damage):
+                self._report(f"segment {number} of the log", frame)
+            else:
+                yield frame
+
+    def _spread(self, numbers: Sequence[int], now: int) -> None:
+        """Write what is due later, and what has ended, from the next segments to the slot files."""
+        self._write(numbers[-1], *self._read(numbers, LATER), now)
+        self._set_checkpoint(numbers[-1], self.checkpoint.emptied)
+        for number in numbers:
+            self._ids.spread(number)
+
+    def _read(self, numbers: Iterable[int], kind: Kind) -> tuple[Blocks, list[Taken | Ended]]:
+        """What these segments have for the slot files: messages of a kind, and ends. And records of ids."""
+        blocks = Blocks(self._slots)
+        records: list[Taken | Ended] = []
+        for number in numbers:
+            for frame in self.frames(number):
+                if frame.kind == kind:
+                    blocks.add(frame)
+                elif frame.kind in ENDS:
+                    blocks.end(frame)
+                if (record := record_of(frame)) is not None:
+                    records.append(record)
+        return blocks, records
+
+    def _write(self, number: int, blocks: Blocks, records: Iterable[Taken | Ended], now: int) -> None:
+        """Write a block (checkpoint, number] to the slot files, and the records of ids."""
+        oldest = min(self._log.numbers(), default=number)
+
+        def over(due: int, segment: int) -> bool:
+            # The clock alone does not say it: it may be wrong, and the store may have been closed for days.
+            late = due < now - schedule.DAY and segment < oldest
+            return late and not self._slots.exists(self._slots.slot_of(due))
+
+        by_slot = blocks.by_slot(self._slots_of(number))
+        with Appends(self._disk) as appends:
+            self._slots.write(number, self.checkpoint.spread, by_slot, appends)
+            self._ids.add(records, number, over, appends)
+
+    def _slots_of(self, number: int) -> range:
+        """The slots that `move` writes from a segment: all but the slots that `move_soon` has written."""
+        through, before = self._ahead
+        return range(before if number <= through else 0, schedule.END)
+
+    def _some_at_a_time(self, after: int, numbers: Iterable[int]) -> Iterator[list[int]]:
+        """The segments behind `after`, some 32 MiB of them at a time."""
+        some: list[int] = []
+        size = 0
+        for number in numbers:
+            if number > after:
+                some.append(number)
+                size += self._log.size(number)
+                if size >= _PIECE:
+                    yield some
+                    some, size = [], 0
+        if some:
+            yield some
+
+    def _set_checkpoint(self, spread: int, emptied: int) -> None:
+        checkpoint = Checkpoint(spread, emptied)
+        write_checkpoint(self._disk, self._path, checkpoint)
+        self.checkpoint = checkpoint
